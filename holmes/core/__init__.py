@@ -1,1 +1,1 @@
-"""The agentic loop and its parts: tool calls, context policies, and the size of the conversation."""
+"""The agentic loop and its parts: tool calls, context policies, and conversation size."""

@@ -1,7 +1,7 @@
 """Runs the hooks that are due at the start and the end of a turn.
 
-A hook never ends a run: a failed tool is reported in the event of the hook. Only a history that does not fit the
-context window is an error.
+A hook never ends a run: if its tool fails, the event of the hook reports the failure. The only exception is a history
+that does not fit the context window, which is an error.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
 
 
 class HookRunner:
-    """The hooks of one run."""
-
     def __init__(self, run: LoopRun, parts: LoopParts, invoke: Invoke) -> None:
         """`invoke` runs a tool as the named step and fits its result into the context window."""
         self._run = run
@@ -61,7 +59,7 @@ class HookRunner:
         run = self._run
         history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
-        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly near the trigger
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts tokens exactly near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,
@@ -106,7 +104,7 @@ class HookRunner:
         return "not compacted" if outcome.history is before else "conversation compacted"
 
     async def _call(self, hook: Hook, action: CallTool, state: TurnState) -> str:
-        """Run the tool and append its result as a note."""
+        """Run the tool, append its result as a note, and return the line for the hook's event."""
         call_id = hook_call_id(hook.id, state.turn)
         call = ToolCall(id=call_id, name=action.action, arguments=json.dumps(action.params))
         toolset = self._parts.executor.toolset_name(call)
@@ -118,14 +116,14 @@ class HookRunner:
 
 
 def _filled(message: str, values: dict[str, int]) -> str:
-    """`message` with its placeholders replaced; other braces are unchanged."""
+    """Return `message` with its placeholders replaced. Other braces stay unchanged."""
     for name, value in values.items():
         message = message.replace(f"{{{name}}}", f"{value}")
     return message
 
 
 def _adjusted(policy: ContextPolicy, action: CompactContext) -> ContextPolicy:
-    """`policy` with the overrides of the action."""
+    """Return `policy` with the overrides of the action."""
     if action.strategy is not None:
         policy = replace(policy, strategy=action.strategy)
     if action.keep_recent is not None:

@@ -1,6 +1,7 @@
 """Declared hooks: when a condition holds at the start or the end of a turn, the loop runs an action.
 
-Values, validated straight from the configuration, and the pure decision which hooks are due. Nothing is run here.
+Contains the declarations, which are validated straight from the configuration, and decides which hooks are due.
+`hook_runner` runs them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Name: TypeAlias = Annotated[str, MinLen(1)]
 
 
 class _Declared:
-    """A part of a declaration; unknown keys are errors."""
+    """Base class of all parts of a declaration. Unknown keys are errors."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
@@ -32,7 +33,10 @@ class _Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(_Declared):
-    """Tokens / (window - output reserve) is above `threshold`; None stands for the triggers of the policy."""
+    """Holds if tokens / (context window - output reserve) is above `threshold`.
+
+    If `threshold` is None, the triggers of the policy decide.
+    """
 
     threshold: Annotated[float, Gt(0), Le(1)] | None = None
     type: Literal["context_pressure"] = "context_pressure"
@@ -40,7 +44,7 @@ class ContextPressure(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCount(_Declared):
-    """The turn has number `count`, counting from 1."""
+    """Holds in turn number `count`. The first turn is 1."""
 
     count: Annotated[int, Ge(1)]
     type: Literal["turn_count"] = "turn_count"
@@ -48,7 +52,7 @@ class TurnCount(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalls(_Declared):
-    """The run has made more than `threshold` tool calls."""
+    """Holds if the run has made more than `threshold` tool calls."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["tool_calls"] = "tool_calls"
@@ -56,7 +60,7 @@ class ToolCalls(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCount(_Declared):
-    """The history has more than `threshold` messages."""
+    """Holds if the history has more than `threshold` messages."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["message_count"] = "message_count"
@@ -72,7 +76,7 @@ Condition: TypeAlias = ContextPressure | TurnCount | ToolCalls | MessageCount | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactContext(_Declared):
-    """Compact the history. A field that is None leaves the value of the policy."""
+    """Compacts the history. A field that is None keeps the value of the policy."""
 
     strategy: Literal["summarize", "truncate"] | None = None
     keep_recent: Annotated[int, Ge(0)] | None = None
@@ -82,7 +86,7 @@ class CompactContext(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectMessage(_Declared):
-    """Add a message. A `system` message becomes a marked user message, so that the cached prefix stays valid."""
+    """Adds a message. A `system` message becomes a marked user message, so that the cached prefix stays valid."""
 
     message: _Name
     role: Literal["system", "user"] = "system"
@@ -91,7 +95,10 @@ class InjectMessage(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTool(_Declared):
-    """Call the tool `action` and add its result. `module` is the toolset; empty: any. `params` is a JSON object."""
+    """Calls the tool `action` and adds its result.
+
+    `module` is the toolset; if it is empty, any toolset matches. `params` is a JSON object.
+    """
 
     action: _Name
     module: str = ""
@@ -101,7 +108,7 @@ class CallTool(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log(_Declared):
-    """Show a line. Replaces `{turn}`, `{tokens}` and `{messages}`."""
+    """Shows a line of text. Replaces `{turn}`, `{tokens}` and `{messages}`."""
 
     message: _Name
     type: Literal["log"] = "log"
@@ -113,7 +120,7 @@ Moment: TypeAlias = Literal["turn_start", "turn_end"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook(_Declared):
-    """One hook. `cooldown` is the minimum time between two firings, in seconds."""
+    """A condition and its action. `cooldown` is the minimum time between two runs of the action, in seconds."""
 
     id: _Name
     condition: Condition
@@ -123,7 +130,10 @@ class Hook(_Declared):
 
 
 def hook_keys(types: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The keys of the condition or action whose type is in `types`, or else of a hook."""
+    """Return the keys of the condition or action whose type is in `types`.
+
+    If none matches, return the keys of a hook.
+    """
     for part in (*get_args(Condition), *get_args(Action)):
         defaults = {each.name: each.default for each in fields(part)}
         if defaults["type"] in types:
@@ -132,24 +142,24 @@ def hook_keys(types: tuple[str | int, ...]) -> tuple[str, ...]:
 
 
 def hook_call_id(hook_id: str, turn: int) -> ToolCallId:
-    """The id of the tool call of a hook in a turn."""
+    """Return the call id for the tool call that a hook makes in a turn."""
     return ToolCallId(f"hook-{hook_id}-{turn}")
 
 
 def hook_of(call_id: str) -> str | None:
-    """The id of the hook that made a call; None for a call of the model."""
+    """Return the id of the hook that made a call, or None if the model made it."""
     match = _CALL_ID.fullmatch(call_id)
     return match[1] if match else None
 
 
 def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
-    """The result as a note: providers reject results of calls that their model did not make."""
+    """Return the tool result as a note, because providers reject results of calls that their model did not make."""
     note = user_text(f"[Hook {hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
     return replace(note, stored=result.stored)
 
 
 def auto_compact_hook(threshold: float | None) -> Hook:
-    """The hook of `auto_compact: true`. Without `threshold` it follows the triggers of the policy."""
+    """Return the hook for `auto_compact: true`. Without `threshold`, the triggers of the policy decide when it runs."""
     return Hook(
         id=AUTO_COMPACT_ID,
         on="turn_start",
@@ -161,7 +171,10 @@ def auto_compact_hook(threshold: float | None) -> Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """Input of conditions. `pressure` is tokens / (window - reserve); `triggered`: a trigger of the policy fired."""
+    """The state that conditions test.
+
+    `pressure` is tokens / (context window - reserve). `triggered` is true if a trigger of the policy fired.
+    """
 
     turn: int
     tokens: int
@@ -194,7 +207,7 @@ class HookClock:
         self._fired_at_seconds: dict[str, float] = {}
 
     def due(self, hooks: tuple[Hook, ...], moment: Moment, state: TurnState, now_seconds: float) -> tuple[Hook, ...]:
-        """The hooks of `moment` that are due, in order. Marks them as fired."""
+        """Return the hooks of `moment` that are due, in order, and mark them as fired."""
         due = tuple(
             hook
             for hook in hooks

@@ -1,6 +1,6 @@
 """The state of one run of the loop: history, cost, models, and the results of earlier calls.
 
-`LoopParts` holds everything that stays the same for all runs.
+`LoopParts` holds everything that all runs share.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPrompts:
-    """The texts of the loop itself, rendered from `prompts/`."""
+    """The texts that the loop itself adds, rendered from `prompts/`."""
 
     compaction: str
     last_step: str
@@ -55,9 +55,10 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The fixed parts of the loop. `models` is the chain: the first answers until it fails permanently.
+    """Everything that all runs share.
 
-    `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
+    `models` is the chain: the first model answers until it fails permanently. `redactor` masks secrets in user
+    messages; it is None if redaction is disabled. Toolsets mask their own results.
     """
 
     models: tuple[LoopModel, ...]
@@ -69,7 +70,7 @@ class LoopParts:
 
 
 class RepeatedCalls:
-    """The last result of each call of a conversation. Steps are counted from 1."""
+    """The last result of each call in a conversation. Steps are counted from 1."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -78,7 +79,7 @@ class RepeatedCalls:
 
     @classmethod
     def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
-        """The calls of `messages`; `rounds` is then the number of their turns."""
+        """Return the calls in `messages`. Also sets `rounds` to the number of turns."""
         calls = cls(counter)
         waiting: dict[str, ToolCall] = {}
         for message in messages:
@@ -103,13 +104,13 @@ class RepeatedCalls:
                 self._earlier[key] = replace(earlier, latest=message, latest_step=step)
 
     async def answer(self, call: ToolCall, message: ToolMessage, history: Sequence[Message]) -> ToolMessage:
-        """`message`, the new result of `call`, or a shorter one that refers to a result that `history` still shows."""
+        """Return `message`, the result of `call`, or a shorter text about a result that `history` still shows."""
         earlier = self._earlier.get(call_key(call))
         return message if earlier is None else await answer_repeated(earlier, call, message, history, self._counter)
 
 
 class LoopRun:
-    """One run. Neither shared nor reused."""
+    """The state of one run. Never shared or reused."""
 
     def __init__(self, history: History, parts: LoopParts, emit: EmitEvent) -> None:
         self.history = history
@@ -128,7 +129,8 @@ class LoopRun:
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
         """Repair the conversation of an aborted run, and replace user messages that are too large with pointers.
 
-        Messages that were admitted before stay unchanged, even if the window turned out to be smaller since.
+        Messages that were admitted earlier stay unchanged, even if the context window has turned out to be smaller
+        since.
         """
         first = parts.models[0]
         counter = first.make_counter()
@@ -152,21 +154,21 @@ class LoopRun:
 
     @property
     def stats(self) -> RequestStats:
-        """The cost of the run so far."""
         return self._cost.stats
 
     async def emit(self, event: AgentEvent) -> None:
-        """Emit `event`. An event with a cost gets the total of the run."""
+        """Emit `event`. If it has a cost, add the total cost of the run."""
         if isinstance(event, COSTLY_EVENTS):
             self._cost.note(event)
             event = replace(event, total=self._cost.stats)
         await self._emit(event)
 
     async def compact_if_necessary(self, step: int) -> None:
-        """Bring the history under the trigger.
+        """Compact the history if a trigger fires.
 
-        The triggers that an automatic hook replaces are left to the hook, except for the hard limit. A history that
-        cannot fit goes to a model with a larger window. Raises `CompactionInsufficientError` if the chain has none.
+        Triggers that an automatic hook replaces are left to the hook, except for the hard limit. If the history cannot
+        fit, the run switches to a model with a larger context window. Raises `CompactionInsufficientError` if the chain
+        has none.
         """
         context = self.compaction_context(f"step-{step}/compaction-{self.models.index}", loop=True)
         try:
@@ -175,7 +177,10 @@ class LoopRun:
             await self.switch_model(insufficient, step, larger_window=True)
 
     async def complete(self, step: int, *, tool_choice: Literal["auto", "none"]) -> ModelReply:
-        """Ask the model. An overflow cuts the history and asks again; a failure moves to the next model."""
+        """Ask the model.
+
+        After an overflow, cut the history and ask again. After a failure, switch to the next model.
+        """
         while True:
             name = f"step-{step}/complete-{self.models.index}-{self.models.overflows}"
             request, sent_tokens = self._request(tool_choice), self._counted_tokens()
@@ -193,28 +198,26 @@ class LoopRun:
                 return reply
 
     def join(self, reply: ModelReply) -> None:
-        """Append a reply."""
         self.history.append(reply.message)
         self._guard.step_succeeded()
 
     @property
     def tool_result_cap_tokens(self) -> int:
-        """The cap of a single tool result."""
         return self.models.result_cap_tokens(self.history.known_tokens())
 
     @property
     def handed_over(self) -> HandedOver:
-        """The stored results that tools may read back for this conversation."""
+        """Return the stored results that tools may read for this conversation."""
         return self._handed_over.by(self.history)
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
-        """`message`, or the changes since the same call was made before."""
+        """Return `message`, or the changes since the same call last ran."""
         if not self.models.current.policy.evidence.unchanged_answers:
             return message
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one turn, together at most the cap of a turn."""
+        """Append the results of one turn, limited to the cap of a turn."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -245,7 +248,7 @@ class LoopRun:
         return capped
 
     async def citations(self, text: str) -> tuple[Citation, ...]:
-        """The evidence that `text` cites, each citation checked."""
+        """Check every citation in `text` and return them."""
         if not self.models.current.policy.evidence.citations:
             return ()
         return (await verify_citations(text, self._citations)).citations
@@ -255,7 +258,7 @@ class LoopRun:
     ) -> None:
         """Continue with the next model of the chain. Raises `error` if no other model could do better.
 
-        The history is counted again and fitted to the new window, without the reasoning of the other provider.
+        Counts the history again and fits it to the new context window, without the reasoning of the other provider.
         """
         failed = self.models.current.model.name
         switched = self.models.switch(error, larger_window=larger_window)
@@ -270,7 +273,10 @@ class LoopRun:
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
 
     async def _cut_after(self, overflow: ContextOverflow, step: int) -> None:
-        """Cut the history without the model. If that was done already or is impossible, switch to a larger window."""
+        """Cut the history without the model.
+
+        If it was cut already or cannot be cut, switch to a larger context window.
+        """
         self._charge(overflow)
         name = f"step-{step}/overflow-{self.models.index}"
         stuck = self.models.overflowed(overflow)
@@ -286,7 +292,7 @@ class LoopRun:
         await self.switch_model(stuck, step, larger_window=True)
 
     async def _ask(self, request: ModelRequest) -> ModelReply:
-        """One reply. With citations on, every citation in it is checked before it is shown."""
+        """Request one reply. If citations are enabled, check every citation before it is shown."""
         model = self.models.current.model
         if not self.models.current.policy.evidence.citations:
             return await model.complete(request, self.emit)
@@ -296,17 +302,20 @@ class LoopRun:
         return replace(reply, message=replace(reply.message, text=verified.text))
 
     def adopt(self, outcome: CompactionOutcome) -> None:
-        """Continue with the result of a compaction. Its events added its cost."""
+        """Continue with the result of a compaction. Its cost is already counted by its events."""
         self.history = outcome.history
 
     def failed(self, error: HolmesError) -> RunFailed:
-        """The end of a run that `error` stopped, with all messages and costs until then."""
+        """Return the event for a run that `error` stopped, with all messages and costs so far."""
         return RunFailed(
             error=str(error), exit_code=error.exit_code, messages=self.history.messages(), stats=self.stats
         )
 
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
-        """The parts of a compaction for the current model; `loop`: without the triggers of an automatic hook."""
+        """Return the parts of a compaction for the current model.
+
+        With `loop`, leave out the triggers that an automatic hook replaces.
+        """
         current = self.models.current
         return CompactionContext(
             model=current.model,
@@ -332,13 +341,13 @@ class LoopRun:
         )
 
     def _counted_tokens(self) -> int | None:
-        """Our count of the request, None while the history is so short that nothing had to be tokenized."""
+        """Return the local token count of the request, or None if the history is too short to need counting."""
         if not self.history.is_counted:
             return None
         return self.history.tokens() + self.history.counter.count_tools(self._parts.executor.tools)
 
     def _charge(self, error: ModelError) -> None:
-        """Add the cost of a failed call, once."""
+        """Add the cost of a failed call, at most once."""
         if error.stats is not None:
             self._cost.charge(error.stats)
             error.stats = None

@@ -1,7 +1,8 @@
-"""The chain of models of a run: which model answers now, what is known about it, and what happens when it fails.
+"""The chain of models of a run: which model answers, what is known about it, and what happens when it fails.
 
-`ModelChain` decides and the run acts: no I/O, no tokenizer. `Calibration` records how one model counts tokens, and its
-real window. All runs that ask the same model at the same endpoint share it.
+`ModelChain` decides and the run acts; the chain uses neither I/O nor a tokenizer. `Calibration` records how one model
+counts tokens and how large its context window really is. All runs that use the same model at the same endpoint share
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ MAX_FACTOR = 3.0
 SUSPICIOUS_RATIO = 0.7
 MIN_WINDOW_TOKENS = 1_000
 MAX_WINDOW_TOKENS = 100_000_000
-# Providers add a few hundred tokens to a request, for tools alone. In a shorter request they would look like a factor.
+# Providers add a few hundred tokens to a request, for tools alone. In a shorter request, these tokens would distort the
+# factor.
 MIN_LEARNED_TOKENS = 500
 LEARNED_WINDOW_SECONDS = 3_600.0
 MAX_EMPTY_REPLIES = 2
@@ -44,9 +46,10 @@ _LONGEST_PROBLEM_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A comparison of token counts. `ratio` is reported over estimated tokens, None without a reported count.
+    """A comparison of token counts.
 
-    `suspicious`: the provider counted so few tokens that it may have dropped a part of the request.
+    `ratio` is the reported count divided by the local count, or None without a reported count. `suspicious` is true if
+    the reported count is so low that the provider may have dropped a part of the request.
     """
 
     ratio: float | None
@@ -55,12 +58,12 @@ class Observation:
 
 
 class Calibration:
-    """The factor and the window of one model. Thread-safe. Its sums are integers, so conversions do not drift.
+    """The token factor and the context window of one model. Thread-safe.
 
-    Local counts can be a third too low, so the factor rises at once and falls slowly. A reported count far below the
-    request is ignored, because gateways that leave out cached tokens look like providers that cut prompts. A window is
-    learned only from an error text. It never grows, and expires one hour after the last such error. `clock` returns
-    monotonic seconds.
+    Integer arithmetic keeps conversions from drifting. A local count can be a third too low, so the factor rises
+    immediately and falls slowly. A reported count far below the request is ignored, because gateways that leave out
+    cached tokens look like providers that cut prompts. The context window is learned only from error texts. It never
+    grows, and expires one hour after the last such error. `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,19 +75,19 @@ class Calibration:
 
     @property
     def factor(self) -> float:
-        """The provider's tokens for one of ours, between 0.8 and 3."""
+        """Number of provider tokens per locally counted token, from 0.8 to 3."""
         return self._thousandths / _SCALE
 
     @property
     def learned_window_tokens(self) -> int | None:
-        """The smallest window that an error of the last hour stated, in the provider's tokens."""
-        if self._window_tokens is None:  # the usual case, read several times a step
+        """The smallest context window that an error of the last hour stated, in provider tokens."""
+        if self._window_tokens is None:  # the usual case, read several times per step
             return None
         with self._lock:
             return self._remembered_window()
 
     def observe(self, estimated_tokens: int, reported_prompt_tokens: int) -> Observation:
-        """Compare our uncalibrated count of a request with the provider's."""
+        """Compare the uncalibrated local count of a request with the provider's count."""
         if estimated_tokens <= 0 or reported_prompt_tokens <= 0:
             return Observation(ratio=None, factor=self.factor)
         ratio = reported_prompt_tokens / estimated_tokens
@@ -96,9 +99,9 @@ class Calibration:
             return Observation(ratio=ratio, factor=self.factor)
 
     def learn_window(self, tokens: int) -> None:
-        """Remember the window that an overflow error stated, in the provider's tokens.
+        """Remember the context window that an overflow error stated, in provider tokens.
 
-        Numbers that cannot be a window (below 1,000: error codes, message counts) are ignored.
+        Numbers below 1,000 are ignored, because they are error codes or message counts.
         """
         if not MIN_WINDOW_TOKENS <= tokens <= MAX_WINDOW_TOKENS:
             return
@@ -108,16 +111,16 @@ class Calibration:
             self._learned_at = self._clock()
 
     def effective_window(self, window_tokens: int) -> int:
-        """The window to use, in the provider's tokens; `window_tokens` is the documented one."""
+        """Return the context window to use, in provider tokens. `window_tokens` is the documented one."""
         learned = self.learned_window_tokens
         return window_tokens if learned is None else min(window_tokens, learned)
 
     def provider_tokens(self, our_tokens: int) -> int:
-        """The provider's count for `our_tokens`, rounded up."""
+        """Convert locally counted tokens to provider tokens, rounded up."""
         return -(-our_tokens * self._thousandths // _SCALE)
 
     def our_tokens(self, provider_tokens: int) -> int:
-        """The largest number of our tokens that the provider counts as at most `provider_tokens`."""
+        """Return the largest local count that corresponds to at most `provider_tokens`."""
         return provider_tokens * _SCALE // self._thousandths
 
     def _remembered_window(self) -> int | None:
@@ -125,7 +128,7 @@ class Calibration:
 
 
 def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int:
-    """The factor after another ratio: all the way up at once, a tenth of the way down."""
+    """Return the new factor after another ratio. It rises immediately, and falls by a tenth of the difference."""
     seen = -(-reported_tokens * _SCALE // estimated_tokens)
     moved = seen if seen >= thousandths else thousandths - (thousandths - seen) // _FALL_SHARE
     return max(int(MIN_FACTOR * _SCALE), min(int(MAX_FACTOR * _SCALE), moved))
@@ -133,7 +136,7 @@ def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopModel:
-    """One model of a chain and the policy for its window. `summary_model`, if set, writes the summaries."""
+    """One model of a chain and the policy for its context window. `summary_model`, if set, writes the summaries."""
 
     model: ChatModel
     policy: ContextPolicy
@@ -142,12 +145,12 @@ class LoopModel:
 
     @property
     def window_tokens(self) -> int:
-        """The window in our tokens."""
+        """The context window in locally counted tokens."""
         return self.calibration.our_tokens(self._provider_window_tokens)
 
     @property
     def output_tokens(self) -> int:
-        """The room kept free for the reply and sent as max_tokens, in the provider's tokens."""
+        """The tokens that are reserved for the reply and sent as max_tokens, in provider tokens."""
         return self.model.limits.reserve_tokens(self.policy.trigger.output_reserved, self._provider_window_tokens)
 
     @property
@@ -155,12 +158,11 @@ class LoopModel:
         return self.calibration.effective_window(self.model.limits.context_window_tokens)
 
     def make_counter(self) -> TokenCounter:
-        """A counter for this model's tokens."""
         limits = self.model.limits
         return make_counter(limits.encoding, self.policy.counting, image_formula=limits.image_formula)
 
     def budget(self) -> HistoryBudget:
-        """The window in our tokens, as it is known now. Tools and system prompt are not counted yet."""
+        """Return the budget of the context window as currently known. Tools and system prompt are not counted yet."""
         return HistoryBudget(
             window_tokens=self.window_tokens,
             reserve_tokens=self.calibration.our_tokens(self.output_tokens),
@@ -172,7 +174,7 @@ class LoopModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Window:
-    """All figures of the current model's window, valid as long as `basis` stays the same."""
+    """All limits derived from the current model's context window. They are valid while `basis` stays the same."""
 
     basis: tuple[int, ModelLimits, float, int | None]
     budget: HistoryBudget
@@ -182,7 +184,7 @@ class _Window:
 
 
 class ModelChain:
-    """Which of the models answers one run. The first answers until it fails permanently."""
+    """Tracks which model answers in one run. The first model answers until it fails permanently."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models
@@ -193,22 +195,21 @@ class ModelChain:
 
     @property
     def current(self) -> LoopModel:
-        """The model that answers now."""
         return self._models[self._index]
 
     @property
     def index(self) -> int:
-        """The position of the current model. Names of durable steps contain it."""
+        """The position of the current model. The names of durable steps contain it."""
         return self._index
 
     @property
     def overflows(self) -> int:
-        """The number of overflows in a row. Names of durable steps contain it."""
+        """The number of consecutive overflows. The names of durable steps contain it."""
         return self._overflows
 
     @property
     def budget(self) -> HistoryBudget:
-        """The current model's window, in our tokens."""
+        """The budget of the current model's context window, in locally counted tokens."""
         return self._present().budget
 
     @property
@@ -218,11 +219,11 @@ class ModelChain:
 
     @property
     def output_tokens(self) -> int:
-        """The limit of the current model's reply, in the provider's tokens."""
+        """The maximum length of the current model's reply, in provider tokens."""
         return self._present().output_tokens
 
     def result_cap_tokens(self, history_tokens: int) -> int:
-        """The cap of a single tool result. Some policies also cap it by a share of the free window."""
+        """Return the cap of a single tool result. Some policies also limit it to a share of the free context window."""
         window, share = self._present(), self.current.policy.spill.available_share
         if share is None:
             return window.result_cap_tokens
@@ -230,12 +231,15 @@ class ModelChain:
         return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
 
     def round_cap_tokens(self) -> int | None:
-        """The cap of all results of one turn together."""
+        """Return the cap of all results of one turn together, or None if the policy has none."""
         factor = self.current.policy.spill.round_factor
         return None if factor is None else int(self._present().result_cap_tokens * factor)
 
     def replied(self, reply: ModelReply, sent_tokens: int | None) -> PromptShortened | None:
-        """Learn how the provider counts. A warning, once for each model, when its count is far below `sent_tokens`."""
+        """Learn how the provider counts tokens.
+
+        Returns a warning, once for each model, if the reported count is far below `sent_tokens`.
+        """
         self._overflows = 0
         if sent_tokens is None or reply.reported_prompt_tokens is None:
             return None
@@ -247,7 +251,10 @@ class ModelChain:
         return PromptShortened(model=name, estimated_tokens=sent_tokens, reported_tokens=reply.reported_prompt_tokens)
 
     def overflowed(self, overflow: ContextOverflow) -> CompactionInsufficientError | None:
-        """Learn the window that `overflow` states. The error to act on if cutting the history did not help."""
+        """Learn the context window that `overflow` states.
+
+        Returns the error to act on if cutting the history did not help.
+        """
         if overflow.window_tokens is not None:
             self.current.calibration.learn_window(overflow.window_tokens)
         self._overflows += 1
@@ -259,13 +266,16 @@ class ModelChain:
         return None
 
     def useful(self) -> None:
-        """The reply had a call that could run. A call that runs and fails is useful: the model reads why."""
+        """Record that the reply had a call that could run.
+
+        A call that fails is useful too, because the model reads why.
+        """
         self._useless = self._empty = 0
 
     def useless(self, reply: ModelReply, problem: str | None) -> None:
-        """Count a reply without an answer and without a call that can run; `problem` is None for an empty reply.
+        """Count a reply without an answer and without a call that can run. `problem` is None for an empty reply.
 
-        Raises `ModelError` for the third empty reply and the fifth useless one since the last useful reply.
+        Raises `ModelError` at the third empty reply or the fifth useless reply since the last useful one.
         """
         self._useless += 1
         self._empty += problem is None
@@ -284,9 +294,9 @@ class ModelChain:
             )
 
     def switch(self, error: ModelError | CompactionInsufficientError, *, larger_window: bool = False) -> ModelSwitched:
-        """Move to the next model, with counts from zero. Raises `error` if no other model could do better."""
+        """Switch to the next model and reset the counters. Raises `error` if no other model could do better."""
         failed = self.current
-        needed = failed.window_tokens if larger_window else 0  # as large as it turned out to be
+        needed = failed.window_tokens if larger_window else 0  # the real size, if an error has stated it
         rest = range(self._index + 1, len(self._models))
         index = next((i for i in rest if self._models[i].window_tokens > needed), None)
         if index is None:
@@ -296,7 +306,7 @@ class ModelChain:
         return ModelSwitched(from_model=failed.model.name, to_model=self.current.model.name, reason=str(error))
 
     def _present(self) -> _Window:
-        """The figures of the window, computed again only when the model, its limits or its calibration changed."""
+        """Return the limits, recomputed only if the model, its limits or its calibration changed."""
         basis = self._basis()
         if self._window.basis != basis:
             self._window = self._measured(basis)

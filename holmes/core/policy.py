@@ -1,7 +1,7 @@
-"""The thresholds of context management as values: how a conversation is kept within the context window.
+"""Settings of context management: the thresholds that keep a conversation within the context window.
 
-Each field is declared once, here, with its type, bounds and default. `holmes.settings.context` gives fields the keys of
-the configuration and validates them against these types. The values decide nothing.
+Each field is declared once, here, with its type, bounds and default. `holmes.settings.context` maps configuration keys
+to fields and validates them against these types.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ UNLIMITED_TOKENS = 1_000_000
 class SpillPolicy:
     """Limits for one tool result or user message, and for its preview.
 
-    `max_pct` is in percent of the context window; outside (0, 100] only `max_tokens` applies. `available_share` limits
-    a result to this share of the free part of the window. `char_limit` is an additional limit in characters. All
-    results of one turn together take at most `round_factor` times the limit of one. A preview takes at most
-    min(limit * `preview_share`, `preview_max_tokens`) tokens. It is `structured` (findings, outline) or the `head`: the
-    beginning of a text, or the first items of a JSON array.
+    `max_pct` is a percentage of the context window; outside (0, 100], only `max_tokens` applies. `available_share`
+    limits a result to this share of the free part of the context window. `char_limit` is an additional limit in
+    characters. All results of one turn together take at most `round_factor` times the limit of one result. A preview
+    takes at most min(limit * `preview_share`, `preview_max_tokens`) tokens. A `structured` preview shows findings and
+    an outline. A `head` preview shows the beginning of a text, or the first items of a JSON array.
     """
 
     max_pct: float = 15.0
@@ -49,7 +49,6 @@ class SpillPolicy:
     user_message_char_limit: Positive = 30_000
 
     def cap_tokens(self, window_tokens: int) -> int:
-        """The limit of one tool result, in tokens."""
         if not 0 < self.max_pct <= 100:
             return self.max_tokens
         return min(int(window_tokens * self.max_pct / 100), self.max_tokens)
@@ -59,15 +58,18 @@ class SpillPolicy:
 class MaskingPolicy:
     """How old tool results are shortened. Only the fields of the active `kind` apply.
 
-    `fingerprint` masks results older than `protect_rounds` turns. It keeps the newest min(`protect_tokens`,
-    `protect_share` of the usable window) tokens of results, and masks only if that frees at least
-    min(`minimum_tokens`, `minimum_share` of the usable window) tokens.
+    `fingerprint` masks results older than `protect_rounds` turns. It does not mask the newest min(`protect_tokens`,
+    `protect_share` of the usable context window) tokens of results. It masks only if that frees at least
+    min(`minimum_tokens`, `minimum_share` of the usable context window) tokens.
+
     `preview` applies to histories above `max_total_tokens`. It masks results above `max_tool_message_tokens`, except in
     the last `keep_recent_messages` messages.
+
     `path` masks results that are older than the last `older_than_messages` messages and larger than
     `larger_than_characters`.
-    Results of `protected_tools` are never masked. With `every_step`, masking runs before each request instead of only
-    when the prompt cache is lost anyway. The mode `compress` masks nothing.
+
+    Results of `protected_tools` are never masked. With `every_step`, masking runs before each request. Otherwise it
+    runs only when the prompt cache becomes invalid anyway. The mode `compress` masks nothing.
     """
 
     enabled: bool = True
@@ -88,13 +90,13 @@ class MaskingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerPolicy:
-    """When a history is compacted. A trigger that is None is off; any other trigger is enough.
+    """When a history is compacted. Any one trigger is enough. A trigger set to None is disabled.
 
-    Without `enabled`, compaction runs only after the provider rejected a request as too long. `threshold_pct`: tokens
-    plus reserve, in percent of the window. `tokens`, `fraction` (of the window) and `messages`: the size of the
-    history. `pressure`: tokens / (window - reserve). `output_reserved` is that reserve, and limits a reply; None stands
-    for the output limit of the model, at most a quarter of the window. `reserved`: fewer than max(`reserved`, output
-    limit of the model) tokens are free.
+    If `enabled` is false, compaction runs only after the provider rejects a request as too long. `threshold_pct` limits
+    tokens plus reserve, in percent of the context window. `tokens`, `fraction` (of the context window) and `messages`
+    limit the size of the history. `pressure` limits tokens / (context window - reserve). `output_reserved` is that
+    reserve, and also limits a reply. None stands for the output limit of the model, at most a quarter of the context
+    window. `reserved` fires if fewer than max(`reserved`, output limit of the model) tokens are free.
     """
 
     enabled: bool = True
@@ -111,9 +113,10 @@ class TriggerPolicy:
 class KeepPolicy:
     """Which messages at the end of a history stay verbatim, always in whole turns.
 
-    The tail has min(`tail_share` of the usable window, `tail_tokens`) tokens. `messages` keeps this number of messages
-    instead. `fraction` keeps the newest part of this share when a history is truncated. `newest_round` keeps the turn
-    that the model has not seen yet, cut to `newest_round_share` of the usable window.
+    The tail has min(`tail_share` of the usable context window, `tail_tokens`) tokens. If `messages` is set, it limits
+    the tail to that number of messages instead. When a history is truncated, `fraction` is the share that stays.
+    `newest_round` keeps the turn that the model has not seen yet, cut to `newest_round_share` of the usable context
+    window.
     """
 
     tail_share: float = 0.20
@@ -124,7 +127,7 @@ class KeepPolicy:
     newest_round_share: float = 0.30
 
     def counting(self, messages: int) -> KeepPolicy:
-        """Keep the newest `messages` messages, regardless of their size and of the strategy."""
+        """Return a policy that keeps the newest `messages` messages, regardless of their size and of the strategy."""
         return replace(self, messages=messages, tail_share=1.0, tail_tokens=UNLIMITED_TOKENS, fraction=None)
 
 
@@ -132,10 +135,10 @@ class KeepPolicy:
 class SummaryPolicy:
     """How summaries are written.
 
-    `max_tokens` limits one summary; None stands for min(4096, usable window / 8). `group_token_threshold` splits a long
-    history into groups, which are summarised one by one and stored under `chat_id`. A history of at most
+    `max_tokens` limits one summary; None stands for min(4096, usable context window / 8). `group_token_threshold`
+    splits a long history into groups, which are summarised one by one and stored under `chat_id`. A history of at most
     `compress_above_tokens` is not summarised. `reminder` adds a reminder after a compaction. `verify_entities` checks a
-    summary for lost and invented names.
+    summary for missing and invented names.
     """
 
     max_tokens: Annotated[int, Ge(1)] | None = None
@@ -148,13 +151,14 @@ class SummaryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyPolicy:
-    """Limits that keep compaction from repeating without end.
+    """Limits that prevent endless compaction.
 
     After a compaction, the next one waits for `cooldown_rounds` turns and for new tokens of `cooldown_share` of the
-    usable window, unless the hard limit is reached. Compaction stops after `max_attempts` in a row, or after two that
-    free less than `least_progress`. Masking alone is enough if it leaves at most `mask_is_enough_share` of the trigger.
-    A compaction aims at `compaction_target_share` of it. With `auto_ratio`, a summary follows unless masking leaves at
-    most this share. After an overflow, the history is cut to `emergency_share` of the window.
+    usable context window, unless the hard limit is reached. Compaction stops after `max_attempts` in a row, or after
+    two attempts that free less than `least_progress`. Masking alone is enough if it leaves at most
+    `mask_is_enough_share` of the trigger. A compaction aims at `compaction_target_share` of the trigger. With
+    `auto_ratio`, a summary follows unless masking leaves at most this share of the history. After an overflow, the
+    history is cut to `emergency_share` of the context window.
     """
 
     cooldown_rounds: Count = 2
@@ -171,7 +175,7 @@ class SafetyPolicy:
 class EvidencePolicy:
     """`citations` labels every result and checks the citations of the answer.
 
-    With `unchanged_answers`, a repeated call returns "unchanged" or a diff.
+    With `unchanged_answers`, the result of a repeated call is "unchanged" or a diff.
     """
 
     citations: bool = True
@@ -180,10 +184,10 @@ class EvidencePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPolicy:
-    """A complete policy. The defaults are those of `balanced`; `name` is the named policy that it is based on.
+    """A complete policy. The defaults are those of `balanced`.
 
-    The mode `compact` only masks, `compress` only summarises, and `auto` does both as needed. `counting` selects the
-    exact tokenizer or an estimate.
+    `name` is the named policy that this one is based on. The mode `compact` only masks, `compress` only summarises, and
+    `auto` does both as needed. `counting` selects the exact tokenizer or an estimate.
     """
 
     name: str = "balanced"
@@ -200,9 +204,9 @@ class ContextPolicy:
     counting: Counting = "exact"
 
     def without_automatic_triggers(self) -> ContextPolicy:
-        """The policy without the triggers that its automatic hook replaces. The hard limit always stays.
+        """Return the policy without the triggers that its automatic hook replaces. The hard limit always stays.
 
-        A hook with a threshold replaces `pressure`, a hook without one replaces all triggers.
+        A hook with a threshold replaces `pressure`. A hook without a threshold replaces all triggers.
         """
         automatic = next((hook for hook in self.hooks if hook.id == AUTO_COMPACT_ID), None)
         if automatic is None:

@@ -1,6 +1,7 @@
-"""The agentic loop: ask the model and run the tools it calls, until it answers.
+"""The agentic loop: asks the model and runs the tools that it calls, until it answers.
 
-Independent of providers, tools and user interfaces. The events of `call_stream()` show everything that happens.
+The loop is independent of providers, tools and user interfaces. It reports everything through the events of
+`call_stream()`.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ if TYPE_CHECKING:
 
 
 class ToolCallingLLM:
-    """The loop over fixed parts. One object serves any number of conversations."""
+    """Runs the loop. One object serves any number of conversations."""
 
     def __init__(self, parts: LoopParts, *, max_steps: int = 100) -> None:
         self._parts = parts
         self._max_steps = max_steps
 
     def call_stream(self, messages: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
-        """Answer `messages`, which start with the system message and end with the user's.
+        """Answer `messages`, which start with the system message and end with the user's message.
 
-        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the model call and the tools,
-        with their process groups.
+        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the model call and stops the
+        tools with their process groups.
         """
 
         async def produce(emit: EmitEvent) -> None:
@@ -74,7 +75,7 @@ class ToolCallingLLM:
                 run.history.append(user_text(self._parts.prompts.last_step, kind="note"))
             await run.compact_if_necessary(step)
             reply = await run.complete(step, tool_choice="none" if last else "auto")
-            if last:  # a model may call tools anyway, and a call without a result breaks the pairing
+            if last:  # a model may call tools anyway, and every call must have a result
                 reply = replace(reply, message=replace(reply.message, tool_calls=()))
             bounded = bound_reply(reply.message)
             reply = replace(reply, message=bounded.message)
@@ -125,7 +126,7 @@ class ToolCallingLLM:
         )
 
     async def _require_use(self, run: LoopRun, reply: ModelReply, calls: Sequence[ToolCall], step: int) -> None:
-        """Nudge a model that said nothing, and switch the model after too many useless replies.
+        """Add a reminder after an empty reply, and switch the model after too many useless replies.
 
         `calls` are the calls of `reply` that ran.
         """
@@ -141,13 +142,13 @@ class ToolCallingLLM:
             await run.switch_model(error, step)
 
     def _unanswered(self, run: LoopRun) -> str:
-        """The step limit, the remedy, and the last text of the model."""
+        """Return the error for a run that reached the step limit, with the last text of the model."""
         found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
         last_words = f" Its last text: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
-        """Run all calls of one reply at once. The results join in the order of the calls."""
+        """Run all calls of one reply concurrently. The results join the history in the order of the calls."""
         calls = reply.message.tool_calls
         messages = await concurrently(
             self._run_tool_call(run, call, f"step-{step}/tool-{index}", answer)
@@ -158,7 +159,7 @@ class ToolCallingLLM:
     async def _run_tool_call(
         self, run: LoopRun, call: ToolCall, step_name: str, answer: ToolMessage | None = None
     ) -> ToolMessage:
-        """Run `call` as a durable step, unless it already has an `answer`. Emits `ApprovalRequired` first."""
+        """Run `call` as a durable step, unless `answer` already has its result. Emits `ApprovalRequired` first."""
         executor, emit = self._parts.executor, run.emit
         toolset, description = executor.toolset_name(call), executor.describe(call)
         await emit(ToolCallStarted(call=call, toolset=toolset, description=description))

@@ -1,4 +1,4 @@
-"""Upkeep of a conversation between two questions: compact it now, or measure its size.
+"""Maintains a conversation between two questions: compacts it now, or measures its size.
 
 The loop itself compacts in `holmes.core.loop_run`.
 """
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 class ContextUsage:
     """How full the context window is, in tokens as the provider counts them.
 
-    `by_role` has the messages by role, `schema_tokens` the tools, `reserve_tokens` the room for the reply. `policy` is
-    the name of the policy. `compaction` is the next step of the loop. `off`: only an overflow compacts. `due`: before
-    the next request. `resting`: due, but the last compaction is too recent. `later`: above `trigger_tokens`, or after
-    `messages_left` more messages (None without a limit of messages).
+    `by_role` is the size of the messages by role, `schema_tokens` the size of the tools, and `reserve_tokens` the size
+    reserved for the reply. `policy` is the name of the policy. `compaction` is when the loop compacts next: `off` only
+    after an overflow, `due` before the next request, `resting` later although a trigger fired, because the last
+    compaction is too recent, and `later` above `trigger_tokens` or after `messages_left` more messages. `messages_left`
+    is None without a limit of messages.
     """
 
     model: str
@@ -53,12 +54,12 @@ class ContextUsage:
 
     @property
     def used_tokens(self) -> int:
-        """Messages and tools."""
+        """The tokens of messages and tools."""
         return self.schema_tokens + sum(tokens for _, tokens in self.by_role)
 
     @property
     def used_share(self) -> float:
-        """The used share of the window, from 0 to 1, or above 1 if it overflows."""
+        """The used share of the context window, from 0 to 1, or above 1 if it overflows."""
         return self.used_tokens / max(1, self.window_tokens)
 
 
@@ -79,7 +80,7 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
 
 
 async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
-    """How much of the first model's window `messages` take, and when the loop compacts them."""
+    """Measure how much of the first model's context window `messages` use, and when the loop compacts them."""
 
     async def ignore(_: AgentEvent) -> None:
         return None
@@ -114,9 +115,9 @@ def _usage(run: LoopRun) -> ContextUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The sizes above which a conversation is compacted, by the triggers and by hooks.
+    """The sizes above which the triggers and the hooks compact a conversation.
 
-    `budget` is that of the loop's own triggers. Hooks that count turns or tool calls are left out, because a
+    `budget` is the budget of the loop's own triggers. Hooks that count turns or tool calls are left out, because a
     conversation does not show these counts.
     """
 
@@ -150,7 +151,7 @@ class _Limits:
 
 
 def _next_compaction(history: History, limits: _Limits) -> Literal["off", "due", "resting", "later"]:
-    """The action of the loop at the start of its next iteration."""
+    """Return when the loop compacts next."""
     if not limits.enabled:
         return "off"
     budget = limits.budget

@@ -1,7 +1,7 @@
-"""The named policies: `balanced`, and one for each published system. A policy is found by the name of its file.
+"""The named policies: `balanced`, and one for each published system. The name of a policy is the name of its file.
 
-A file has one value, `POLICY`, with the documented numbers of the system. Numbers that the document does not give are
-those of `balanced`; features that it does not have are disabled.
+Each file has one value, `POLICY`, with the documented numbers of the system. Numbers that its documentation does not
+give are those of `balanced`. Features that the system does not have are disabled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POLICY_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.i
 
 
 def named_policy(name: str) -> ContextPolicy:
-    """The policy with this name. Raises `ConfigError` for an unknown name."""
+    """Return the policy with this name. Raises `ConfigError` if the name is unknown."""
     if name not in POLICY_NAMES:
         message = f"unknown context policy {name!r}; available policies: {', '.join(POLICY_NAMES)}"
         raise ConfigError(message)

@@ -1,8 +1,8 @@
 """The documented policy of altimate: old results become fingerprints, then the history becomes one summary.
 
-Fingerprints spare the 2 newest turns, the newest 40,000 tokens of results, and skills. They are used only if they free
-20,000 tokens. A summary follows if fewer than max(20,000, output limit of the model) tokens are free, and replaces
-everything. Three compactions in a row end the turn. Tokens are estimated.
+The 2 newest turns, the newest 40,000 tokens of results, and skills are not masked. Masking runs only if it frees at
+least 20,000 tokens. A summary follows if fewer than max(20,000, output limit of the model) tokens are free, and
+replaces everything. The turn ends after three compactions in a row. Tokens are estimated.
 """
 
 from __future__ import annotations

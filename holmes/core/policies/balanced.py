@@ -1,4 +1,4 @@
-"""The default policy: triggers and limits of HolmesGPT, with the decisions of docs/context-management.md.
+"""The default policy: triggers and limits of HolmesGPT, adapted as docs/context-management.md describes.
 
 Its numbers are the defaults of `holmes.core.policy`.
 """

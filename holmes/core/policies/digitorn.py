@@ -1,7 +1,7 @@
-"""The documented policy of Digitorn: a hook compacts above a pressure of 0.75, and a reminder follows.
+"""The documented policy of Digitorn: a hook compacts above a pressure of 0.75 and then adds a reminder.
 
-A result is cut to half of the available context: the first items of a JSON array, or the first characters of another
-text. A summary has at most 1,024 tokens and keeps the last 10 messages. The next compaction waits for 2 turns. Tokens
+A result is cut to half of the available context: the first items of a JSON array, or the first characters of other
+text. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2 turns. Tokens
 are estimated. An overflow cuts the history to half of the context window.
 """
 

@@ -1,6 +1,6 @@
-"""The documented policy of ContextOffloadOp of FlowLLM: above 20,000 tokens, previews and then summaries of groups.
+"""The documented policy of FlowLLM's ContextOffloadOp: above 20,000 tokens, previews and then group summaries.
 
-Compaction replaces each tool message above 2,000 tokens, except the last message, with a preview. If more than 0.75 of
+Compaction replaces each tool message above 2,000 tokens with a preview, except the last message. If more than 0.75 of
 the tokens remain, compression summarises everything except system messages and the last two messages.
 """
 

@@ -1,9 +1,9 @@
-"""The documented policy of Octo: results are cut at 20,000 characters, masked after 10 messages, summarised above 70%.
+"""The documented policy of Octo: cut results at 20,000 characters, mask after 10 messages, summarise above 70%.
 
 The preview of a large result is its beginning: 20,000 characters including the path of the stored result, or half a
-context window if that is less. Before each request, older results above 4,000 characters become a path. The summary
-follows at 70% of the window, 100,000 tokens or 100 messages. It keeps the newest 20 messages, at most 20,000 tokens
-(and at most half of the usable window). Without a summary, the newest 40% of the history remain.
+context window if that is less. Before each request, older results above 4,000 characters become a path. A summary
+follows at 70% of the context window, 100,000 tokens or 100 messages. It keeps the newest 20 messages, at most 20,000
+tokens and at most half of the usable context window. Without a summary, the newest 40% of the history remain.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from holmes.core.policy import (
 POLICY = ContextPolicy(
     name="octo",
     spill=SpillPolicy(
-        max_pct=50.0,  # the limit is in characters; half a window protects small models
+        max_pct=50.0,  # the limit is in characters; half a context window protects small models
         char_limit=20_000,
         round_factor=None,
         preview_share=1.0,
-        preview_max_tokens=20_000,  # not more tokens than characters
+        preview_max_tokens=20_000,  # a text has at most as many tokens as characters
         preview="head",
         user_message_char_limit=30_000,
     ),

@@ -1,1 +1,1 @@
-"""Running tools and fitting their results into the context window."""
+"""Runs tools and fits their results into the context window."""

@@ -1,7 +1,7 @@
-"""The beginning of a stored result, for policies that show nothing else of it.
+"""Previews that show only the beginning of a stored result.
 
-A JSON array keeps its first items and stays valid JSON. Any other text is cut at the last line that fits, or at the
-last character.
+A JSON array keeps its first items and stays valid JSON. Other text is cut at the last line that fits, or at the last
+character.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE_CHARACTERS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRoom:
-    """The limits of a preview. `characters_per_token` is a first guess that saves counting."""
+    """The limits of a preview. `characters_per_token` is an initial estimate that avoids token counting."""
 
     tokens: int
     characters: int | None
@@ -35,13 +35,13 @@ class HeadRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning. `items` is the number of items of a JSON array, 0 for text."""
+    """The beginning of a text. `items` is the number of items of a JSON array, 0 for other text."""
 
     text: str
     items: int
 
     def shown_of(self, whole: str) -> str:
-        """`showing 200 of 5,000 items`: the items of an array, else lines, else characters."""
+        """Return for example `showing 200 of 5,000 items`. Counts items of an array, otherwise lines or characters."""
         total = _count_items(whole) if self.items else 0
         if total >= self.items > 0:
             return f"showing {self.items:,} of {total:,} items"
@@ -52,8 +52,8 @@ class Head:
 
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
-    """The beginning of `text` that fits `room`, possibly empty."""
-    array = _OPENING.match(text) is not None  # the closing bracket needs room, too
+    """Return the beginning of `text` that fits `room`, possibly empty."""
+    array = _OPENING.match(text) is not None  # the closing bracket also needs space
     most = len(text) if room.characters is None else max(0, room.characters - len(_CLOSING) * array)
     tokens = max(0, room.tokens - _CLOSING_TOKENS * array)
     length = prefix_that_fits(text[:most], tokens, counter, characters_per_token=room.characters_per_token)
@@ -65,8 +65,8 @@ def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
 
 
 def _count_items(text: str) -> int:
-    """The number of items of a JSON array of any size, 0 if the array is incomplete."""
-    import ijson  # only for a result that is too large
+    """Return the number of items of a JSON array of any size, or 0 if the array is incomplete."""
+    import ijson  # needed only for a result that is too large
 
     events = ijson.sendable_list()
     parser = ijson.items_coro(events, "item")
@@ -83,9 +83,9 @@ def _count_items(text: str) -> int:
 
 
 def _first_items(text: str) -> tuple[int, int]:
-    """The number of complete items at the beginning of an array, and the end of the last one.
+    """Return the number of complete items at the beginning of an array, and the end of the last item.
 
-    No items if the array ends here. The text was shortened and must continue, so it is a line like `[1] started`.
+    Returns no items if the array ends here: a shortened text must continue, so this is a line such as `[1] started`.
     """
     opening = _OPENING.match(text)
     position = opening.end() if opening is not None else len(text)

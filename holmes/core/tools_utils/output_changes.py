@@ -1,9 +1,9 @@
-"""Compares two outputs of the same call, in bounded time.
+"""Compares two results of the same call, in bounded time.
 
-Lines that differ only in clock values are equal: ages in tables, `(5m ago)`, heartbeat times. Only values at the places
-where kubectl writes an age count as ages; `timeout: 30s` does not. An age that went down is a change, because the
-object was created again. Outputs of ordinary size are compared in order, with context. Larger outputs are compared as
-sets of lines, with line numbers.
+Lines that differ only in clock values are equal: ages in tables, `(5m ago)`, heartbeat times. A value is an age only
+where kubectl writes ages, so `timeout: 30s` is not one. A lower age is a change, because the object was created again.
+Results of ordinary size are compared in order, with context. Larger results are compared as sets of lines, with line
+numbers.
 """
 
 from __future__ import annotations
@@ -32,21 +32,25 @@ _MAX_LINE_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedLine:
-    """`key` is the line without its clock values: `ages_seconds`, in order, and a heartbeat if `has_time`."""
+    """A line with its clock values set apart.
+
+    `key` is the line without its clock values. `ages_seconds` are its ages, in order. `has_time` is true if the line
+    has a heartbeat time.
+    """
 
     key: str
     ages_seconds: tuple[int, ...] = ()
     has_time: bool = False
 
     def is_later(self, earlier: ComparedLine) -> bool:
-        """Whether this can be `earlier` at a later time: the same line, and no age went down."""
+        """Whether this line can be `earlier` at a later time: the keys are equal and no age decreased."""
         return self.key == earlier.key and all(
             new >= old for new, old in zip(self.ages_seconds, earlier.ages_seconds, strict=True)
         )
 
 
 def compared_lines(lines: Iterable[str]) -> list[ComparedLine]:
-    """The lines of one output, prepared for a comparison."""
+    """Split a result into lines and prepare them for a comparison."""
     columns: tuple[int, ...] = ()
     compared: list[ComparedLine] = []
     for line in lines:
@@ -96,9 +100,11 @@ _MAX_PAIRS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChange:
-    """`diff` is empty without a relevant difference. `changed_lines` is the larger of removed and added lines.
+    """The difference between two results.
 
-    `left_out` names the differences that the diff leaves out: `ages`, `heartbeat times` or `spacing`.
+    `diff` is empty if no relevant difference exists. `changed_lines` is the number of removed or of added lines,
+    whichever is larger. `left_out` names the differences that the diff leaves out: `ages`, `heartbeat times` or
+    `spacing`.
     """
 
     diff: str
@@ -108,7 +114,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """The lines of one output, original and prepared."""
+    """The lines of one result, original and prepared."""
 
     lines: list[str]
     compared: list[ComparedLine]
@@ -121,7 +127,7 @@ class _Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hunk:
-    """Lines `old[old_start:old_end]` became `new[new_start:new_end]`."""
+    """A changed range: `old[old_start:old_end]` became `new[new_start:new_end]`."""
 
     old_start: int
     old_end: int
@@ -130,7 +136,7 @@ class _Hunk:
 
 
 def output_change(old_text: str, new_text: str) -> OutputChange | None:
-    """The difference from `old_text` to `new_text`, None if it cannot be computed in bounded time."""
+    """Return the difference from `old_text` to `new_text`, or None if bounded time is not enough."""
     if len(old_text) + len(new_text) > MAX_COMPARED_CHARACTERS:
         return None
     old, new = _Output.of(old_text), _Output.of(new_text)
@@ -148,7 +154,7 @@ def output_change(old_text: str, new_text: str) -> OutputChange | None:
 
 
 def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tuple[int, int]:
-    """The number of equal lines at the beginning and, of the rest, at the end."""
+    """Return the number of equal lines at the beginning and, of the rest, at the end."""
     shorter = min(len(old), len(new))
     head = next((index for index in range(shorter) if not new[index].is_later(old[index])), shorter)
     rest = shorter - head
@@ -157,7 +163,7 @@ def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tu
 
 
 def _pairs(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> int:
-    """The cost of a comparison in order: pairs of equal lines, and the lines themselves."""
+    """Estimate the cost of a comparison in order: the number of equal line pairs plus the number of lines."""
     counts = Counter(line.key for line in old)
     return len(old) + len(new) + sum(counts[line.key] for line in new)
 
@@ -184,7 +190,7 @@ def _shifted(hunk: _Hunk, lines: int) -> _Hunk:
 
 
 def _rendered(old: _Output, new: _Output, hunks: Sequence[_Hunk]) -> Iterator[str]:
-    """The hunks as a unified diff with two lines of context and the line numbers of the new output."""
+    """Render the hunks as a unified diff with two lines of context and the line numbers of the new result."""
     shown = 0
     for index, hunk in enumerate(hunks):
         start = max(shown, hunk.new_start - _CONTEXT_LINES)
@@ -199,7 +205,7 @@ def _rendered(old: _Output, new: _Output, hunks: Sequence[_Hunk]) -> Iterator[st
 
 
 def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> OutputChange | None:
-    """The lines that only one output has, with their numbers. None if only the order differs."""
+    """Compare the results as sets of lines, with line numbers. Returns None if only the order differs."""
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index in range(head, len(old.lines) - tail):
         waiting[old.compared[index].key].append(index)
@@ -220,7 +226,7 @@ def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> Outpu
 
 
 def _left_out(old: _Output, new: _Output) -> str:
-    """The differences that the comparison ignores, in the lines that only one output has."""
+    """Name the differences that the comparison ignores, in the lines that only one result has."""
     before = set(old.lines)
     now = {line.key for text, line in zip(new.lines, new.compared, strict=True) if text not in before}
     quiet = [line for line in old.compared if line.key in now]

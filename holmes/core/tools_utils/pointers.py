@@ -1,7 +1,7 @@
 """The texts that replace a result: pointers to stored results, and notes about results that could not be stored.
 
-Every text fits its cap by the real tokenizer, however small the cap is. If room is short, the preview is dropped first,
-then the explanations, then everything but the id.
+Every text fits its cap by the exact tokenizer, however small the cap is. If space is short, the preview is dropped
+first, then the explanations, then everything but the id.
 """
 
 from __future__ import annotations
@@ -48,20 +48,18 @@ _PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The size of a message."""
-
     tokens: int
     text_tokens: int
     size_bytes: int
 
     @property
     def characters_per_token(self) -> float:
-        """The approximate number of characters of this text in a token."""
+        """Estimate how many characters of this text make one token."""
         return max(0.25, self.size_bytes / max(1, self.text_tokens))
 
 
 def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> Measure:
-    """Count `message`. A text far above the cap is sampled, and counting ends soon after the cap."""
+    """Count the tokens of `message`. A text far above the cap is sampled, and counting stops soon after the cap."""
     text = message.text
     sampled = len(text) > max(_SAMPLED_FROM_CHARACTERS, cap_tokens * _PROBABLY_OVER_CHARACTERS_PER_TOKEN)
     text_tokens = counter.estimate_text(text) if sampled else 0
@@ -76,7 +74,7 @@ def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter
 
 
 def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> int:
-    """The exact count up to `cap_tokens`. Above the cap, the rest is extrapolated."""
+    """Count exactly up to `cap_tokens`, and extrapolate the rest."""
     tokens = characters = 0
     for text in texts:
         counted = counter.count_text_up_to(text, cap_tokens - tokens)
@@ -87,22 +85,22 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
 
 
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
-    """The cap of a single result, as a clause for the model."""
+    """Return the cap of a single result as a clause for the model."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """The cap of a turn, as a clause for the model."""
+    """Return the cap of a turn as a clause for the model."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointerLimits:
-    """The room for a pointer.
+    """The limits of a pointer.
 
-    `cap_tokens` is for the whole message, `preview_tokens` for its preview, `char_limit` for the text. `text` names the
-    limit to the model. `preview` is how a tool result is shown; a user message always shows both ends.
+    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` names the
+    limit to the model. `preview` selects how a tool result is shown. A user message always shows both ends.
     """
 
     cap_tokens: int
@@ -113,7 +111,7 @@ class PointerLimits:
 
     @classmethod
     def of_result(cls, cap_tokens: int, policy: SpillPolicy, text: str | None = None) -> Self:
-        """The limits of one tool result. `text` replaces the name of its own limit."""
+        """Return the limits of one tool result. `text` replaces the default name of the limit."""
         return cls(
             cap_tokens=cap_tokens,
             preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
@@ -124,7 +122,7 @@ class PointerLimits:
 
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
-        """The limits of a user message with `room_tokens` left for its text."""
+        """Return the limits of a user message with `room_tokens` left for its text."""
         preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
         text = limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
@@ -132,10 +130,11 @@ class PointerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """The short form of a stored result: its size, its ids, how to read it back, and a preview.
+    """The short form of a stored result: its size, its ids, how to read it, and a preview.
 
-    `error` is the beginning of an error result, which stays in the conversation. `heading` announces `preview`; `json`:
-    the preview is JSON. A parsed pointer without them has `lines` None and an empty `preview`.
+    `error` is the beginning of an error result, which stays in the conversation. `heading` introduces `preview`. `json`
+    is true if the preview is JSON. For a pointer that was parsed and lacks these parts, `lines` is None and `preview`
+    is empty.
     """
 
     stored: tuple[StoredResult, ...] = ()
@@ -155,7 +154,7 @@ class Pointer:
         limits: PointerLimits,
         counter: TokenCounter,
     ) -> Self:
-        view = readable_json(output_text(message))  # the tools over stored results number these lines
+        view = readable_json(output_text(message))  # the tools for stored results use these line numbers
         lines = count_lines(view)
         bare = cls(
             stored=stored, size_text=_size_text(measure, lines, limits.text), lines=lines, error=inline_error(message)
@@ -166,7 +165,7 @@ class Pointer:
         return replace(bare, heading=f"Preview ({shown.shown}):", preview=shown.text, json=shown.kind == "json")
 
     def _with_head(self, view: str, measure: Measure, limits: PointerLimits, counter: TokenCounter) -> Self:
-        """The beginning of `view`, in the room that the explanations leave."""
+        """Return the pointer with the beginning of `view`, as long as the explanations leave space for it."""
         lead = self._lead()
         left = limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS - counter.count_text(lead) - _HEADING_TOKENS
         room = HeadRoom(
@@ -187,7 +186,7 @@ class Pointer:
         limits: PointerLimits,
         counter: TokenCounter,
     ) -> Self:
-        """A pointer with both ends of the text of a user message."""
+        """Return a pointer that shows both ends of a user message."""
         room = limits.preview_tokens
         per_token = min(_MAX_CHARACTERS_PER_TOKEN, 0.95 * measure.characters_per_token)
         if limits.char_limit is not None:
@@ -206,7 +205,7 @@ class Pointer:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The facts that the text of a rendered or shortened pointer shows. Other text becomes `error`."""
+        """Read a rendered or shortened pointer. Unrecognised text becomes `error`."""
         size = _PARSED_SIZE.search(text)
         lines = int(size[2].replace(",", "")) if size else None
         if not text.startswith(_STARTS):
@@ -218,7 +217,7 @@ class Pointer:
         return cls(lines=lines, heading=f"{found[1]}:", preview=preview)
 
     def render(self, limits: PointerLimits, counter: TokenCounter) -> str:
-        """The most complete text within `limits`."""
+        """Return the most complete text within `limits`."""
         ids, error = _ids(self.stored), self.error
         short = (
             f"[{self.size_text} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. "
@@ -234,7 +233,7 @@ class Pointer:
 
     @staticmethod
     def shorten(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> str:
-        """The text of a rendered pointer with less preview, in a message of at most `cap_tokens`."""
+        """Return the text of a rendered pointer with less preview, in a message of at most `cap_tokens`."""
         room, text = cap_tokens - MESSAGE_OVERHEAD_TOKENS, message.text
         ids = _ids(message.stored)
         error, mark, _ = text.partition(_ERROR_END) if message.status == "error" else ("", "", "")
@@ -247,7 +246,7 @@ class Pointer:
         return first_that_fits((*options, error + short, error + last, short, last), room, counter)
 
     def _lead(self) -> str:
-        """Everything before the preview."""
+        """Return everything before the preview."""
         return "\n".join((self.error + self.size_text, *_how_to_read(self.stored, json=self.json), NARROW))
 
 
@@ -290,7 +289,7 @@ def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
 def dropped_text(
     message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
 ) -> str:
-    """The replacement of data that could not be stored. A user message keeps both ends."""
+    """Return the replacement for data that could not be stored. A user message keeps both ends."""
     lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be stored: {reason}."
     ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
     if isinstance(message, UserMessage):
@@ -305,7 +304,7 @@ def dropped_text(
 
 
 def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCounter) -> str:
-    """Both ends of a result, and `note`, in a message of at most `cap_tokens`."""
+    """Return both ends of a result and `note`, in a message of at most `cap_tokens`."""
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
     both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"
@@ -315,7 +314,7 @@ def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCou
 
 
 def inline_error(message: ToolMessage) -> str:
-    """The beginning of an error result, which stays in the conversation."""
+    """Return the beginning of an error result, which stays in the conversation."""
     if message.status != "error" or not message.text:
         return ""
     return shortened(message.text, INLINE_ERROR_CHARACTERS, mark="").rstrip() + _ERROR_END

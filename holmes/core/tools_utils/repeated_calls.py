@@ -1,8 +1,8 @@
-"""Answers a repeated call with "unchanged since step 7", a diff, or the whole result.
+"""Replaces the result of a repeated call with "unchanged since step 7" or a diff, if that is shorter.
 
-A repeated call of another reply really runs, so polling works. An answer refers only to results that the model can
-still see. Errors are never answered from memory, small results stay unchanged, and no answer is larger than the result.
-The full result is in the store, under the id in the answer.
+A call that the model repeats in a later reply still runs, so polling works. The short text refers only to results that
+the model can still see, and is never larger than the result. Errors and small results are never replaced. The complete
+result is in the store, under the id in the short text.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierResult:
-    """The last result of a call that the conversation shows, whole or as a pointer.
+    """The last result of a call, if the conversation still shows it, whole or as a pointer.
 
-    `latest` is the latest answer about it, with its step, or None.
+    `latest` is the most recent short text about this result, or None; `latest_step` is its step.
     """
 
     message: ToolMessage
@@ -46,7 +46,7 @@ class EarlierResult:
 async def answer_repeated(
     earlier: EarlierResult, call: ToolCall, message: ToolMessage, history: Sequence[Message], counter: TokenCounter
 ) -> ToolMessage:
-    """`message`, the new result of `call`, or a shorter one that refers to a result that `history` still shows.
+    """Return `message`, the new result of `call`, or a shorter text that refers to a result that `history` still shows.
 
     Keeps the call id, the status and the stored results of `message`.
     """
@@ -75,7 +75,7 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """The answer if the model can already see the content of `message`, as a result or as a result and a diff."""
+    """Return the short text if the model can already see the content of `message`: a result, or a result and a diff."""
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."
@@ -86,7 +86,7 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """The changes since the whole result, without lines whose ages only increased."""
+    """Return the changes since the whole result, without lines whose ages only increased."""
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None
@@ -98,9 +98,9 @@ def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
-    """`message` with `text` in place of its output, and the ids under which the output is stored.
+    """Return `message` with `text` in place of its result, and the ids of the stored result.
 
-    `read_id` is the stored result that a reading tool read from.
+    `read_id` is the stored result that a reading tool read.
     """
     label = label_of(message)
     if label is None and ids:
@@ -119,12 +119,12 @@ def _same(one: ToolMessage, other: ToolMessage) -> bool:
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether one text is not the whole output, so that a comparison of the texts means nothing."""
+    """Whether one of the texts is not the complete result, so that comparing the texts would be meaningless."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 
 def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
-    """Whether `history` still has `wanted` unchanged: not masked, cut or removed."""
+    """Whether `history` still contains `wanted` unchanged: not masked, cut or removed."""
     return any(
         isinstance(message, ToolMessage) and message.call_id == wanted.call_id and message == wanted
         for message in reversed(history)
@@ -132,7 +132,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
 
 
 def _read_id(call: ToolCall) -> str | None:
-    """The id of the stored result that `call` reads, None for other tools."""
+    """Return the id of the stored result that `call` reads, or None for other tools."""
     if call.name not in RESULT_TOOLS or call.malformed is not None:
         return None
     read_id = json.loads(call.arguments or "{}").get("result_id")

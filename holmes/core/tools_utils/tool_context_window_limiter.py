@@ -1,9 +1,9 @@
 """Stores each result, and replaces a result that is too large with a pointer.
 
-`spill_oversized_tool_result` checks the message of a result before it joins the history, and
-`spill_oversized_user_message` a user message on admission. Both look at one message only. `cap_round` limits all
-results of one turn together. Large texts are counted and encoded outside the event loop. A storage failure never
-raises an error: messages that fit stay, and a result that is too large is dropped with a request for a narrower query.
+`spill_oversized_tool_result` checks the message of a result before it joins the history. `spill_oversized_user_message`
+checks a user message on admission. Both check one message only; `cap_round` limits all results of one turn together.
+Large texts are counted and encoded outside the event loop. A storage failure never raises an error: messages that fit
+stay, and a result that is too large is dropped with a request for a narrower query.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class SpillOutcome:
     """The message that joins the history.
 
     `tokens` is the size of the original: exact up to the cap, an upper bound for small results, extrapolated for large
-    texts. `spilled`: a pointer or a note about the loss replaced it. `stored`: its content is in the store. `limit`
-    names the exceeded limit of a spilled result.
+    texts. `spilled` is true if a pointer, or a note about the loss, replaced the original. `stored` is true if the
+    content is in the store. `limit` names the limit that a spilled result exceeded.
     """
 
     message: ToolMessage
@@ -73,15 +73,15 @@ async def spill_oversized_tool_result(
 ) -> SpillOutcome:
     """Store `message`, and replace it with a pointer if it exceeds `cap_tokens` or the policy's `char_limit`.
 
-    A result that fits keeps its text. With `label`, the part `[result <id>]` follows if it fits too. `store` is None
-    when storage is off. Without storage, results that fit stay, and others are dropped with status `error` and a
-    request for a narrower query. Pointers and masks stay unchanged. If the size in bytes does not decide, tokens are
-    counted exactly, even by a counter that estimates.
+    A result that fits keeps its text. With `label`, the label `[result <id>]` follows if it fits too. If `store` is
+    None, storage is disabled: results that fit stay, and others are dropped with status `error` and a request for a
+    narrower query. Pointers and masks stay unchanged. If the size in bytes is not decisive, tokens are counted exactly,
+    even by a counter that estimates.
     """
     if message.spilled or message.masked:
         tokens = upper_bound_tokens(message)
         return SpillOutcome(message=message, tokens=tokens, spilled=False, stored=bool(message.stored))
-    if message.status == "approval_required":  # the call did not run, so it has no output
+    if message.status == "approval_required":  # the call did not run, so it has no result
         stored: tuple[StoredResult, ...] | ResultStoreError = ()
     else:
         stored = await store_tool_message(message, store)
@@ -101,7 +101,7 @@ async def spill_oversized_tool_result(
 def _kept(
     message: ToolMessage, stored: tuple[StoredResult, ...] | ResultStoreError, tokens: int, *, label: bool
 ) -> SpillOutcome:
-    """A result that stays whole. The same object if it was neither stored nor labelled."""
+    """Return a result that stays whole. It is the same object if it was neither stored nor labelled."""
     if isinstance(stored, ResultStoreError) or not stored:
         return SpillOutcome(message=message, tokens=tokens, spilled=False, stored=False)
     kept = message if message.stored == stored else replace(message, stored=stored)
@@ -122,7 +122,7 @@ async def _replaced(
     counter: TokenCounter,
     policy: SpillPolicy,
 ) -> SpillOutcome:
-    """A pointer to the stored result, or a note about the lost one."""
+    """Return a pointer to the stored result, or a note that the result was lost."""
     limits = PointerLimits.of_result(cap_tokens, policy)
     if isinstance(stored, ResultStoreError):
         text = await asyncio.to_thread(dropped_text, message, measure, cap_tokens, str(stored), counter)
@@ -137,11 +137,11 @@ async def _replaced(
 async def spill_oversized_user_message(
     message: UserMessage, *, cap_tokens: int, char_limit: int, counter: TokenCounter, store: ResultStore | None
 ) -> UserMessage:
-    """`message`, or a pointer with both ends of its text if it exceeds `cap_tokens` or `char_limit`.
+    """Return `message`, or a pointer with both ends of its text if it exceeds `cap_tokens` or `char_limit`.
 
-    Pointers and messages that Holmes itself writes stay unchanged, because their size is limited already. A question is
-    never dropped. If it cannot be stored, it stays whole within `cap_tokens`. Above, both ends stay, with a note that
-    the middle is lost.
+    Pointers and messages that Holmes itself writes stay unchanged, because their size is already limited. A question is
+    never dropped. If a message cannot be stored and exceeds `cap_tokens`, both ends stay, with a note that the middle
+    is lost.
     """
     if message.kind not in {"request", "attachment"} or message.stored:
         return message
@@ -170,7 +170,10 @@ async def spill_oversized_user_message(
 def _without_small_pictures(
     message: UserMessage, cap_tokens: int, counter: TokenCounter
 ) -> tuple[UserMessage, tuple[Part, ...]]:
-    """`message` without the images that may stay visible: all of them, if they take at most half of the cap."""
+    """Return `message` without the images that may stay visible, and these images.
+
+    All images stay visible if they take at most half of the cap.
+    """
     pictures = tuple(part for part in message.parts if isinstance(part, Image))
     if sum(counter.image_tokens(picture) for picture in pictures) > cap_tokens // 2:
         return message, ()
@@ -179,7 +182,7 @@ def _without_small_pictures(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """The outcome of a call, small enough for a journal, because large data is in the store."""
+    """The outcome of a call. It is small enough for a journal, because large data is in the store."""
 
     spill: SpillOutcome
     cap_tokens: int
@@ -189,13 +192,13 @@ class ToolOutcome:
 
     @classmethod
     def of(cls, answer: ToolMessage) -> ToolOutcome:
-        """The outcome of a call that is answered without running."""
+        """Return the outcome of a call that gets a result without running."""
         spill = SpillOutcome(message=answer, tokens=0, spilled=False, stored=False)
         error = answer.text if answer.status == "error" else None
         return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
 
     def spilled(self, call: ToolCall) -> ToolResultSpilled | None:
-        """The event for a result that was too large."""
+        """Return the event for a result that was too large."""
         if not self.spill.spilled:
             return None
         return ToolResultSpilled(
@@ -210,7 +213,7 @@ class ToolOutcome:
 async def store_tool_message(
     message: ToolMessage, store: ResultStore | None
 ) -> tuple[StoredResult, ...] | ResultStoreError:
-    """The stored parts of a result, or the error. Stored results are not stored again."""
+    """Return the stored parts of a result, or the error. Stored results are not stored again."""
     if message.stored:
         return message.stored
     try:
@@ -241,7 +244,10 @@ async def store_parts(
 
 
 def _encoded(text: str) -> tuple[bytes, str]:
-    """UTF-8 and the media type. Restores the bytes that `surrogateescape` decoded, and never fails."""
+    """Return the text as UTF-8 with its media type.
+
+    Restores the bytes that `surrogateescape` decoded, and never fails.
+    """
     media_type = "application/json" if is_json(text) else "text/plain"
     try:
         return _in_pieces(text, "surrogateescape"), media_type
@@ -259,7 +265,7 @@ def _in_pieces(text: str, errors: str) -> bytes:
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:
-    """`history` with all results stored, or the same object. Texts and token counts do not change."""
+    """Return `history` with all results stored, or the same object. Texts and token counts do not change."""
     if store is None:
         return history
     stored: dict[int, Message] = {}
@@ -268,7 +274,7 @@ async def store_results(history: History, store: ResultStore | None) -> History:
             continue
         put = await store_tool_message(message, store)
         if isinstance(put, ResultStoreError):
-            break  # a full disk stays full, so one attempt is enough
+            break  # a full disk stays full, so do not try again
         if put:
             stored[index] = replace(message, stored=put)
     if not stored:
@@ -288,7 +294,7 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """The room of one result of a turn, and the limits of its pointer."""
+    """The share of one result in the cap of a turn, and the limits of its pointer."""
 
     tokens: int
     limits: PointerLimits
@@ -301,10 +307,10 @@ async def cap_round(
     policy: SpillPolicy,
     store: ResultStore | None,
 ) -> tuple[ToolMessage, ...]:
-    """Replace the largest of `messages` until all together take at most `cap_tokens`.
+    """Replace the largest of `messages` until all of them together take at most `cap_tokens`.
 
-    The result has the same objects if they fit already. No result shrinks below 60 tokens, so a turn of very many
-    results can stay above the cap. Without a store the middle of a large result is lost, and its text says so.
+    Returns the same objects if they already fit. No result shrinks below 60 tokens, so a turn with very many results
+    can stay above the cap. Without a store, the middle of a large result is lost, and its text says so.
     """
     counter = counter.exact
     weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
@@ -320,14 +326,14 @@ async def cap_round(
 
 
 def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
-    """An equal share of the cap. The turn fits if every larger result shrinks to it."""
+    """Return an equal share of the cap. If every larger result shrinks to this share, the turn fits."""
     tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
     limits = PointerLimits.of_result(tokens, policy, round_limit_text(results, cap_tokens))
     return _Share(tokens=tokens, limits=limits)
 
 
 async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, store: ResultStore | None) -> ToolMessage:
-    """`message` within its share: a shorter pointer, a new pointer, or a cut text."""
+    """Return `message` within its share: a shorter pointer, a new pointer, or a cut text."""
     if message.spilled or message.masked:
         if not message.stored:
             text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)

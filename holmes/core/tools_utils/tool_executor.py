@@ -1,8 +1,7 @@
 """Runs the tool calls of a reply: which calls run, who approves them, and their results.
 
 `bound_reply` limits how many calls of one reply run, and runs identical calls once. `ApprovalGate` and `RunningLimit`
-wrap toolsets: a call waits for approval first, then for a free slot. `ToolExecutor` is the only place where exceptions
-become results.
+wrap toolsets: a call waits first for approval, then for a free slot. Only `ToolExecutor` turns exceptions into results.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAX_ANSWERED_CALLS = 32
 IDENTICAL_CALL = "Identical to the call"
 """The first words of the result of a call that repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# More than the calls of one reply, because each call is looked up several times before and after it runs.
+# Larger than the number of calls in one reply, because each call is looked up several times before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64
@@ -47,7 +46,7 @@ _CallKey: TypeAlias = tuple[str, str]
 
 @lru_cache(maxsize=_KEYS_KEPT)
 def call_key(call: ToolCall) -> _CallKey:
-    """The call without its id and without the formatting of its JSON arguments."""
+    """Return a key that ignores the call id and the formatting of the JSON arguments."""
     if call.malformed is not None:
         return call.name, call.malformed
     try:
@@ -58,7 +57,7 @@ def call_key(call: ToolCall) -> _CallKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedReply:
-    """The reply as it joins the history. `answers` has the result of each call, None for calls that run."""
+    """The reply as it joins the history. `answers` has the result of each call, or None for a call that runs."""
 
     message: AssistantMessage
     answers: tuple[ToolMessage | None, ...]
@@ -69,7 +68,7 @@ class BoundedReply:
 
 
 def bound_reply(message: AssistantMessage) -> BoundedReply:
-    """`message` with at most 32 calls that run and 32 that do not, or the same object if it has no more."""
+    """Return `message` with at most 32 calls that run and 32 that do not. If it has no more, it is the same object."""
     if len(message.tool_calls) < 2:
         return BoundedReply(message=message, answers=(None,) * len(message.tool_calls))
     first_ids: dict[_CallKey, ToolCallId] = {}
@@ -96,7 +95,7 @@ def bound_reply(message: AssistantMessage) -> BoundedReply:
 
 
 def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> ToolMessage | None:
-    """The result of a call that does not run, None for a call that runs."""
+    """Return the result of a call that does not run, or None for a call that runs."""
     if first_id is not None:
         text = (
             f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once. Its result is also the result of this call."
@@ -116,10 +115,10 @@ def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | Non
 
 
 class Approver(Protocol):
-    """A person who decides about calls, or a program in a person's place."""
+    """A person who approves or refuses calls, or a program that decides for this person."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """True to run the call, None if no person is available. Waits as long as the person needs."""
+        """Return True to run the call, or None if no person is available. Waits as long as the person needs."""
         ...
 
 
@@ -134,7 +133,7 @@ class ApprovalGate(WrapperToolset):
         return any(fnmatchcase(invocation.tool.name, pattern) for pattern in self.patterns)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped result, or status `approval_required` if the call was not approved."""
+        """Return the wrapped result, or status `approval_required` if the call was not approved."""
         name = invocation.tool.name
         if not self.needs_approval(invocation):
             return await self.inner.call(invocation)
@@ -161,17 +160,17 @@ class RunningLimit(WrapperToolset):
 
 
 def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
-    """`toolset` with the limit inside all its wrappers."""
+    """Return `toolset` with the limit inside all its wrappers."""
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, inner=limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)
 
 
 class ToolExecutor:
-    """All tools by name. At most 16 tools run at once, for all runs that share the executor.
+    """Finds and runs tools by name.
 
-    A call that waits for approval does not count. `mask` hides secrets in error texts, None when redaction is off.
-    Wrappers mask the results.
+    At most 16 tools run at once, across all runs that share the executor. A call that waits for approval does not
+    count. `mask` hides secrets in error texts; it is None if redaction is disabled. Wrappers mask the results.
     """
 
     def __init__(
@@ -198,7 +197,7 @@ class ToolExecutor:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool, in the order of the toolsets, which providers also see. Always the same object."""
+        """All tools, in the order of the toolsets, as providers see them. Always the same object."""
         return self._tools
 
     def toolset_name(self, call: ToolCall) -> str | None:
@@ -206,7 +205,7 @@ class ToolExecutor:
         return toolset.name if toolset is not None else None
 
     def describe(self, call: ToolCall) -> str:
-        """One line for people: the bare call if its arguments cannot be read."""
+        """Return one line for the user. If the arguments are not valid, it shows them unchanged."""
         try:
             invocation = self._prepare(call)
             line = self._toolset_by_tool[call.name].describe(invocation)
@@ -215,7 +214,7 @@ class ToolExecutor:
         return " ".join(line.split())
 
     def problem(self, call: ToolCall) -> str | None:
-        """Why `call` cannot run: an unknown tool, or invalid arguments. None if it can run."""
+        """Return why `call` cannot run (an unknown tool or invalid arguments), or None if it can."""
         try:
             self._prepare(call)
         except Exception as error:  # noqa: BLE001  as in `run`
@@ -229,7 +228,7 @@ class ToolExecutor:
         return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
 
     async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
-        """Run `call`. Every failure, including a bug in a toolset, is a result with status `error`."""
+        """Run `call`. Every failure, including a bug in a toolset, becomes a result with status `error`."""
         try:
             invocation = replace(self._prepare(call), handed_over=handed_over)
             return await self._toolset_by_tool[call.name].call(invocation)
@@ -266,7 +265,7 @@ class ToolExecutor:
 
 
 def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
-    """The message for `call`: the output on success, else a line about the failure and then the output."""
+    """Return the message for `call`: the tool's data, after a line about the failure if the call failed."""
     parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
     return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
 

@@ -1,1 +1,1 @@
-"""Keeping the conversation inside the context window."""
+"""Keeps the conversation inside the context window."""

@@ -1,7 +1,7 @@
 """Replaces old messages with a summary that the model writes.
 
-Stores the removed messages first. Rejects a failed summary and one that does not make the history shorter, so that the
-caller can truncate instead. The caller decides when to compact.
+Stores the removed messages first. Rejects a failed summary, and a summary that does not shorten the history, so that
+the caller can truncate instead. The caller decides when to compact.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _SUMMARY_SHARE_OF_REMOVED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionAttempt:
-    """The outcome. `history` is None if nothing was adopted, and `failure` is the reason.
+    """The result of one compaction attempt.
 
-    `stats` is the cost in both cases.
-    `flagged` are names in the summary that the removed messages do not have. `removed` is where these messages are
-    stored. `lost`: there were some, and they could not be stored. `groups` are the same messages as one text for each
+    If the summary was rejected, `history` is None and `failure` is the reason. `stats` is the cost in both cases.
+    `flagged` are names in the summary that do not occur in the removed messages. `removed` is where these messages are
+    stored. `lost` is true if they could not be stored. `groups` are the stored texts of the same messages, one for each
     group.
     """
 
@@ -86,7 +86,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
 
 
 def summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
-    """The cap of a summary: that of the budget, and at most a third of the removed messages."""
+    """Return the cap of a summary: the cap of the budget, but at most a third of the removed messages."""
     return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
 
 
@@ -96,7 +96,7 @@ def _least_removed_tokens(history: History, cap_tokens: int, context: Compaction
 
 
 async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
-    """The compacted history, or a failure if it is not short enough."""
+    """Return the compacted history, or a failure if it is not short enough."""
     history, context = job.history, job.context
     removed = await store_removed(plan.removed, context, step="summary-removed")
     ledger = await ledger_of(job.removed, context.verifier)
@@ -122,7 +122,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
 def _stand_in(
     job: SummaryJob, text: str, removed: StoredResult | None, ledger: Ledger
 ) -> tuple[UserMessage, tuple[str, ...]]:
-    """The message in place of the removed messages, and the invented names in it."""
+    """Return the message that replaces the removed messages, and the invented names in it."""
     context, found = job.context, job.survey
     invented = found.invented_in(text) if found else ()
     missing = found.missing_from(text) if found else ()
@@ -139,7 +139,6 @@ def _stand_in(
 
 
 def _wants_groups(context: CompactionContext) -> bool:
-    """Whether the policy stores the groups as separate files."""
     summary = context.policy.summary
     return any(
         setting is not None

@@ -1,7 +1,7 @@
 """Finds the names and numbers that troubleshooting depends on: pods, images, exit codes, addresses, times, paths.
 
-Pure and deterministic. Patterns read each piece once, from left to right, with bounded repetition, so that no text
-makes them slow. Does not rate the importance of names.
+The search is deterministic. Patterns read each part of a text once, from left to right, with bounded repetition, so
+that no text makes them slow. Does not rate the importance of names.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _PHRASES = (
     "too many open files|too many connections|authentication failed|read-only file system|address already in use|"
     "out of memory|unknown host|broken pipe|quota exceeded|disk full"
 )
-# Words with a hyphen that may follow "deployment" or "node" and are not names.
+# Words with a hyphen that may follow "deployment" or "node" but are not names.
 _PROSE = (
     r"(?:non|re|self|well|so|long|up|in|on|roll|pre|post|still|per|multi|single)-|\d+-|out-of|read-only|"
     r"[a-z]+-(?:wide|level|scoped|related|based|side|specific|only|running|ready|to)\b"
 )
 _TAG = r":v?\d[\w.-]{0,60}|:latest\b|@sha256:[0-9a-f]{8,64}"
-# The kind and a pattern. The matched group is the entity.
+# Pairs of an entity kind and a pattern. The matched group is the entity.
 _SOURCES: tuple[tuple[EntityKind, str], ...] = (
     ("pod", rf"(?<![\w.-])([a-z][a-z0-9-]{{0,60}}?-[{_SUFFIX}]{{6,10}}-[{_SUFFIX}]{{5}})(?![\w-])"),
     ("pod", rf"(?m)^(?:{_NAME}[ \t]+)?({_NAME})[ \t]+\d{{1,3}}/\d{{1,3}}[ \t]+[A-Z][\w:]+[ \t]"),
@@ -120,14 +120,14 @@ _WORDS = frozenset({"default", "name", "null", "none", "true", "false", "string"
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Entity:
-    """One name or number. `value` is the original text without quotes."""
+    """A name or number from a text. `value` is the original spelling without quotes."""
 
     kind: EntityKind
     value: str
 
 
 def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
-    """Every entity of `piece` with its position, by kind. A text can have several kinds."""
+    """Yield every entity of `piece` with its position, by kind. One name can have several kinds."""
     for kind, pattern in _patterns():
         for match in pattern.finditer(piece):
             group = match.lastindex or 0
@@ -137,7 +137,7 @@ def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
 
 
 def is_meaningful(kind: EntityKind, value: str) -> bool:
-    """Whether `value` has a meaning of its own: no part of a URL path or source file, no exit code of success."""
+    """Whether `value` is meaningful on its own. Parts of URL paths, source file names and exit code 0 are not."""
     if kind == "exit code":
         return value not in {"0", "00"}
     if kind == "image":
@@ -152,7 +152,7 @@ def is_meaningful(kind: EntityKind, value: str) -> bool:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """`text` in pieces of at most 64 KB, cut at line ends if possible."""
+    """Split `text` into parts of at most 64 KB, at line ends if possible."""
     start = 0
     while start < len(text):
         end = min(len(text), start + _PIECE_CHARACTERS)
@@ -164,5 +164,5 @@ def pieces_of(text: str) -> Iterator[str]:
 
 @cache
 def _patterns() -> tuple[tuple[EntityKind, re.Pattern[str]], ...]:
-    """Compiled on first use, because most runs never compact."""
+    """Compile the patterns on first use, because most runs never compact."""
     return tuple((kind, re.compile(pattern)) for kind, pattern in _SOURCES)

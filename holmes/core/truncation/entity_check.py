@@ -1,7 +1,7 @@
-"""Compares a summary with its source: which names are missing, and which are invented.
+"""Compares a summary with its source to find missing and invented names.
 
-`survey` runs in a thread before the model is asked; the comparison itself is cheap. Deterministic. Reads a limited
-number of characters of each message, newest messages first. Judges only names and numbers, never prose.
+`survey` runs in a thread before the model is asked; the comparison itself is fast. The check is deterministic. It reads
+a limited number of characters of each message, newest messages first. It judges only names and numbers, never prose.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _SAID_BY_USER = 3.0
 _ON_SEVERE_LINE = 2.5
 _MOST_FOR_FREQUENCY = 1.5
 _CROWD = 16
-# A summary may use other words for these kinds, so they never count as invented.
+# A summary may use other words for these kinds, so they are never reported as invented.
 _NEVER_INVENTED: frozenset[EntityKind] = frozenset({"phrase", "quantity"})
-# Kinds that fill a log. They count only on a severe line or in a text by the user or the model.
+# Kinds that fill a log. They are used only if they occur on a severe line or in a text by the user or the model.
 _ONLY_WHERE_IT_MATTERS: frozenset[EntityKind] = frozenset({"time", "id", "path", "version"})
 _SEVERE_WORDS = (
     "error", "fatal", "panic", "fail", "exception", "kill", "crash", "refused", "timeout", "timed out", "denied",
@@ -79,7 +79,7 @@ _SENTENCES = re.compile(r"(?<=[.!?\])])\s+(?=[A-Z])")
 class RankedEntity:
     """An entity of the source, its importance, and a line that contains it.
 
-    `said`: the user, the model or an earlier summary wrote it, not only a tool.
+    `said` is true if the user, the model or an earlier summary wrote the entity, not only a tool.
     """
 
     entity: Entity
@@ -90,7 +90,7 @@ class RankedEntity:
 
 @dataclass(slots=True)
 class _Sightings:
-    """The facts about one entity while the source is read."""
+    """The facts collected about one entity while the source is read."""
 
     line: str
     count: int = 0
@@ -102,7 +102,7 @@ class _Sightings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSurvey:
-    """The source of a comparison.
+    """The source that a summary is compared with.
 
     `ranked` are the entities of the removed messages that no kept message mentions, the most important first. `source`
     is the text of everything that the model has seen, in lower case.
@@ -112,12 +112,12 @@ class SourceSurvey:
     source: tuple[str, ...] = field(repr=False)
 
     def missing_from(self, summary: str) -> tuple[RankedEntity, ...]:
-        """The entities that `summary` does not mention, the most important first."""
+        """Return the entities that `summary` does not mention, the most important first."""
         text = (summary.lower(),)
         return tuple(ranked for ranked in self.ranked if not is_mentioned(ranked.entity, text))
 
     def invented_in(self, summary: str) -> tuple[Entity, ...]:
-        """The entities of `summary` that the source does not have, in order of appearance."""
+        """Return the entities of `summary` that do not occur in the source, in order of appearance."""
         return tuple(entity for entity in checkable_entities(summary) if not is_mentioned(entity, self.source))
 
     def is_fabricated(self, summary: str) -> bool:
@@ -129,9 +129,9 @@ class SourceSurvey:
 def survey(
     removed: Sequence[Message], kept: Sequence[Message], shown: Sequence[Message], tools: Sequence[Tool] = ()
 ) -> SourceSurvey:
-    """Find the important entities of `removed` that `kept` does not have.
+    """Find the important entities that occur in `removed` but not in `kept`.
 
-    `shown` is every message that the writer of the summary may have seen, `tools` its other knowledge.
+    `shown` is every message that the writer of the summary may have seen. `tools` are the tools that it knows.
     """
     kept_texts = _lowered(kept)
     request = _lowered(message for message in kept if _is_user(message, "request"))
@@ -155,7 +155,7 @@ def survey(
 
 
 def checkable_entities(text: str) -> tuple[Entity, ...]:
-    """The entities of a summary that must come from its source, in order of appearance, without duplicates."""
+    """Return the entities of a summary that must occur in its source, in order of appearance, without duplicates."""
     found = sorted(
         ((position, entity) for piece in pieces_of(text) for entity, position in find_entities(piece)),
         key=lambda item: (item[0], -len(item[1].value), item[1]),
@@ -168,14 +168,14 @@ def checkable_entities(text: str) -> tuple[Entity, ...]:
 
 
 def is_mentioned(entity: Entity, lowered_texts: Sequence[str]) -> bool:
-    """Whether one of the lower-case texts has this entity, in any spelling."""
+    """Whether one of the lower-case texts contains this entity, in any spelling."""
     value = entity.value.lower()
     spellings = ((value,), *_other_spellings(entity.kind, value))
     return any(all(_is_in_any(part, lowered_texts) for part in parts) for parts in spellings)
 
 
 def _is_in_any(value: str, texts: Sequence[str]) -> bool:
-    """Whether a text contains `value`, and not as a part of a longer word or number."""
+    """Whether a text contains `value` as a separate word or number."""
     for text in texts:
         start = text.find(value)
         while start >= 0:
@@ -188,7 +188,7 @@ def _is_in_any(value: str, texts: Sequence[str]) -> bool:
 
 
 def mark_invented(summary: str, invented: Sequence[Entity]) -> str:
-    """`summary` with a note after the first mention of each invented entity."""
+    """Return `summary` with a note after the first mention of each invented entity."""
     for entity in invented:
         position = summary.find(entity.value)
         end = position + len(entity.value)
@@ -217,7 +217,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
     if by_assistant and isinstance(message, UserMessage):
         piece = _without_lists(piece)
     for entity, position in find_entities(piece):
-        if entity.kind == "citation":  # the ledger has them
+        if entity.kind == "citation":  # the ledger contains them
             continue
         seen = found.get(entity)
         if seen is None or (not seen.severe and seen.count < _LOOKED_AT):
@@ -239,7 +239,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
 
 
 def _without_lists(text: str) -> str:
-    """An earlier summary without its lists of names and checks."""
+    """Return an earlier summary without its lists of names and checks."""
     return _LISTS.sub("", text)
 
 
@@ -251,12 +251,12 @@ def _is_severe(line: str) -> bool:
 
 
 def _sentence_around(line: str, value: str) -> str:
-    """The sentence of `line` that contains `value`."""
+    """Return the sentence of `line` that contains `value`."""
     return next((each for each in _SENTENCES.split(line) if value in each), line)
 
 
 def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int) -> float:
-    """The importance. An unnamed member of a `crowd` of its kind matters less than a single entity."""
+    """Return the importance of an entity. If more than a `crowd` of entities has its kind, each one matters less."""
     score = _WEIGHTS[entity.kind] + seen.recency + min(_MOST_FOR_FREQUENCY, math.log2(seen.count) / 4)
     score += _SAID_BY_ASSISTANT if seen.by_assistant else 0.0
     score += _SAID_BY_USER if seen.by_user or is_mentioned(entity, request) else 0.0
@@ -266,7 +266,7 @@ def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int)
 
 
 def _without_duplicates(ranked: Iterable[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """Each text once, under its most important kind."""
+    """Keep each text once, under its most important kind."""
     kept: dict[str, RankedEntity] = {}
     for item in ranked:
         kept.setdefault(item.entity.value.lower(), item)
@@ -278,7 +278,7 @@ def _is_user(message: Message, kind: str) -> bool:
 
 
 def _lowered(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The texts in lower case, in pieces, so that no single call takes long."""
+    """Return the texts in lower case, in parts that are short enough for a single call."""
     return tuple(piece.lower() for message in messages for text in message_texts(message) for piece in pieces_of(text))
 
 
@@ -287,12 +287,12 @@ def _both_ends(text: str, most_characters: int) -> str:
         return text
     half = max(0, most_characters // 2)
     head, tail = text[:half], text[len(text) - half :] if half else ""
-    # Half a name is another name, so keep whole lines if possible.
+    # A name that is cut in half looks like another name, so keep whole lines if possible.
     return head[: head.rfind("\n") + 1 or half] + "\n" + tail[tail.find("\n") + 1 :]
 
 
 def _line_around(piece: str, position: int) -> str:
-    """The line at `position`, at most 240 characters of it."""
+    """Return the line at `position`, limited to 240 characters."""
     start = piece.rfind("\n", max(0, position - _LINE_CHARACTERS // 2), position) + 1
     start = start or max(0, position - _LINE_CHARACTERS // 2)
     end = piece.find("\n", position, position + _LINE_CHARACTERS // 2)
@@ -300,7 +300,10 @@ def _line_around(piece: str, position: int) -> str:
 
 
 def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...]:
-    """Other spellings of `value`, each as parts that must all be present: name and tag may be in two columns."""
+    """Return other spellings of `value`.
+
+    Each spelling is a tuple of parts that must all be present, because name and tag may be in two columns.
+    """
     if kind == "image":
         name, separator, tag = value.partition("@") if "@" in value else value.rpartition(":")
         return ((name, tag),) if separator and name and tag else ()
@@ -316,7 +319,7 @@ def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...
 
 
 def with_distinct_lines(items: Sequence[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """`items` without repetitions: each line once, and at most two lines that differ only in numbers.
+    """Return `items` without repetitions: each line once, and at most two lines that differ only in numbers.
 
     A log repeats a message hundreds of times, each time with another address.
     """
@@ -325,7 +328,7 @@ def with_distinct_lines(items: Sequence[RankedEntity]) -> tuple[RankedEntity, ..
     for item in items:
         if any(item.entity.value in each.line for each in kept):
             continue
-        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a log line in a summary is still a log line
+        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a log line in a summary is treated as a log line
             shape = _WITH_NUMBER.sub("#", item.line)
             shapes[shape] += 1
             if shapes[shape] > _MOST_OF_A_SHAPE:

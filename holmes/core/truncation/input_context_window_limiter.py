@@ -1,8 +1,9 @@
-"""Keeps the conversation inside the model's context window. The order of the stages is in `_shorten`.
+"""Keeps the conversation inside the model's context window.
 
-`compact_if_necessary` runs before each model call, `compact_on_request` for `/compact` and hooks, and
-`compact_after_overflow` after a provider refused a request as too long. The stages are `masks` (old results age),
-`compaction` (a summary) and `truncate` (no model, and the emergency). Raises an error for a history that cannot fit.
+The order of the stages is in `_shorten`. `compact_if_necessary` runs before each model call, `compact_on_request` for
+`/compact` and hooks, and `compact_after_overflow` after a provider rejected a request as too long. The stages are
+`masks` (replaces old results), `compaction` (writes a summary) and `truncate` (works without a model, also in an
+emergency). Raises an error for a history that cannot fit.
 """
 
 from __future__ import annotations
@@ -41,18 +42,19 @@ _ROOM_FOR_SUMMARY_REQUEST = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """A compaction that was requested before it was due. `summarise`: masks alone are not enough."""
+    """A compaction that was requested before it was due. `summarise` is true if masks alone are not enough."""
 
     trigger_tokens: int
     summarise: bool
 
 
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
-    """The same history while no trigger of the policy holds, else a shorter one.
+    """Return the same history if no trigger of the policy fires, otherwise a shorter history.
 
-    Tokens include the system prompt and the tool schemas. Masks old results if that is enough, else summarises, and
-    truncates if the summary fails or frees too little. After a compaction it rests as long as the history fits. Raises
-    `CompactionInsufficientError`, before any cost, when the part that must stay is larger than the window.
+    Tokens include the system prompt and the tool schemas. If masking old results is enough, writes no summary.
+    Truncates if the summary fails or frees too little. After a compaction, the next one waits as long as the history
+    fits. Raises `CompactionInsufficientError` before any cost if the part that must stay is larger than the context
+    window.
     """
     aged = await _age(history, context) if context.policy.masking.every_step else history
     if not context.policy.trigger.enabled or _surely_below(aged, context):
@@ -66,10 +68,10 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
 
 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext) -> bool:
-    """Whether a triggered history that still fits stays unchanged.
+    """Whether a history above its trigger stays unchanged because it still fits.
 
-    It does after a recent compaction, when it cannot get shorter, when ageing freed enough, or when it is too small to
-    be worth a summary.
+    It stays unchanged after a recent compaction, if it cannot become shorter, if masking freed enough, or if it is too
+    small for a summary.
     """
     budget = context.budget
     if history.exceeds(budget.hard_limit_tokens):
@@ -86,7 +88,7 @@ def _may_wait(before_ageing: History, history: History, context: CompactionConte
 
 
 def is_triggered(history: History, budget: HistoryBudget) -> bool:
-    """Whether a trigger of the policy holds. Tokenizes new messages if the upper bound does not decide."""
+    """Whether a trigger of the policy fires. Tokenizes new messages if the upper bound is not decisive."""
     messages = budget.policy.trigger.messages
     if messages is not None and sum(not isinstance(message, SystemMessage) for message in history) > messages:
         return True
@@ -96,11 +98,11 @@ def is_triggered(history: History, budget: HistoryBudget) -> bool:
 async def compact_on_request(
     history: History, context: CompactionContext, *, summarise: bool = True
 ) -> CompactionOutcome:
-    """Compact for `/compact` or a hook, as if the window were just full, so that any size is worth it.
+    """Compact for `/compact` or a hook, as if the context window had just become full, so that any size qualifies.
 
-    `summarise` requests a summary even where masking is enough. A failure leaves the history unchanged, because the
-    request was not to cut messages off. Does not count as an attempt of the loop. Raises `CompactionInsufficientError`
-    only for a history that cannot fit the real window.
+    `summarise` requests a summary even if masking is enough. A failure leaves the history unchanged, because the user
+    did not request a truncation. Is not counted as an attempt of the loop. Raises `CompactionInsufficientError` only
+    for a history that cannot fit the real context window.
     """
     context = await asyncio.to_thread(measured, history, context)
     budget = context.budget
@@ -122,7 +124,10 @@ async def compact_on_request(
 async def _compact_now(
     history: History, context: CompactionContext, request: _Request | None = None
 ) -> CompactionOutcome:
-    """Mask, summarise or truncate without looking at the triggers. The same object if nothing could be shortened."""
+    """Mask, summarise or truncate without testing the triggers.
+
+    Returns the same object if no message can be shortened.
+    """
     budget = context.budget
     if request is None:
         await asyncio.to_thread(require_fit, history, budget, context.counter)
@@ -133,16 +138,16 @@ async def _compact_now(
         CompactionStarted(tokens=context.request_tokens(history), trigger_tokens=budget.provider_tokens(trigger_tokens))
     )
     outcome = await _shorten(await store_results(history, context.store), context, request)
-    if outcome.history.tokens() >= history.tokens():  # at most, results were stored
+    if outcome.history.tokens() >= history.tokens():  # an upper bound, because results were stored
         outcome = replace(outcome, history=history)
     context.guard.record(history.tokens(), outcome.history.tokens(), context.policy.safety)
     return outcome
 
 
 async def compact_after_overflow(history: History, context: CompactionContext) -> CompactionOutcome:
-    """Cut to about half of the window without the model. The result is always shorter.
+    """Cut to about half of the context window without the model. The result is always shorter.
 
-    Raises `CompactionInsufficientError` when nothing is left to cut.
+    Raises `CompactionInsufficientError` if no part can be cut any more.
     """
     context = await asyncio.to_thread(measured, history, context)
     await asyncio.to_thread(history.count_exactly)
@@ -157,13 +162,13 @@ async def compact_after_overflow(history: History, context: CompactionContext) -
 
 
 async def _shorten(history: History, context: CompactionContext, request: _Request | None) -> CompactionOutcome:
-    """The stages in order: masks if they are enough, the summary, the truncation."""
+    """Run the stages in order: masks if they are enough, the summary, the truncation."""
     policy, budget = context.policy, context.budget
     plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
     wants_summary = request is not None and request.summarise
     if policy.mode == "compact" or (not wants_summary and _is_enough(history, plan, budget)):
         masked = await _mask(history, plan, context)
-        # A full disk leaves results whole. Then masking was not enough.
+        # On a full disk, results stay whole. Then masking was not enough.
         limit = budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens
         if not await asyncio.to_thread(masked.exceeds, limit):
             return CompactionOutcome(history=masked)
@@ -183,7 +188,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
 
 
 def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
-    """Whether masking alone frees enough: the policy's ratio, else the target of a compaction."""
+    """Whether masking alone frees enough, by the policy's ratio or else by the target of a compaction."""
     if not plan.freed_tokens:
         return False
     ratio = budget.policy.safety.auto_ratio
@@ -194,7 +199,7 @@ def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
 
 
 async def _mask_tail(history: History, context: CompactionContext) -> History:
-    """Mask old results of the tail that a summary kept, if the history is still above the target."""
+    """Mask old results in the tail of a compacted history, if the history is still above the target."""
     if history.tokens() <= context.budget.target_tokens:
         return history
     plan = await asyncio.to_thread(plan_masks, history, context.budget, can_store=context.store is not None)
@@ -202,7 +207,7 @@ async def _mask_tail(history: History, context: CompactionContext) -> History:
 
 
 async def _age(history: History, context: CompactionContext) -> History:
-    """Mask at the start of every iteration, for the policies that do."""
+    """Mask at the start of every iteration, if the policy requires it."""
     context = await asyncio.to_thread(measured, history, context)
     plan = await asyncio.to_thread(plan_masks, history, context.budget, can_store=context.store is not None)
     return await _mask(history, plan, replace(context, step_name=f"{context.step_name}/age"))
@@ -229,7 +234,7 @@ async def _mask(history: History, plan: MaskPlan, context: CompactionContext) ->
 async def _truncate(
     history: History, context: CompactionContext, *, failed: CompactionAttempt | None
 ) -> CompactionOutcome:
-    """The stage after a summary that was not adopted, and the only one of the strategy `truncate`."""
+    """Truncate after a rejected summary, or as the only stage of the strategy `truncate`."""
     room = await asyncio.to_thread(truncation_room, history, context.budget)
     spent = failed.stats if failed else RequestStats()
     if failed:
@@ -246,7 +251,10 @@ async def _truncate(
 async def _truncated(
     history: History, context: CompactionContext, room: Room, strategy: Literal["truncate", "emergency"]
 ) -> CompactionOutcome | None:
-    """`history` cut to `room`, the removed messages stored first. None if that is not shorter or does not fit."""
+    """Return `history` cut to `room`, after storing the removed messages.
+
+    Returns None if the cut history is not shorter or does not fit.
+    """
     reserved = await truncation_note_tokens(history, context)
     plan = await asyncio.to_thread(plan_truncation, history, room, context.counter, reserved)
     note = await make_truncation_note(history, plan.removed, context)
@@ -260,7 +268,7 @@ async def _truncated(
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
-    """Whether upper bounds decide, so that no tokenizer has to be loaded."""
+    """Whether the upper bounds are decisive, so that no tokenizer has to be loaded."""
     bounds = replace(context.budget, schema_tokens=context.counter.upper_bound_tools(context.tools))
     messages = context.policy.trigger.messages
     few = messages is None or len(history) <= messages

@@ -1,7 +1,7 @@
 """The text of a mask: the call, the size of its result, how the result began, and where it is stored.
 
-A fingerprint is one line, a preview also shows the result, a path also shows its first characters. A result that was
-stored or cut before is described as the tool returned it, as far as the message still shows.
+A fingerprint is one line, a preview also shows the result, and a path also shows its first characters. A result that
+was stored or cut earlier is described as the tool returned it, as far as the message still shows it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFacts:
-    """`call` is the call for people. `lines` is None if unknown, `first_line` is empty without one."""
+    """The properties of a result that its mask shows.
+
+    `call` is the call in readable form. `lines` is None if unknown. `first_line` is empty if unknown.
+    """
 
     call: str
     size_bytes: int
@@ -43,7 +46,7 @@ class ResultFacts:
 
     @property
     def amount(self) -> str:
-        """`42 lines, 1.2 KB`, `1 picture, 34.5 KB`."""
+        """For example `42 lines, 1.2 KB` or `1 picture, 34.5 KB`."""
         shown = [size_text(self.size_bytes)]
         if self.pictures:
             shown.insert(0, _counted(self.pictures, "picture"))
@@ -53,7 +56,7 @@ class ResultFacts:
 
 
 def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
-    """The call of each result, by the position of the result. Results without a call are left out."""
+    """Map the position of each result to its call. Results without a call are left out."""
     found: dict[int, ToolCall] = {}
     waiting: dict[str, ToolCall] = {}
     for position, message in enumerate(messages):
@@ -65,7 +68,7 @@ def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
 
 
 def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
-    """The facts of `message` as the tool returned it."""
+    """Describe `message` as the tool returned it."""
     text = output_text(message)
     pictures = sum(isinstance(part, Image) for part in message.parts)
     picture_bytes = sum(len(part.data) for part in message.parts if isinstance(part, Image))
@@ -86,7 +89,7 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
 
 
 def beginning_of_output(message: ToolMessage) -> str:
-    """The visible beginning of the output of `message`: its text, or the preview in its pointer."""
+    """Return the visible beginning of the result in `message`: its text, or the preview in its pointer."""
     text = output_text(message)
     if not message.spilled:
         return text
@@ -95,7 +98,7 @@ def beginning_of_output(message: ToolMessage) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """`512 B`, `1.2 KB`, `3.4 MB`; 1 KB is 1,024 bytes."""
+    """Return for example `512 B`, `1.2 KB` or `3.4 MB`; 1 KB is 1,024 bytes."""
     if size_bytes < 1_024:
         return f"{size_bytes} B"
     if round(size_bytes / 1_024, 1) < 1_024:
@@ -104,14 +107,14 @@ def size_text(size_bytes: int) -> str:
 
 
 def cut(text: str) -> str:
-    """`text` on one line of at most 80 characters."""
+    """Return `text` on one line of at most 80 characters."""
     return shortened(" ".join(shortened(text, 8 * CUT_CHARACTERS, mark="").split()), CUT_CHARACTERS)
 
 
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
-    """The facts of the output that a pointer replaced; its first line is that of the preview."""
+    """Describe the result that a pointer replaced. The first line is that of the preview."""
     pointer = Pointer.parse(text)
-    first_line = facts.first_line  # of an error, which stays before its pointer
+    first_line = facts.first_line  # the beginning of an error, which stays before its pointer
     if not pointer.error:
         numbered = _NUMBERED_FIRST_LINE.search(pointer.preview)
         first_line = _first_line(numbered[1] if numbered else pointer.preview)
@@ -125,7 +128,7 @@ def _replaced_lines(facts: ResultFacts, lines: int | None, first_line: str) -> R
 
 
 def _arguments(call: ToolCall | None) -> str:
-    """`kind: pods, namespace: shop`, at most 80 characters."""
+    """Return for example `kind: pods, namespace: shop`, at most 80 characters."""
     if call is None:
         return ""
     try:
@@ -142,7 +145,6 @@ def _argument(value: object) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line that is not blank."""
     head = text[:_LOOKED_AT_CHARACTERS].lstrip()
     return cut(head.partition("\n")[0])
 
@@ -168,7 +170,7 @@ _SMALLEST_PREVIEW_TOKENS = 16
 def preview_text(
     facts: ResultFacts, stored: tuple[StoredResult, ...], text: str, cap_tokens: int, counter: TokenCounter
 ) -> str:
-    """One line about the call and the store, then a preview of `text` of at most `cap_tokens`."""
+    """Return one line about the call and the store, then a preview of `text` of at most `cap_tokens`."""
     where = ", ".join(result.id if result.path is None else f"{result.id} (file {result.path})" for result in stored)
     line = f"[Tool output moved to the store — {facts.call} returned {facts.amount}; full output: {where}]"
     if not text.strip() or cap_tokens < _SMALLEST_PREVIEW_TOKENS:
@@ -181,9 +183,9 @@ _SHOWN_CHARACTERS = 500
 
 
 def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
-    """The paths and the first 500 characters of `output`. Without files, the result ids.
+    """Return the paths and the first 500 characters of `output`.
 
-    The tools over stored results accept both.
+    If the store has no files, shows the result ids. The tools for stored results accept both.
     """
     where = ", ".join(result.path or result.id for result in stored)
     line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
@@ -203,24 +205,27 @@ def masked_message(
     policy: ContextPolicy,
     counter: TokenCounter,
 ) -> ToolMessage:
-    """`message` with the policy's mask in place of text and images. `stored` is where the output is."""
+    """Return `message` with the policy's mask in place of text and images. `stored` is where the result is stored."""
     text = _mask_text(message, call, stored, policy, counter)
     return replace(message, parts=(Text(text=text),), stored=stored, masked=True)
 
 
 def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
-    """`message`, which is stored, as a fingerprint under any policy."""
+    """Return `message`, which is already stored, as a fingerprint under any policy."""
     text = fingerprint_text(describe_result(message, call), message.stored)
     return replace(message, parts=(Text(text=text),), masked=True)
 
 
 def looks_masked(text: str) -> bool:
-    """Whether `text` is a mask, for conversation formats without a field for it."""
+    """Whether `text` is a mask, for conversation formats without a field for masks."""
     return _MASK.match(text) is not None
 
 
 def preview_cap_tokens(policy: ContextPolicy) -> int:
-    """The cap of a preview: the share and the limit of a stored result, of the size that masking keeps."""
+    """Return the cap of a preview.
+
+    It uses the share and the limit for previews of stored results, applied to the maximum size of an unmasked result.
+    """
     share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
     return min(share, policy.spill.preview_max_tokens)
 

@@ -1,8 +1,8 @@
-"""Ages old tool results: plans which results a mask replaces, and replaces them in one batch.
+"""Masks old tool results: plans which results to replace, and replaces them in one batch.
 
-A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, protected tools, and masks that would not
-be smaller are skipped. A result that cannot be stored stays whole, so masking loses nothing. On small windows,
-`shrink_to_pointers` shrinks the stored results of kept turns. Never changes what the user or the model wrote.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Skips masked results, protected tools, and results whose
+mask would not be smaller. A result that cannot be stored stays whole, so masking loses no data. In small context
+windows, `shrink_to_pointers` shrinks the stored results of kept turns. Never changes text of the user or the model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, ToolCall
     from holmes.values.tools import ResultStore
 
-# The store creates the ids. Before that, an id of the usual length is counted in its place.
+# Stands in for the id of a result that is not stored yet, so that the length of its mask can be counted.
 _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, media_type="text/plain")
 
 
@@ -47,7 +47,7 @@ class PlannedMask:
 class MaskPlan:
     """All masks of one batch, in order. Empty if the policy needs none. Valid only for its history.
 
-    `freed_tokens` is exact for stored results. The id of other results is unknown until they are stored.
+    `freed_tokens` is exact for stored results. The ids of other results are unknown until they are stored.
     """
 
     policy: ContextPolicy
@@ -59,15 +59,15 @@ class MaskPlan:
 
     @property
     def freed_tokens(self) -> int:
-        """The number of tokens that the history loses."""
+        """The number of tokens by which the history becomes shorter."""
         return sum(mask.freed_tokens for mask in self.masks)
 
 
 def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = True) -> MaskPlan:
-    """The masks that the policy of `budget` needs for `history` now.
+    """Plan the masks that the policy of `budget` needs for `history` now.
 
-    With `can_store=False` (no store), results that are not stored yet stay whole. Tokenizes new messages and the masks,
-    so call it outside the event loop.
+    If `can_store` is false, results that are not stored yet stay whole. Tokenizes new messages and the masks, so call
+    it outside the event loop.
     """
     policy = budget.policy
     if not policy.masking.enabled or policy.mode == "compress":
@@ -86,7 +86,7 @@ def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = Tru
 def _plan_one(
     position: int, message: Message, call: ToolCall | None, weight: int, policy: ContextPolicy, counter: TokenCounter
 ) -> PlannedMask | None:
-    """The mask of one result of `weight` tokens, None if it would not be smaller."""
+    """Return the mask of one result of `weight` tokens, or None if the mask would not be smaller."""
     if not isinstance(message, ToolMessage):
         return None
     masked = masked_message(message, call, message.stored or (_UNKNOWN,), policy, counter)
@@ -98,7 +98,7 @@ def _plan_one(
 
 
 def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget) -> Iterable[int]:
-    """Positions of the results that are old under the policy, in order."""
+    """Return the positions of the results that are old under the policy, in order."""
     policy = budget.policy.masking
     candidates = [
         position
@@ -118,9 +118,9 @@ def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: Hi
 
 
 def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
-    if message.status == "approval_required":  # the call did not run, so it has no output
+    if message.status == "approval_required":  # the call did not run, so it has no result
         return False
-    # A pointer without a stored result reports a loss, and a pointer already has a preview and a file.
+    # A pointer without a stored result reports a loss. A pointer with a stored result already has a preview and a file.
     if message.spilled and (not message.stored or policy.kind == "preview"):
         return False
     return not message.masked and message.tool_name not in policy.protected_tools
@@ -129,7 +129,7 @@ def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
 def _beyond_newest_tokens(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget
 ) -> list[int]:
-    """The results beyond the newest protected tokens. A result that only begins within them stays whole."""
+    """Return the results outside the newest protected tokens. A result that overlaps them stays whole."""
     policy = budget.policy.masking
     protected_tokens = min(policy.protect_tokens, int(budget.usable_tokens * policy.protect_share))
     counted = budget.policy.keep.messages or 0  # messages that the policy keeps stay unchanged
@@ -144,7 +144,7 @@ def _beyond_newest_tokens(
 
 
 def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
-    """The position of the first of the newest `rounds` replies."""
+    """Return the position of the first of the newest `rounds` replies."""
     replies = [position for position, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     if rounds <= 0:
         return len(messages)
@@ -154,7 +154,7 @@ def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
 def _large_in_a_large_history(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], policy: MaskingPolicy
 ) -> list[int]:
-    """Large results in a large history. System messages never count as recent messages."""
+    """Return the large results in a large history. System messages are never recent messages."""
     if sum(weights) <= policy.max_total_tokens:
         return []
     others = [position for position, message in enumerate(messages) if not isinstance(message, SystemMessage)]
@@ -163,7 +163,7 @@ def _large_in_a_large_history(
 
 
 def _least_freed_tokens(budget: HistoryBudget) -> int:
-    """The minimum gain of a batch."""
+    """Return the minimum number of tokens that a batch must free."""
     policy = budget.policy.masking
     if policy.kind != "fingerprint":
         return 1
@@ -171,21 +171,22 @@ def _least_freed_tokens(budget: HistoryBudget) -> int:
 
 
 def _characters(message: Message) -> int:
-    """The length of a result, with the bytes of its images."""
+    """Return the length of a result in characters, plus the bytes of its images."""
     if not isinstance(message, ToolMessage):
         return 0
     return len(output_text(message)) + sum(len(part.data) for part in message.parts if isinstance(part, Image))
 
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
-"""Stores a result. Returns its place, or the reason of the failure."""
+"""Stores a result. Returns where it is stored, or the reason for the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutcome:
-    """`history` is the same object if nothing changed. Tokens are those of all messages, without tool schemas.
+    """The history after masking. If nothing changed, it is the same object.
 
-    `failure` is the reason why results were not stored and stayed whole.
+    Token counts cover all messages, without tool schemas. `failure` is the reason why results could not be stored and
+    stayed whole.
     """
 
     history: History
@@ -196,7 +197,7 @@ class MaskOutcome:
 
 
 async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
-    """`history` with the masks of `plan`, which belongs to it. Each stored result is one durable step."""
+    """Apply the masks of `plan`, which was made for `history`. Each stored result is one durable step."""
 
     async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
         step_name = f"{context.step_name}/store/{message.call_id}"
@@ -206,13 +207,13 @@ async def mask_old_results(history: History, plan: MaskPlan, context: Compaction
 
 
 async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
-    """The stored result, or the reason why it could not be stored."""
+    """Store the result. Returns where it is stored, or the reason for the failure."""
     stored = await store_tool_message(message, store)
     return str(stored) if isinstance(stored, ResultStoreError) else stored
 
 
 async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> MaskOutcome:
-    """`history` with the masks of `plan`, stored by `store`."""
+    """Apply the masks of `plan` to `history`. Calls `store` for results that are not stored yet."""
     messages = list(history.messages())
     count = 0
     failure: str | None = None
@@ -232,7 +233,7 @@ async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> M
 async def _ready_mask(
     message: Message, mask: PlannedMask, plan: MaskPlan, counter: TokenCounter, store: StoreResult
 ) -> ToolMessage | str | None:
-    """The mask, the reason why it is missing, or None if it is not smaller."""
+    """Return the mask, the reason why the result could not be stored, or None if the mask is not smaller."""
     if mask.is_stored or not isinstance(message, ToolMessage):
         return mask.masked
     stored = message.stored or await store(message)
@@ -248,9 +249,9 @@ async def _ready_mask(
 def shrink_to_pointers(
     messages: Sequence[Message], cap_tokens: int, counter: TokenCounter, *, protected_tools: Sequence[str] = ()
 ) -> tuple[Message, ...]:
-    """`messages` with stored results as fingerprints, oldest first, until all together take at most `cap_tokens`.
+    """Replace stored results with fingerprints, oldest first, until all messages take at most `cap_tokens`.
 
-    The result can stay above the cap. Messages that do not change stay the same objects.
+    The result can stay above the cap. Unchanged messages are the same objects.
     """
     weights = [counter.count_message(message) for message in messages]
     excess = sum(weights) - cap_tokens

@@ -1,9 +1,9 @@
 """Moves large tool results of any conversation into a store and summarises old messages, in one library call.
 
-Follows the document of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress` replaces
-everything but system and recent messages with a summary. `auto` compacts first, and compresses if more than 0.75 of the
-tokens are left. Calls and results stay together. Everything is stored before it moves. Nothing is ever cut off: results
-that cannot be stored stay, and a failed summary changes nothing.
+Follows the documentation of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress`
+replaces everything except system and recent messages with a summary. `auto` compacts first, and compresses if more than
+0.75 of the tokens are left. Calls and results stay together. Everything is stored before it moves. No data is cut off:
+results that cannot be stored stay, and a failed summary leaves the conversation unchanged.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ _KEEP_WHEN_COMPACTING, _KEEP_WHEN_COMPRESSING = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOptions:
-    """The limits, with the documented defaults. All sizes in tokens.
+    """The limits, with the documented defaults. All sizes are in tokens.
 
-    A conversation of at most `max_total_tokens` stays unchanged; for `compress`, system and recent messages do not
-    count. `max_tool_message_tokens` is the largest result that stays whole. `group_token_threshold` splits the
-    compressed messages; None and 0 mean one group. `keep_recent_count` messages at the end stay; None means 1 for
-    compaction and 2 for compression. `chat_id` names the stored groups; None means a new UUID.
+    A conversation of at most `max_total_tokens` stays unchanged. For `compress`, system and recent messages are not
+    part of that size. `max_tool_message_tokens` is the maximum size of a result that stays whole.
+    `group_token_threshold` splits the compressed messages; None and 0 mean one group. `keep_recent_count` messages at
+    the end stay; None means 1 for compaction and 2 for compression. `chat_id` names the stored groups; None means a new
+    UUID.
     """
 
     mode: Mode = "auto"
@@ -65,7 +66,7 @@ class OffloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedResult:
-    """A tool result that left the conversation. `position` is that of its original message, from 0."""
+    """A tool result that was moved to the store. `position` is the index of its original message, starting at 0."""
 
     position: int
     tool_name: str
@@ -76,9 +77,10 @@ class MovedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadMetadata:
-    """The report. `groups` are the summarised parts, with the full text of each.
+    """The report of an offload.
 
-    `failure` is None if everything was done. `stats` is the cost of the summaries.
+    `groups` are the summarised parts, with the full text of each. `failure` is None if everything succeeded. `stats` is
+    the cost of the summaries.
     """
 
     mode: Mode
@@ -95,7 +97,7 @@ class OffloadMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOutcome:
-    """The resulting `messages`. Those that did not change are the same objects."""
+    """The resulting `messages`. Unchanged messages are the same objects."""
 
     messages: tuple[Message, ...]
     metadata: OffloadMetadata
@@ -111,7 +113,7 @@ async def offload_context(
 ) -> OffloadOutcome:
     """Move large results, and then old messages, into `store`.
 
-    Raises `ConfigError` for invalid options and for mode `compress` without a model. `prompt` asks for a summary.
+    Raises `ConfigError` for invalid options and for mode `compress` without a model. `prompt` requests a summary.
     """
     options = options or OffloadOptions()
     _check(options, model)
@@ -134,7 +136,7 @@ async def offload_context(
 
 
 async def _untouched(history: History, options: OffloadOptions) -> OffloadOutcome:
-    """The outcome if nothing has to be done."""
+    """Return the outcome for an unchanged conversation."""
     tokens = await asyncio.to_thread(history.tokens)
     metadata = OffloadMetadata(
         mode=options.mode,
@@ -150,7 +152,7 @@ async def _untouched(history: History, options: OffloadOptions) -> OffloadOutcom
 async def _compact(
     outcome: OffloadOutcome, history: History, options: OffloadOptions, store: ResultStore
 ) -> OffloadOutcome:
-    """Leave previews, with the stages that age the results of a run."""
+    """Leave previews of large results. Uses the stages that mask the results of a run."""
     plan = await asyncio.to_thread(plan_masks, history, _budget(_policy(options)))
     masked = await apply_masks(history, plan, lambda message: stored_or_reason(message, store))
     metadata = replace(outcome.metadata, tokens_after=masked.tokens_after, moved=_moved(history, masked.history))
@@ -170,7 +172,7 @@ def _policy(options: OffloadOptions) -> ContextPolicy:
 
 
 def _budget(policy: ContextPolicy) -> HistoryBudget:
-    """A budget without a window: previews need only the policy."""
+    """Return a budget without a context window, because previews need only the policy."""
     return HistoryBudget(window_tokens=0, reserve_tokens=0, max_output_tokens=0, policy=policy)
 
 
@@ -195,7 +197,7 @@ def _is_still_large(metadata: OffloadMetadata) -> bool:
 
 
 def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
-    """The messages that compression may remove: all but system messages and the turns with recent messages."""
+    """Return the messages that compression may remove: all except system messages and turns with recent messages."""
     keep = _KEEP_WHEN_COMPRESSING if options.keep_recent_count is None else options.keep_recent_count
     others = [position for position, message in enumerate(history) if not isinstance(message, SystemMessage)]
     rounds = split_rounds(history, others)
@@ -208,7 +210,7 @@ def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
 def _with_summaries(
     outcome: OffloadOutcome, history: History, old: tuple[int, ...], written: GroupSummaries
 ) -> OffloadOutcome:
-    """`outcome` with the summaries in place of the `old` messages, if that is shorter."""
+    """Return `outcome` with the summaries in place of the `old` messages, if that is shorter."""
     outcome = replace(outcome, metadata=replace(outcome.metadata, stats=written.stats))
     if written.failure is not None:
         return _failed(outcome, f"no summary was written: {written.failure}")
@@ -234,14 +236,14 @@ def _with_summaries(
 
 
 def _failed(outcome: OffloadOutcome, reason: str) -> OffloadOutcome:
-    """`outcome` with another reason. The messages stay."""
+    """Return `outcome` with another failure. The messages stay unchanged."""
     earlier = outcome.metadata.failure
     failure = f"{earlier}; {reason}" if earlier else reason
     return replace(outcome, metadata=replace(outcome.metadata, failure=failure))
 
 
 def _check(options: OffloadOptions, model: ChatModel | None) -> None:
-    """Raises `ConfigError`."""
+    """Raise `ConfigError` for invalid options."""
     if options.mode == "compress" and model is None:
         raise ConfigError("mode 'compress' needs a model for its summaries: specify a model, or use mode 'compact'")
     for option in fields(options):
@@ -255,7 +257,7 @@ _LARGEST_SHARE_OF_GROUP = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWriter:
-    """The model and the prompt of the summaries, and the store for the messages, under names with `chat_id`."""
+    """Dependencies for writing and storing summaries. `chat_id` is part of the stored names."""
 
     model: ChatModel
     prompt: str
@@ -265,7 +267,7 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenGroup:
-    """Summarised messages: their number and tokens, the tokens of the summary, and the stored text."""
+    """A summarised group: the number and tokens of its messages, the tokens of the summary, and the stored text."""
 
     messages: int
     tokens_before: int
@@ -275,7 +277,7 @@ class WrittenGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummaries:
-    """One text for each group, or the failure. `stats` is the cost in both cases."""
+    """The summaries of all groups, or the failure. `stats` is the cost in both cases."""
 
     texts: tuple[str, ...] = ()
     groups: tuple[WrittenGroup, ...] = ()
@@ -286,10 +288,10 @@ class GroupSummaries:
 async def summarise_groups(
     history: History, old: tuple[int, ...], threshold_tokens: int | None, writer: GroupWriter
 ) -> GroupSummaries:
-    """Summarise the messages at the positions `old` of `history`. The threshold None or 0 means one group.
+    """Summarise the messages at the positions `old` of `history`. A threshold of None or 0 means one group.
 
-    Each group is stored in full before the model is asked, so a full disk costs nothing. The first failed group ends
-    it, and no summary is used.
+    Each group is stored in full before the model is asked, so a full disk causes no cost. At the first failed group the
+    work stops, and no summary is used.
     """
     messages, weights = history.messages(), history.token_counts()
     groups = split_groups([messages[p] for p in old], [weights[p] for p in old], threshold_tokens, len(old))
@@ -319,7 +321,7 @@ async def summarise_groups(
 
 
 async def _summarise(history: History, group: tuple[Message, ...], context: CompactionContext) -> Summary:
-    """A summary of `group`, the only messages that the model sees."""
+    """Write a summary of `group`, the only messages that the model sees."""
     alone = history.replaced(repair_pairing(group))
     context = await asyncio.to_thread(measured, alone, context)
     cap_tokens = min(context.budget.summary_tokens, int(alone.tokens() * _LARGEST_SHARE_OF_GROUP))
@@ -333,11 +335,11 @@ async def _summarise(history: History, group: tuple[Message, ...], context: Comp
 
 
 async def _context(history: History, writer: GroupWriter) -> CompactionContext:
-    """A context whose summary model is the same model: a summary model gets plain text, without tools and history."""
+    """Return a context whose summary model is the model itself, because a summary model gets only plain text."""
     limits = await asyncio.to_thread(lambda: writer.model.limits)
 
     async def nobody_listens(_: AgentEvent) -> None:
-        """Ignore the events. The stats have the costs."""
+        """Discard the events. The stats contain the costs."""
 
     return CompactionContext(
         model=writer.model,

@@ -1,9 +1,10 @@
 """Decides which messages stay and which are removed, for every stage that shortens a history.
 
-A compacted history has, in order: the system prompt, the original task, one user message in place of the removed
-messages, the last user message if it is older than the tail, and the tail. Works on whole turns, so a call always
-stays with its results. `repair_pairing` restores that rule in conversations from elsewhere. In a kept turn that is too
-large, only results and their images are cut, and stored results keep their pointer.
+A compacted history consists of these parts, in order: the system prompt, the original task, one user message in place
+of the removed messages, the last user message if it is older than the tail, and the tail. Only whole turns are removed,
+so a call always stays with its results. `repair_pairing` pairs calls and results in conversations from other programs
+or aborted runs. In a kept turn that is too large, only results and their images are cut, and stored results keep their
+pointer.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _A_LITTLE_LESS = 0.95
 
 
 def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenCounter) -> tuple[Message, ...]:
-    """Cut the largest results of `messages` until all together take at most `cap_tokens`.
+    """Cut the largest results of `messages` until all of them together take at most `cap_tokens`.
 
-    Small results stay whole and leave their unused share to the large ones. A turn whose reply alone exceeds the cap
-    stays above it.
+    Small results stay whole and leave their unused share to the large ones. If the reply alone exceeds the cap, the
+    turn stays above the cap.
     """
     counter = counter.exact
     weights = [counter.count_message(message) for message in messages]
@@ -62,7 +63,7 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
 
 
 def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> ToolMessage:
-    """Both ends of the text of `message` in at most `cap_tokens`, with how to get the rest."""
+    """Return both ends of the text of `message` in at most `cap_tokens`, with a note on how to get the rest."""
     counter = counter.exact
     weight = counter.count_message(message)
     if weight <= cap_tokens:
@@ -100,11 +101,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """The room for the turns that stay verbatim, for the newest turn, and for the whole history, in tokens.
+    """Maximum sizes, in tokens, of the tail, of the newest turn, and of the whole history.
 
-    `tail_messages` also limits the tail to that many messages, rounded up to whole turns. `newest_round`: a turn that
-    the model has not seen always stays. `pointers`: older turns may stay with pointers for their results, but not for
-    those of `protected_tools`.
+    The tail are the turns that stay verbatim. `tail_messages` also limits the tail to that number of messages, rounded
+    up to whole turns. With `newest_round`, a turn that the model has not seen always stays. With `pointers`, older
+    turns may stay with pointers for their results, except for results of `protected_tools`.
     """
 
     tail_tokens: int
@@ -117,7 +118,10 @@ class Room:
 
     @classmethod
     def of(cls, budget: HistoryBudget, stand_in_tokens: int) -> Room:
-        """The room under a policy, with `stand_in_tokens` for the message in place of the removed ones."""
+        """Return the sizes under a policy.
+
+        `stand_in_tokens` is the size of the message that replaces the removed ones.
+        """
         return cls(
             tail_tokens=budget.tail_tokens,
             newest_round_tokens=budget.newest_round_tokens,
@@ -129,7 +133,7 @@ class Room:
         )
 
     def halved(self, history_tokens: int) -> Room:
-        """Half of the usual room, for an emergency."""
+        """Return half of the usual sizes, for an emergency."""
         return replace(
             self,
             tail_tokens=self.tail_tokens // 2,
@@ -141,7 +145,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The messages that stay, and the `removed` ones, in order, which free `removed_tokens`."""
+    """The messages that stay, and the `removed` messages, in order. Removing them frees `removed_tokens`."""
 
     system: tuple[Message, ...]
     task: tuple[Message, ...]
@@ -151,7 +155,7 @@ class Plan:
     removed_tokens: int
 
     def assemble(self, *stand_in: UserMessage) -> tuple[Message, ...]:
-        """The compacted history, with `stand_in` in place of the removed messages."""
+        """Return the compacted history, with `stand_in` in place of the removed messages."""
         return (*self.system, *self.task, *stand_in, *self.last_request, *self.tail)
 
 
@@ -159,7 +163,7 @@ class Plan:
 class _Tail:
     """Positions of the messages at the end that stay: whole turns, the newest turn, and notes after it.
 
-    `pointed` are earlier turns whose results stay as pointers; `shrunk` are their messages.
+    `pointed` are earlier turns whose results stay as pointers. `shrunk` are the messages of these turns.
     """
 
     kept: tuple[int, ...]
@@ -170,7 +174,7 @@ class _Tail:
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
-    """`positions` in groups: a reply with its results is one turn, any other message is a group of its own."""
+    """Group `positions`: a reply with its results is one turn, and any other message is a group of its own."""
     rounds: list[tuple[int, ...]] = []
     for position in positions:
         message = messages[position]
@@ -182,10 +186,10 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 
 
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
-    """Keep the last turns that fit the room's tail, and the newest turn if the model has not seen it.
+    """Keep the last turns that fit the tail of `room`, and the newest turn if the model has not seen it.
 
-    A larger newest turn is cut to `room.newest_round_tokens`. If task and last request leave less of
-    `room.history_tokens` than the tail needs, the tail gets the rest.
+    If the newest turn is larger than `room.newest_round_tokens`, its results are cut. If task and last request leave
+    fewer tokens of `room.history_tokens` than the tail needs, the tail gets the rest.
     """
     messages, weights = history.messages(), history.token_counts()
     system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]
@@ -240,9 +244,9 @@ def _choose_tail(
 def _pointed_rounds(
     messages: Sequence[Message], rounds: list[tuple[int, ...]], room: Room, counter: TokenCounter
 ) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-    """Up to two turns that fit only with pointers for their results, so that the latest steps stay known.
+    """Return up to two turns that fit only with pointers for their results, so that the latest steps stay known.
 
-    On small windows, one large result would otherwise push out all others.
+    In small context windows, one large result would otherwise push out all others.
     """
     left = room.tail_tokens
     positions: tuple[int, ...] = ()
@@ -275,11 +279,11 @@ MISSING_RESULT = "the call was interrupted; no result"
 
 
 def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages` with exactly one result for every call, in call order.
+    """Return `messages` with exactly one result for every call, in call order.
 
     Providers reject any other conversation. A missing result becomes an error, a result without a call is dropped, and
-    a repeated call id is renamed together with its result. Unchanged messages stay the same objects, and a second
-    repair changes nothing.
+    a repeated call id is renamed together with its result. Unchanged messages are the same objects, and a second repair
+    changes nothing.
     """
     reserved = {call.id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
     used: set[ToolCallId] = set()
@@ -304,7 +308,10 @@ def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
 def _repair_round(
     message: AssistantMessage, results: list[ToolMessage], used: set[ToolCallId], reserved: set[ToolCallId]
 ) -> list[Message]:
-    """The turn with unique ids and one result for each call. The n-th result of an id belongs to its n-th call."""
+    """Return the turn with unique ids and one result for each call.
+
+    If an id is repeated, its n-th result belongs to its n-th call.
+    """
     waiting: dict[ToolCallId, list[ToolMessage]] = {}
     for result in results:
         waiting.setdefault(result.call_id, []).append(result)

@@ -1,9 +1,9 @@
 """Writes the summary of the messages to remove, in groups of whole turns if they are large.
 
-The first request is the agent's own request plus one user message, so the provider's cache serves it. A separate
-summary model gets the removed messages as plain text. A failed request is repeated as plain text, in pieces that build
-on each other. No request exceeds the window of its model. Rejects a text that is not a summary or is mostly invented,
-and repairs one that left out too much.
+The first request is the agent's own request plus one user message, so the provider's cache applies. A separate summary
+model gets the removed messages as plain text. A failed request is repeated as plain text, in parts that build on each
+other. No request exceeds the context window of its model. Rejects a text that is not a summary or is mostly invented,
+and repairs a summary that left out too much.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 def split_groups(
     messages: Sequence[Message], weights: Sequence[int], threshold_tokens: int | None, most_groups: int
 ) -> tuple[tuple[Message, ...], ...]:
-    """Groups of at most `threshold_tokens`, in order. A larger turn is a group of its own.
+    """Split messages into groups of at most `threshold_tokens`, in order. A larger turn is a group of its own.
 
-    None or 0 means one group. `weights` are the tokens of the messages. Each group costs a request and a share of the
-    summary, so the threshold is doubled until there are at most `most_groups`.
+    None or 0 means one group. `weights` are the tokens of the messages. Each group needs a request and a share of the
+    summary, so the threshold is doubled until the number of groups is at most `most_groups`.
     """
     if not messages:
         return ()
@@ -77,7 +77,7 @@ _FIRST_LINE_TOKENS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """The writer of a summary from plain text: the model, its window in our tokens, and its output limit."""
+    """Writes a summary from plain text: the model, its context window in local tokens, and its output limit."""
 
     model: ChatModel
     window_tokens: int
@@ -87,10 +87,10 @@ class _Writer:
 
 
 async def request_summary(job: SummaryJob) -> Summary:
-    """A checked and repaired summary of `job.removed`.
+    """Return a checked and repaired summary of `job.removed`.
 
-    Takes at most nine requests with a summary model and six without, plus the repair and one for each group. `stats`
-    has them all.
+    Takes at most nine requests with a summary model and six without, plus the repair and one request for each group.
+    `stats` is the cost of all of them.
     """
     stats = RequestStats()
     groups = removed_groups(job)
@@ -111,7 +111,7 @@ async def request_summary(job: SummaryJob) -> Summary:
 
 
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
-    """The removed messages in the groups of the policy, one group without a threshold."""
+    """Return the removed messages in the groups of the policy, or in one group without a threshold."""
     weights = _exact_weights(job, job.removed)
     most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
@@ -136,7 +136,7 @@ async def _in_place(job: SummaryJob) -> Summary:
 
 
 def _in_place_request(job: SummaryJob) -> ModelRequest | None:
-    """The largest request that fits, or None."""
+    """Return the largest request that fits, or None."""
     context, budget = job.context, job.context.budget
     note = user_text(_prompt(job, job.cap_tokens), kind="note")
     counter = context.counter.exact
@@ -152,7 +152,7 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
 
 
 def _in_place_messages(job: SummaryJob) -> Iterator[tuple[Message, ...]]:
-    """The whole history, then only its part up to the last removed message, then the same without images."""
+    """Yield the whole history, then the part up to the last removed message, then that part without images."""
     messages = job.history.messages()
     yield messages
     removed = {id(message) for message in job.removed}
@@ -170,7 +170,7 @@ def _pictures(message: Message) -> int:
 
 
 def _without_pictures(message: Message) -> Message:
-    """`message` with the number of its images in place of them."""
+    """Return `message` with a note about the number of its images in place of the images."""
     count = _pictures(message)
     if isinstance(message, SystemMessage | AssistantMessage) or not count:
         return message
@@ -186,7 +186,10 @@ async def _from_summary_model(job: SummaryJob) -> Summary:
 
 
 async def _again(job: SummaryJob, first: Summary) -> Summary:
-    """The only retry, with the agent's own model: in place after a summary model, else from plain text."""
+    """Retry once with the agent's own model.
+
+    After a summary model, the retry uses the agent's own request, otherwise plain text.
+    """
     own = job.context.summary_model is job.context.model
     if job.context.summary_model is not None and not (own and first.overflowed):
         request = await asyncio.to_thread(_in_place_request, job)
@@ -223,7 +226,7 @@ def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writ
 
 
 async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...]) -> Summary:
-    """One summary for each group, in order. The first failed group ends it."""
+    """Write one summary for each group, in order. The first failed group stops the work."""
     context, budget, texts, stats = job.context, job.context.budget, [], RequestStats()
     share = job.cap_tokens // len(groups)
     for number, group in enumerate(groups, start=1):
@@ -249,9 +252,9 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
 
 
 async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
-    """Summarise the removed messages as text, without tools: in one request if possible, else in pieces.
+    """Summarise the removed messages as text, without tools: in one request if possible, otherwise in parts.
 
-    Each further piece is sent with the summary of the earlier pieces.
+    Each further part is sent with the summary of the earlier parts.
     """
     counter = job.context.counter
     cap = min(job.cap_tokens, writer.output_tokens * 3 // 4)
@@ -279,8 +282,11 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
 
 
 def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int) -> tuple[str, ...]:
-    """The whole transcript if it fits, else pieces beside a summary of the earlier ones. Empty without room."""
-    # A transcript has no images, so they must not count, or the text beside them would be cut.
+    """Return the whole transcript if it fits, otherwise parts that leave space for a summary of the earlier parts.
+
+    Returns no parts if the context window has no space for them.
+    """
+    # A transcript has no images, so images must not be counted. Otherwise the text beside them would be cut.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
     exact = job.context.counter.exact
     if sum(weights) <= room_tokens:
@@ -293,19 +299,19 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
         pieces = transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
         if all(exact.fits(piece, room_tokens) for piece in pieces):
             return pieces
-        piece_tokens //= 2  # the ends of a cut message can have more tokens than the rest
+        piece_tokens //= 2  # the ends of a cut message can have more tokens than the middle
     return ()
 
 
 def _exact_weights(job: SummaryJob, messages: Iterable[Message]) -> tuple[int, ...]:
-    """The exact tokens of each message, because groups and requests have hard limits."""
+    """Count the tokens of each message exactly, because groups and requests have hard limits."""
     history = job.history.replaced(messages)
     history.count_exactly()
     return history.token_counts()
 
 
 async def _checked(job: SummaryJob, summary: Summary) -> Summary:
-    """`summary`, at most 1.5 times its cap, or a failure if it is too long or mostly invented."""
+    """Check `summary`. Fails if it exceeds 1.5 times its cap and cannot be cut, or if it is mostly invented."""
     if summary.text is None:
         return summary
     limit = int(job.cap_tokens * LONGEST_SHARE_OF_CAP)

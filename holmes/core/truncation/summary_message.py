@@ -1,9 +1,9 @@
-"""Builds the message in place of removed turns, and stores these turns.
+"""Builds the message that replaces removed turns, and stores these turns.
 
 Its parts are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the first part of
 an earlier summary. The message never exceeds `largest_message_tokens`: the ledger has priority over the list of other
-names, and that list over the reminder. A long summary is cut to make room. The stored text is verbatim and names stored
-results by their ids. If storing fails, compaction continues.
+names, and that list has priority over the reminder. A long summary is cut to make space. The stored text is verbatim
+and refers to stored results by their ids. If storing fails, compaction continues.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:
-    """One line: all names if there are at most 20, else their first words with counts. Empty without tools.
+    """List the tools on one line: all names if there are at most 20, otherwise their first words with counts.
 
-    Takes at most 150 tokens for names made of words, and at most 450 characters.
+    Empty without tools. Takes at most 450 characters, and at most 150 tokens for names that consist of words.
     """
     if not tools:
         return ""
@@ -61,7 +61,7 @@ def reminder_text(tools: Sequence[Tool]) -> str:
 
 
 def _family(name: str) -> str:
-    """`kubectl_get` and `kubectlDescribe` are both `kubectl`."""
+    """Return the family of a tool: `kubectl` for both `kubectl_get` and `kubectlDescribe`."""
     match = _FIRST_WORD.match(name)
     return match[1].lower()[:24] if match else name[:24]
 
@@ -82,7 +82,7 @@ class StandIn:
     """The content of the message.
 
     `missing` are names that the summary does not mention, the most important first. `ledger` takes at most
-    `ledger_room_tokens`. `tools` is empty without a reminder.
+    `ledger_room_tokens`. `tools` is empty if no reminder is needed.
     """
 
     summary: str
@@ -93,17 +93,16 @@ class StandIn:
 
 
 def largest_message_tokens(cap_tokens: int) -> int:
-    """The maximum size of the message for a summary with the cap `cap_tokens`."""
+    """Return the maximum size of the message for a summary with the cap `cap_tokens`."""
     return int(cap_tokens * LONGEST_SHARE_OF_CAP) + min(MAX_EXTRA_TOKENS, 2 * cap_tokens)
 
 
 def ledger_room_tokens(cap_tokens: int) -> int:
-    """The maximum size of the ledger."""
     return cap_tokens // 3
 
 
 def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -> UserMessage:
-    """The message. `cap_tokens` is the requested maximum of the summary."""
+    """Build the message. `cap_tokens` is the requested maximum of the summary."""
     heading = SUMMARY_HEADING
     if stand_in.removed is not None:
         heading += f" The removed messages are stored as result {stand_in.removed.id}."
@@ -116,7 +115,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
     if counter.count_text(reminder) > room - cap_tokens:
         reminder = ""
     room -= counter.count_text(reminder)
-    # A copied heading would turn the model's words into a ledger, whose citations count as checked.
+    # A copied heading would turn the model's words into a ledger, whose citations are treated as checked.
     text = stand_in.summary.replace(LEDGER_HEADING, LEDGER_HEADING.rstrip(":"))
     summary = shortened(text, room, counter) or _cut(text, room, counter)
     first = "\n\n".join(part for part in (heading, summary, also_seen) if part)
@@ -126,9 +125,9 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """The lines that contain `missing`, as many as fit `room_tokens`.
+    """Return the lines that contain `missing`, as many as fit `room_tokens`.
 
-    A name alone would not show what was wrong with it.
+    A name alone would not show the problem with the object.
     """
     lines: list[str] = []
     left = room_tokens - counter.count_text("Also seen:\n")
@@ -142,7 +141,7 @@ def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: T
 
 
 def _clipped(item: RankedEntity) -> str:
-    """The line of `item`, or its name if the line does not contain it."""
+    """Return the line of `item`, or its name if the line does not contain it."""
     line, value = " ".join(item.line.split()).lstrip("- "), item.entity.value
     if value not in line:
         return f"{item.entity.kind} {value}"
@@ -151,7 +150,7 @@ def _clipped(item: RankedEntity) -> str:
 
 
 def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
-    """The beginning of a text that has no natural end."""
+    """Return the beginning of a text, without looking for a natural end."""
     keep = len(text) * max(1, room_tokens) // max(1, counter.count_text(text))
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
@@ -166,9 +165,10 @@ MAX_CARRIED_RESULTS = 500
 async def store_removed(
     messages: Sequence[Message], context: CompactionContext, *, step: str = "removed"
 ) -> StoredResult | None:
-    """Store one text of all `messages` under the name of the iteration. None without a store or after a failure.
+    """Store one text of all `messages` under the name of the iteration.
 
-    `step` is the stage's name for this step, because two stages can run in one iteration.
+    Returns None without a store or after a failure. `step` is the stage's name for this step, because two stages can
+    run in one iteration.
     """
 
     async def put() -> StoredResult | None:
@@ -178,9 +178,9 @@ async def store_removed(
 
 
 def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None) -> tuple[StoredResult, ...]:
-    """The stored results for the message in place of `messages`: `removed`, then the newest results of `messages`.
+    """Return the stored results for the message that replaces `messages`: `removed`, then the newest of `messages`.
 
-    So a full disk breaks no chain of ids, and earlier results can still be cited.
+    If `removed` could not be stored, the earlier results can still be cited.
     """
     pointing = [message for message in messages if not isinstance(message, SystemMessage | AssistantMessage)]
     earlier = {stored.id: stored for message in pointing for stored in message.stored}
@@ -189,7 +189,10 @@ def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None)
 
 
 async def store_groups(groups: Sequence[Sequence[Message]], context: CompactionContext) -> tuple[StoredResult, ...]:
-    """Store each group as its own text, named by `chat_id` and its number from 1. Empty after a failure."""
+    """Store each group as its own text, named by `chat_id` and its number, starting at 1.
+
+    Returns no results after a failure.
+    """
 
     async def put() -> tuple[StoredResult, ...]:
         chat_id = context.policy.summary.chat_id or context.steps.new_id()
@@ -216,7 +219,7 @@ async def _put_messages(
 
 
 async def _put_pictures(messages: Sequence[Message], store: ResultStore) -> dict[int, tuple[StoredResult, ...]]:
-    """The images that are not stored yet, by the position of their message."""
+    """Store the images that are not stored yet. Returns them by the position of their message."""
     put: dict[int, tuple[StoredResult, ...]] = {}
     for position, message in enumerate(messages):
         if isinstance(message, SystemMessage | AssistantMessage) or message.stored:

@@ -1,8 +1,8 @@
-"""Sends the requests for a summary, and rejects answers that are not summaries.
+"""Sends the requests for a summary, and rejects replies that are not summaries.
 
 Each request is one durable step. A failure of the provider is a value with its cost, never an exception. A history that
-is too large is sent as plain text in pieces, with long messages cut in the middle. `repair_summary` asks for names that
-a summary left out.
+is too large is sent as plain text in parts, with long messages cut in the middle. `repair_summary` requests the names
+that a summary left out.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _HEADING_TOKENS = 24
 
 
 def whole_transcript(messages: Sequence[Message]) -> str:
-    """All of `messages`, without cuts."""
+    """Return the text of all `messages`, without cuts."""
     return "\n\n".join(map(_whole_entry, messages))
 
 
 def transcript_pieces(
     messages: Sequence[Message], weights: Sequence[int], piece_tokens: int, most_pieces: int = MAX_PIECES
 ) -> tuple[str, ...]:
-    """At most `most_pieces` texts of about `piece_tokens` each, in order.
+    """Split the text of `messages` into at most `most_pieces` parts of about `piece_tokens` each, in order.
 
     `weights` are the tokens of the messages without their images. All messages are cut to the same limit, the largest
     at which all fit. If even 50 tokens each are too many, the oldest messages are left out.
@@ -93,7 +93,10 @@ def _entry(message: Message, weight: int, limit_tokens: int) -> str:
 
 
 def _heading_and_text(message: Message) -> tuple[str, str]:
-    """The heading and the text of a message. Images are counted, and the ids of stored results are named."""
+    """Return the heading and the text of a message.
+
+    The heading has the number of images and the ids of stored results.
+    """
     if isinstance(message, SystemMessage):
         return "instructions", message.text
     if isinstance(message, AssistantMessage):
@@ -110,7 +113,7 @@ def _heading_and_text(message: Message) -> tuple[str, str]:
 LONGEST_SHARE_OF_CAP = 1.5
 SHORTENED = "[The summary exceeded its limit and was cut here.]"
 _LEAST_KEPT_SHARE = 0.25
-_BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001  sentences end so in Chinese
+_BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001  the sentence end in Chinese
 _REFUSAL = re.compile(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
 _REFUSAL_CHARACTERS = 400
 
@@ -119,7 +122,7 @@ _REFUSAL_CHARACTERS = 400
 class SummaryJob:
     """A summary to write: of `removed`, which are messages of `history`, in at most `cap_tokens`.
 
-    `survey` is the source to compare with, None if the comparison is off.
+    `survey` is the source to compare with, or None if the comparison is disabled.
     """
 
     history: History
@@ -131,10 +134,11 @@ class SummaryJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The answer to a request. `text` is None without a usable answer, and `failure` is the reason.
+    """The reply to a summary request.
 
-    `stats` covers every attempt. `overflowed`: the request was too long, and `window_tokens` is the real window if
-    known. `cut_off`: the answer exceeded its limit.
+    If the reply is not usable, `text` is None and `failure` is the reason. `stats` is the cost of all attempts.
+    `overflowed` is true if the request was too long; `window_tokens` is then the real context window if known.
+    `cut_off` is true if the reply exceeded its limit.
     """
 
     text: str | None = None
@@ -146,7 +150,10 @@ class Summary:
 
 
 async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: CompactionContext) -> Summary:
-    """The answer of `model`. Passes on the events of the request, except for its text, which is not for the user."""
+    """Ask `model` for a summary.
+
+    Passes on the events of the request, except for its text, which is not for the user.
+    """
 
     async def emit_without_text(event: AgentEvent) -> None:
         if not isinstance(event, TextDelta):
@@ -168,7 +175,7 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
 
 
 def _failure_of(reply: ModelReply) -> str | None:
-    """Why `reply` cannot replace the messages, or None if it can."""
+    """Return why `reply` cannot replace the messages, or None if it can."""
     text = reply.message.text.strip()
     if reply.message.tool_calls:
         return "the model called a tool instead of writing a summary"
@@ -184,16 +191,16 @@ def _failure_of(reply: ModelReply) -> str | None:
 
 
 def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None:
-    """`text` within `limit_tokens`: its beginning, up to the end of a section, line or sentence, with a note.
+    """Shorten `text` to `limit_tokens`, with a note, at the end of a section, line or sentence.
 
-    None if the last three quarters have no such end, because then it is not prose.
+    Returns None if the last three quarters have no such end, because then the text is not prose.
     """
     if counter.count_text(text) <= limit_tokens:
         return text
     room = limit_tokens - counter.count_text(SHORTENED) - 1
     borders = [match.start() for match in _BORDER.finditer(text)]
     low, high = 0, len(borders)
-    while low < high:  # find the last border that fits
+    while low < high:  # find the last boundary that fits
         middle = (low + high) // 2
         if counter.count_text(text[: borders[middle]]) <= room:
             low = middle + 1
@@ -222,10 +229,11 @@ _FEWEST_IMPORTANT, _MOST_IMPORTANT = 6, 100
 
 
 async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, window_tokens: int) -> Summary:
-    """`summary` with lines for missing names. Unchanged if none are missing or the answer does not help.
+    """Add lines for missing names to `summary`.
 
-    Asks for the lines alone, which costs less than a new summary and cannot damage it. `window_tokens` is the window of
-    `model` in our tokens. `stats` includes the cost.
+    Returns it unchanged if no names are missing or the reply does not help. Requests only the lines, which costs less
+    than a new summary and cannot damage it. `window_tokens` is the context window of `model` in local tokens. `stats`
+    includes the cost.
     """
     if job.survey is None or summary.text is None:
         return summary
@@ -246,13 +254,16 @@ async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, wi
 
 
 def addition_cap_tokens(job: SummaryJob, text: str) -> int:
-    """The maximum addition: a quarter of the cap, within the maximum length of the summary."""
+    """Return the maximum length of the added lines, in tokens.
+
+    This is a quarter of the cap, or less if the summary would otherwise exceed its maximum length.
+    """
     left = int(job.cap_tokens * LONGEST_SHARE_OF_CAP) - job.context.counter.count_text(text) - _ADDED_HEADING_TOKENS
     return min(int(job.cap_tokens * _ADDITION_SHARE), left)
 
 
 def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple[RankedEntity, ...]:
-    """The important entities that a summary of `cap_tokens` left out."""
+    """Return the important entities that a summary of `cap_tokens` left out."""
     most = max(_FEWEST_IMPORTANT, min(_MOST_IMPORTANT, cap_tokens // _TOKENS_PER_IMPORTANT_ENTITY))
     important = {item.entity for item in survey.ranked[:most] if item.score >= IMPORTANT_SCORE}
     return tuple(item for item in survey.missing_from(text) if item.entity in important)
@@ -261,7 +272,10 @@ def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple
 def _repair_request(
     job: SummaryJob, summary: tuple[str, tuple[RankedEntity, ...]], output_tokens: int, window_tokens: int
 ) -> ModelRequest | None:
-    """The summary and as many missing names as fit, with their lines. None if not even one fits."""
+    """Build a request with the summary and as many missing names as fit, with their lines.
+
+    Returns None if not even one name fits.
+    """
     text, missing = summary
     cap = min(addition_cap_tokens(job, text), output_tokens * 3 // 4)
     system = SystemMessage(text=REPAIR_PROMPT.format(cap_tokens=cap))
@@ -276,7 +290,7 @@ def _repair_request(
 
 
 def _with_addition(job: SummaryJob, survey: SourceSurvey, text: str, addition: str) -> str:
-    """`text` with `addition`, if the addition has missing names and invents nothing; else `text`."""
+    """Return `text` with `addition` if the addition contains missing names and no invented ones; otherwise `text`."""
     added = shortened(addition, addition_cap_tokens(job, text), job.context.counter)
     if added is None or survey.invented_in(added):
         return text

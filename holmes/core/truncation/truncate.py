@@ -1,7 +1,8 @@
-"""Shortens a history without a model to system prompt, task, a truncation line and the recent turns.
+"""Shortens a history without a model.
 
-Used after a failed or useless summary, by policies without summaries, and in an emergency. After an overflow, about
-half of the window and half of the usual tail stay. Never makes a history longer.
+The system prompt, the task, a truncation line and the recent turns stay. Used after a failed or useless summary, by
+policies without summaries, and in an emergency. After an overflow, about half of the context window and half of the
+usual tail stay. Never makes a history longer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)
 
 
 def truncation_room(history: History, budget: HistoryBudget) -> Room:
-    """The room for the newest part of the history under the policy: a share of it, or as after a summary."""
+    """Return the sizes of the parts that stay: a share of the history, or the same as after a summary."""
     room, fraction = Room.of(budget, 0), budget.policy.keep.fraction
     if fraction is None:
         return room
@@ -38,16 +39,16 @@ def truncation_room(history: History, budget: HistoryBudget) -> Room:
 
 
 def plan_truncation(history: History, room: Room, counter: TokenCounter, note_tokens: int) -> Plan:
-    """The messages that stay within `room`, with `note_tokens` for the truncation line and its note."""
+    """Plan which messages stay within `room`, with `note_tokens` for the truncation line and its note."""
     latest = _latest_summary(history.messages())
     earlier = sum(counter.count_text(part.text) for part in _summary_parts(latest)) if latest else 0
     return plan_removal(history, replace(room, history_tokens=room.history_tokens - note_tokens - earlier), counter)
 
 
 def truncated(history: History, plan: Plan, note: TruncationNote) -> History | None:
-    """`history` cut as planned, None if that is not shorter. The text of an earlier summary stays."""
+    """Return `history` cut as planned, or None if that is not shorter. The text of an earlier summary stays."""
     latest = _latest_summary(history.messages())
-    if all(message is latest for message in plan.removed):  # only results were cut, the summary is still valid
+    if all(message is latest for message in plan.removed):  # only results were cut, so the summary is still valid
         shortened = history.replaced(plan.assemble(*((latest,) if plan.removed and latest else ())))
     else:
         line = replace(_line_after(latest, note), stored=where_removed_lie(plan.removed, note.removed))
@@ -64,13 +65,13 @@ def _latest_summary(messages: tuple[Message, ...]) -> UserMessage | None:
 
 
 def _summary_parts(summary: UserMessage | None) -> tuple[Text, ...]:
-    """The summary itself, without the line, ledger and reminder that every compaction writes again."""
+    """Return the summary without the line, ledger and reminder that every compaction writes again."""
     first = summary.parts[0] if summary else None
     return (first,) if isinstance(first, Text) and first.text != TRUNCATION_LINE else ()
 
 
 def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessage:
-    """The truncation line and its note, after the latest summary if there is one."""
+    """Return the truncation line and its note, after the latest summary if one exists."""
     added = (Text(text=TRUNCATION_LINE), *(Text(text=text) for text in note.texts))
     return UserMessage(parts=(*_summary_parts(summary), *added), kind="summary")
 
@@ -85,7 +86,7 @@ def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) 
 def insufficient(
     history: History, budget: HistoryBudget, counter: TokenCounter, spent: RequestStats | None = None
 ) -> CompactionInsufficientError:
-    """The error for a history that cannot fit, with the size of every part that must stay.
+    """Return the error for a history that cannot fit, with the size of every part that must stay.
 
     `spent` is the cost of the attempt.
     """
@@ -112,9 +113,10 @@ HISTORY_SHARE = 0.60
 
 
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
-    """Half of the usual room of a truncation.
+    """Return half of the usual sizes of a truncation.
 
-    A history that fits by our count is cut to 60% of itself, because the provider counts more or its window is smaller.
+    A history that fits by the local count is cut to 60%, because the provider counts more tokens or its context window
+    is smaller.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
@@ -126,21 +128,20 @@ _WHERE_TOKENS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationNote:
-    """`texts` follow the truncation line. `removed` is where the removed messages are stored."""
+    """Texts that follow the truncation line. `removed` is where the removed messages are stored."""
 
     texts: tuple[str, ...] = ()
     removed: StoredResult | None = None
 
 
 async def truncation_note_tokens(history: History, context: CompactionContext) -> int:
-    """The maximum size of the note."""
     return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context))
 
 
 async def make_truncation_note(
     history: History, removed: tuple[Message, ...], context: CompactionContext
 ) -> TruncationNote:
-    """The note for a history that loses `removed`. Stores them first."""
+    """Store the messages in `removed`, and return the note about them."""
     stored = await store_removed(removed, context)
     where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
     return TruncationNote(texts=(*where, *await _texts(history, context)), removed=stored)
