@@ -113,8 +113,8 @@ class TriggerPolicy:
 class KeepPolicy:
     """Which messages at the end of a history stay verbatim, always in whole turns.
 
-    The tail has min(`tail_share` of the usable context window, `tail_tokens`) tokens. If `messages` is set, it limits
-    the tail to that number of messages instead. When a history is truncated, `fraction` is the share that stays.
+    The tail has min(`tail_share` of the usable context window, `tail_tokens`) tokens. If `messages` is set, the
+    tail has that number of messages instead. When a history is truncated, `fraction` is the share that stays.
     `newest_round` keeps the turn that the model has not seen yet, cut to `newest_round_share` of the usable context
     window.
     """

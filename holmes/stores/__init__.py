@@ -1,1 +1,1 @@
-"""Stores of tool results and conversations on disk."""
+"""Stores tool results and conversations on disk."""

@@ -1,8 +1,8 @@
-"""Reads conversations from files of four kinds, and writes them back in the same format.
+"""Reads conversations from files and writes them back in the same format.
 
 A file is a JSON list of messages, an object with "messages" (such as a report of `holmes ask --json-output-file`), or a
-conversation of `--continue` (lines of JSON). Messages have the format of Holmes or OpenAI. Unchanged messages are
-written back exactly, including unknown fields. Errors have one line with message and key.
+conversation of `--continue` (lines of JSON). Messages are in the format of Holmes or OpenAI. Unchanged messages are
+written back exactly, including unknown fields. Errors are one line that names the message and the key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 
 
 class ChatDocument:
-    """The messages of a file and their `originals` in its format. The last `unread_bytes` cannot be read."""
+    """The messages of a file and their `originals` in the format of the file.
+
+    The last `unread_bytes` cannot be read.
+    """
 
     def __init__(
         self, messages: Sequence[Message], originals: Sequence[JsonObject], *, is_openai: bool, unread_bytes: int = 0
@@ -41,7 +44,7 @@ class ChatDocument:
         self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
-        """The same file with these messages, one for each of its own. Changed messages keep unknown fields."""
+        """Return the same file with these messages, one for each of its own. Changed messages keep unknown fields."""
         originals = [
             original if new is old else self._encoded(new, original)
             for old, new, original in zip(self.messages, messages, self._originals, strict=True)
@@ -49,7 +52,7 @@ class ChatDocument:
         return ChatDocument(messages, originals, is_openai=self._is_openai)
 
     def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """`messages` in the format of the file; those of the file unchanged."""
+        """Convert `messages` to the format of the file. Messages from the file stay unchanged."""
         return tuple(self._written(message) for message in messages)
 
     def _written(self, message: Message) -> JsonObject:
@@ -64,7 +67,7 @@ class ChatDocument:
 
 
 def read_chat_document(text: str, name: str) -> ChatDocument:
-    """The conversation in `text`. Errors refer to it as `name`. Raises `ConfigError` with one line."""
+    """Read the conversation in `text`. Errors refer to it as `name`. Raises `ConfigError` with one line."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ConfigError(f"{name} is empty; expected a JSON list of messages")

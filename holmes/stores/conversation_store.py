@@ -1,7 +1,7 @@
-"""Conversations in private files, one each, so that `holmes ask --continue` resumes the last one.
+"""Saves each conversation in a private file, so that `holmes ask --continue` resumes the last one.
 
-A file has lines of JSON and is append-only, so a kill loses at most the current message. An unreadable end is
-moved to a separate file on the next open. Files have mode 0600, in a folder of mode 0700. Every failed write is a
+A file consists of JSON lines and is append-only, so a kill loses at most the current message. The next open moves an
+unreadable end to a separate file. Files have mode 0600, in a folder of mode 0700. A failed write raises
 `ConversationStoreError`, and the run continues without the file.
 
 Lines: `{"type": "conversation", "version": 1, "id": …, "started_at": …}` first, then `{"type": "message", "message":
@@ -40,11 +40,11 @@ _SECONDS_PER_DAY = 86_400
 
 
 class ConversationStoreError(HolmesError):
-    """A conversation could not be saved or read (disk full, read-only, written by a newer Holmes)."""
+    """A conversation could not be saved or read because the disk is full or read-only, or a newer Holmes wrote it."""
 
 
 class Conversation:
-    """One open conversation of a `ConversationStore`. Call `close()`, or use it as a context manager.
+    """An open conversation of a `ConversationStore`. Call `close()`, or use it as a context manager.
 
     `notice` is a message about its file for the user.
     """
@@ -60,7 +60,7 @@ class Conversation:
         self._path = path
         self.notice = notice
         self._messages = list(messages)
-        self._on_disk = len(self._messages)  # the number of messages that are in the file
+        self._on_disk = len(self._messages)  # the number of messages in the file
         self._descriptor = descriptor
 
     def __enter__(self) -> Self:
@@ -82,7 +82,7 @@ class Conversation:
     def append(self, message: Message) -> None:
         """Add a message and write it to disk.
 
-        Raises `ConversationStoreError`; then the message is only in memory, and the next write includes it.
+        Raises `ConversationStoreError`. In that case the message is only in memory, and the next write includes it.
         """
         self._messages.append(message)
         if self._on_disk == len(self._messages) - 1:
@@ -125,7 +125,10 @@ class Conversation:
 
 
 class ConversationStore:
-    """The conversations of one user. Deletes those older than `retention_days` or beyond the newest `limit`."""
+    """Manages the conversations of one user.
+
+    Deletes conversations that are older than `retention_days` or exceed the number `limit`, oldest first.
+    """
 
     def __init__(self, folder: Path, *, retention_days: float, limit: int) -> None:
         self._folder = folder
@@ -133,14 +136,15 @@ class ConversationStore:
         self._limit = limit
 
     def start(self) -> Conversation:
-        """A new conversation. Its file is created with the first message. Deletes old conversations."""
+        """Return a new conversation, and delete old conversations. The file is created with the first message."""
         self.prune()
         return Conversation(self._new_path())
 
     def result_ids(self) -> frozenset[ResultId]:
-        """Every stored result that a saved conversation may refer to. A few extra numbers do no harm.
+        """Return every stored result that a saved conversation may refer to.
 
-        A file that cannot be read counts as empty.
+        The set may also contain numbers that are not result ids, which is harmless. An unreadable file is treated as
+        empty.
         """
         found: set[bytes] = set()
         for path in self._paths():
@@ -150,9 +154,9 @@ class ConversationStore:
         return frozenset(ResultId(each.decode("ascii")) for each in found)
 
     def latest(self) -> Conversation | None:
-        """The most recent conversation, or None. Raises `ConversationStoreError` if it cannot be read.
+        """Return the most recent conversation, or None. Raises `ConversationStoreError` if it cannot be read.
 
-        If another Holmes has it open, continues a copy, because two processes must never write to the same file.
+        If another process has it open, returns a copy, because two processes must never write to the same file.
         """
         paths = self._paths()
         if not paths:
@@ -191,7 +195,7 @@ class ConversationStore:
         return self._folder / f"{stamp}-{uuid.uuid4().hex[:8]}.jsonl"
 
     def _paths(self) -> list[Path]:
-        """All conversations, most recent first."""
+        """Return all conversations, most recent first."""
         try:
             named = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
             # A full disk leaves an empty file. Pipes and devices are not conversations.
@@ -202,7 +206,7 @@ class ConversationStore:
 
 
 def _create(path: Path) -> int:
-    """A new private file with its header line."""
+    """Create a private file with its header line."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -220,7 +224,7 @@ def _create(path: Path) -> int:
 
 
 def _append_line(descriptor: int, record: JsonObject) -> None:
-    """Write one whole line or nothing: a line that does not fit on the disk is removed again."""
+    """Write a complete line or nothing: if the disk is full, the incomplete line is removed again."""
     size_before = os.fstat(descriptor).st_size
     remaining = memoryview(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
     try:
@@ -267,8 +271,8 @@ class KeptLines:
 def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
     """Read the lines of a conversation. `path` is for errors.
 
-    Only the end may be broken: a kill leaves half a line, a power failure zero bytes, another program anything. A
-    message after a broken line would be lost, so that is a `ConversationStoreError`.
+    Only the end may be damaged: a kill leaves half a line, a power failure zero bytes, and another program any data. A
+    damaged line before other lines raises `ConversationStoreError`, because the messages after it would be lost.
     """
     messages: list[Message] = []
     garbage: list[bytes] = []
@@ -296,7 +300,7 @@ def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_ga
         message = "no record"
         raise ValueError(message)  # noqa: TRY004  a line that is not a record is invalid
     if is_after_garbage and record.get("type") == "history":
-        record = {**record, "keep": 0}  # their number is unknown by now
+        record = {**record, "keep": 0}  # the number of saved messages is unknown at this point
     _apply(record, messages, path)
 
 
@@ -323,7 +327,7 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock the file for this process until it is closed. False if another process has it."""
+    """Lock the file for this process until it is closed. Returns False if another process has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

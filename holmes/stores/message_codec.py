@@ -1,4 +1,7 @@
-"""Messages as JSON, for files that people and programs read. Providers get another form, from `holmes.llm`."""
+"""Converts messages to JSON for files that people and programs read.
+
+`holmes.llm` converts messages to the formats of providers.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,17 @@ _MESSAGES: Final = Codec(
 
 
 def message_to_json(message: Message) -> JsonObject:
-    """The message as JSON values, without fields that have their defaults. Images become base64."""
+    """Return the message as JSON values, without fields that have their defaults. Images become base64."""
     return cast("JsonObject", _MESSAGES.encode(message))
 
 
 def message_from_json(raw: object) -> Message:
-    """The message that `message_to_json` wrote. Raises `ValueError`."""
+    """Read a message that `message_to_json` wrote. Raises `ValueError`."""
     if isinstance(raw, Mapping) and isinstance(raw.get("spilled"), list):
         raw = {**raw, "stored": raw["spilled"], "spilled": bool(raw["spilled"])}  # the format of early versions
     return _MESSAGES.decode(cast("type[Message]", Message), raw)
 
 
 def stored_result_to_json(stored: StoredResult) -> JsonObject:
-    """Id, location, size and media type of a stored result."""
+    """Return id, location, size and media type of a stored result as JSON values."""
     return cast("JsonObject", _MESSAGES.encode(stored))

@@ -1,4 +1,4 @@
-"""Converts messages from and to the format of OpenAI's chat, for files of other programs.
+"""Converts messages to and from the format of OpenAI's chat, for files of other programs.
 
 Unsupported content (audio, files, pictures by URL) becomes the text of its JSON. Raises `ValueError` that names the
 key.
@@ -33,13 +33,13 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 class Decoder:
-    """Decodes messages in order: a tool result gets the name of the call before it."""
+    """Decodes messages in order, so that a tool result gets the tool name from the call before it."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def decode(self, raw: object) -> Message:
-        """One message. Raises `ValueError` for an invalid one."""
+        """Decode one message. Raises `ValueError` if it is not valid."""
         fields = _object(raw, "a message")
         match fields.get("role"):
             case "system" | "developer":
@@ -78,7 +78,7 @@ class Decoder:
 
 
 def encoded(message: Message, original: JsonObject) -> JsonObject:
-    """`message` in the format, with unknown fields of `original`, the message that it replaces."""
+    """Convert `message` to the format. Keeps unknown fields of `original`, the message that it replaces."""
     match message:
         case SystemMessage():
             return {"role": "system", **original, "content": message.text}
@@ -101,7 +101,7 @@ def _encoded_reply(message: AssistantMessage, original: JsonObject) -> JsonObjec
 
 
 def _content(parts: tuple[Part, ...]) -> JsonValue:
-    """Plain text for content without pictures."""
+    """Return plain text for content without pictures, otherwise a list of parts."""
     if not any(isinstance(part, Image) for part in parts):
         return joined_text(parts)
     return [
@@ -153,7 +153,7 @@ def _part(part: Mapping[str, object]) -> Part:
 
 
 def _image(url: object) -> Image | None:
-    """The image of a data URL."""
+    """Decode the image of a data URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     header, _, data = url.removeprefix("data:").partition(",")

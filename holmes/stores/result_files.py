@@ -1,7 +1,7 @@
 """The files of a result store: blobs, their readable names, and the lock of the folder.
 
-A blob is complete or missing, nothing is ever overwritten, and no name of a tool or call leads outside the folder. The
-lock ends with its process, and waiting for it has a time limit.
+A blob is complete or missing. Existing files are never overwritten. Tool names and call ids are sanitised, so that a
+file never leaves the folder. The lock is released when its process ends, and waiting for the lock has a time limit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
     """
     blob = folder / BLOBS_FOLDER / digest
     if is_whole(blob, len(content)):
-        os.utime(blob)  # the time of the last use, for the clean-up
+        os.utime(blob)  # the time of last use, for the clean-up
         return blob
     temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
     _write_private(temporary, content)
@@ -57,7 +57,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
 
 
 def is_whole(blob: Path, size_bytes: int) -> bool:
-    """Whether `blob` exists with all its bytes."""
+    """Whether `blob` exists and is complete."""
     try:
         return blob.stat().st_size == size_bytes
     except OSError:
@@ -65,7 +65,7 @@ def is_whole(blob: Path, size_bytes: int) -> bool:
 
 
 def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: list[Path]) -> Path:
-    """Create the readable file of a call: a link to the blob, or `view`. Returns the blob if links do not work.
+    """Create the readable file of a call: a link to the blob, or `view`. Returns the blob if links are not supported.
 
     Appends new files to `made`. Raises `OSError`.
     """
@@ -89,7 +89,7 @@ def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: 
 
 
 def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:
-    """The plain name, some with a number, and a unique one, because call ids can repeat without limit."""
+    """Yield the plain name, then numbered names, then a unique name, because call ids can repeat without limit."""
     folder = blob.parent.parent
     yield folder / f"{stem}.{extension}"
     for number in range(2, _MOST_NUMBERED_NAMES + 1):
@@ -112,7 +112,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
-    """Whether the file at `path` already has the wanted content."""
+    """Whether the file at `path` already has the required content."""
     try:
         if view is None:
             return path.samefile(blob)
@@ -122,7 +122,10 @@ def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
 
 
 def json_view(content: bytes, media_type: str) -> bytes | None:
-    """One-line JSON with one value per line, None if the content is readable already or too large."""
+    """Format one-line JSON with one value per line.
+
+    Returns None if the content is already readable or too large.
+    """
     if media_type != "application/json" or len(content) > 4 * MAX_JSON_VIEW_CHARACTERS or b"\n" in content.strip():
         return None
     try:
@@ -134,12 +137,12 @@ def json_view(content: bytes, media_type: str) -> bytes | None:
 
 
 def safe_name(name: str) -> str:
-    """`name` as a file name: without separators and leading dots, of limited length."""
+    """Turn `name` into a file name: without separators and leading dots, of limited length."""
     return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open the file at `path` for reading. Raises `OSError` for anything else, because a pipe would never end."""
+    """Open the regular file at `path` for reading. Raises `OSError` for other files, because a pipe would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -152,7 +155,10 @@ _POLL_SECONDS = 0.005
 
 @contextmanager
 def folder_lock(path: Path, *, shared: bool, timeout_seconds: float) -> Iterator[None]:
-    """Hold the lock file `path`, created if necessary. Blocks the thread. Raises `OSError`, also after a timeout."""
+    """Hold the lock file `path`, and create it if necessary.
+
+    Blocks the thread. Raises `OSError`, also after a timeout.
+    """
     deadline = time.monotonic() + timeout_seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -1,9 +1,9 @@
 """The manifest of a file store: one JSON object per line.
 
-A line is complete or missing: appending takes a lock between processes, and a write that the disk cuts short is undone.
-Unreadable lines (after a crash) are skipped. The first line has the generation of the file. `rewrite` replaces the file
-in one step with a new generation, and readers then start again. Lines of older stores, without a time or a generation,
-stay readable.
+A line is complete or missing: appending takes a lock between processes, and a write that a full disk cuts short is
+undone. Lines that a crash made unreadable are skipped. The first line contains the generation of the file. `rewrite`
+replaces the file in one step with a new generation, and readers then start again. Lines of older stores, without a time
+or a generation, stay readable.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One stored result of one call.
+    """A stored result of one call.
 
-    `name` is relative to the store; `sha256` is the name of the blob. `stored_at` is in seconds of the epoch, 0 if
+    `name` is relative to the store. `sha256` is the name of the blob. `stored_at` is in seconds since the epoch, 0 if
     unknown.
     """
 
@@ -51,7 +51,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedEntry:
-    """A result that was deleted because of age or quota, so that readers learn why it is missing."""
+    """A result that was deleted because of age or quota. Kept so that errors can explain why the result is missing."""
 
     id: ResultId
     sha256: str
@@ -60,7 +60,10 @@ class RemovedEntry:
 
 
 class ResultManifest:
-    """Reads only the lines that any process appended since the last read. Thread-safe."""
+    """Reads and appends lines of the manifest. Thread-safe.
+
+    Each read covers only the lines that any process appended since the last read.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -68,7 +71,7 @@ class ResultManifest:
         self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
-        """Add one line. Raises `OSError`; then the file is unchanged."""
+        """Add one line. If it raises `OSError`, the file is unchanged."""
         line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -88,7 +91,7 @@ class ResultManifest:
         """Replace the file in one step, without concurrent appends. Raises `OSError`."""
         temporary = (
             self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"
-        )  # the clean-up removes leftovers there
+        )  # the clean-up also removes leftover files there
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -103,25 +106,25 @@ class ResultManifest:
             raise
 
     def find(self, result_id: ResultId) -> ManifestEntry | None:
-        """The newest entry of an id. Raises `OSError` if the file exists and cannot be read."""
+        """Return the newest entry of an id. Raises `OSError` if the file exists and cannot be read."""
         with self._lock:
             self._refresh()
             return self._by_id.get(result_id)
 
     def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
-        """The last removal of an id or name. Raises `OSError`."""
+        """Return the last removal of an id or name. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return self._removed.get(result_id)
 
     def entries(self) -> tuple[ManifestEntry, ...]:
-        """All entries, oldest first. Raises `OSError`."""
+        """Return all entries, oldest first. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return tuple(self._entries)
 
     def removed(self) -> tuple[RemovedEntry, ...]:
-        """The remembered removals, oldest first. Raises `OSError`."""
+        """Return the remembered removals, oldest first. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return tuple(each for key, each in self._removed.items() if key == each.id)

@@ -1,9 +1,9 @@
 """Deletes stored results above the limits of age and size.
 
-The least recently used results go first; the time of a blob's file is its last use. Results used within the last hour
-stay, and so do results that a saved conversation refers to. Every moment is safe for a kill: the manifest records the
-removal first, then the files are deleted, and the next run completes an interrupted one. Deletes only files in the
-manifest and unnamed blobs.
+The least recently used results are deleted first. The time of a blob's file is its last use. Results used within the
+last hour stay, and so do results that a saved conversation refers to. A kill at any time is safe: the manifest records
+the removal first, then the files are deleted, and the next run completes an interrupted removal. Deletes only files in
+the manifest and blobs without an entry.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _BLOB_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.tmp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRules:
-    """`retention_seconds` since the last use, and `quota_bytes` in total. None means no limit.
+    """The limits of a store.
 
-    `protected` reads every saved conversation, so it is called only before a removal.
+    `retention_seconds` is the maximum time since the last use, and `quota_bytes` the maximum total size. None means no
+    limit. `protected` reads every saved conversation, so it is called only before a removal.
     """
 
     retention_seconds: float | None
@@ -46,13 +47,12 @@ class RetentionRules:
 
     @property
     def active(self) -> bool:
-        """Whether a limit is set."""
         return self.retention_seconds is not None or self.quota_bytes is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """Removed results, their bytes, and the remaining bytes."""
+    """The number of removed results, their bytes, and the remaining bytes."""
 
     removed: int = 0
     freed_bytes: int = 0
@@ -61,7 +61,7 @@ class SweepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """One content with all its entries."""
+    """Stored content with all its entries."""
 
     entries: tuple[ManifestEntry, ...]
     last_used: float
@@ -69,16 +69,20 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether there is anything to delete, without protection. Reads only, without a lock. Raises `OSError`."""
+    """Whether any result exceeds a limit, before protection is applied.
+
+    Reads only, without a lock. Raises `OSError`.
+    """
     return bool(_leaving(_contents(folder, manifest.entries()), rules, frozenset(), now))
 
 
 def sweep(
     folder: Path, manifest: ResultManifest, rules: RetentionRules, protected_ids: frozenset[ResultId] | None, now: float
 ) -> SweepReport:
-    """Delete by the rules, except for `protected_ids`, which the rules just returned.
+    """Delete results by the rules, except for `protected_ids`.
 
-    With None, only leftovers are deleted. The caller holds the exclusive lock. Raises `OSError`.
+    `protected_ids` are the ids that `rules.protected` has just returned. If it is None, deletes only leftover files.
+    The caller holds the exclusive lock. Raises `OSError`.
     """
     entries = manifest.entries()
     contents = _contents(folder, entries)
@@ -110,7 +114,10 @@ def sweep(
 
 
 def _contents(folder: Path, entries: Iterable[ManifestEntry]) -> list[_Stored]:
-    """The stored contents, least recently used first. Without its file, a content has the time of its entry."""
+    """Return the stored contents, least recently used first.
+
+    If its file is missing, a content has the time of its entry.
+    """
     grouped: dict[str, list[ManifestEntry]] = {}
     for entry in entries:
         grouped.setdefault(entry.sha256, []).append(entry)
@@ -126,7 +133,7 @@ def _stored(folder: Path, sha256: str, entries: tuple[ManifestEntry, ...]) -> _S
     for name in {entry.name for entry in entries if _is_plain(entry.name)}:
         with suppress(OSError):
             status = (folder / name).lstat()
-            size_bytes += status.st_size if status.st_ino != inode else 0  # a separate view, not a link
+            size_bytes += status.st_size if status.st_ino != inode else 0  # the size of a separate view, not of a link
     return _Stored(entries=entries, last_used=last_used, size_bytes=size_bytes)
 
 
@@ -149,7 +156,7 @@ def _leaving(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` is a file directly in the folder, as the store names them."""
+    """Whether `name` is a name that the store gives to files directly in the folder."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and not name.startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""Stores the results of tools as files. The default `ResultStore`.
+"""Stores tool results as files. This is the default `ResultStore`.
 
 Layout of the folder:
 
@@ -7,8 +7,9 @@ Layout of the folder:
     manifest.jsonl                      one line for each call: blob, media type, time
     .lock                               the lock between processes
 
-Folders have mode 0700, files 0600. Nothing is overwritten, no incomplete file remains, and no name leads outside the
-folder. Results survive a restart. `result_retention` deletes results above the limits; without limits, all stay.
+Folders have mode 0700, files 0600. Existing files are never overwritten, incomplete files are removed, and names that
+point outside the folder are rejected. Results survive a restart. `result_retention` deletes results above the limits.
+Without limits, results are never deleted.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SWEEP_TIMEOUT_SECONDS = 2.0
 
 
 class FileResultStore:
-    """Stores results below `directory`, created on the first `put`. Safe for threads and processes.
+    """Stores results below `directory`, which is created on the first `put`. Safe for threads and processes.
 
     Deletes a result `retention_seconds` after its last use, and the least recently used results above `quota_bytes`;
     None means no limit. `protected` returns the results that saved conversations refer to. If it raises a
@@ -68,7 +69,7 @@ class FileResultStore:
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call, in a thread.
 
-        Raises `ResultStoreError` (disk full, read-only) and removes everything that the failed call created. The first
+        Raises `ResultStoreError` (disk full, read-only) and removes all files that the failed call created. The first
         result of a process and every 500th start a clean-up in the background, which never delays the exit.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
@@ -76,9 +77,9 @@ class FileResultStore:
         return stored
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Content and description of an id, or of a path inside the store.
+        """Return the content and description of an id, or of a path inside the store.
 
-        Raises `ResultStoreError` for an unknown id, a deleted result, and changed content.
+        Raises `ResultStoreError` for an unknown id, a deleted result, or changed content.
         """
         return await asyncio.to_thread(self._read, result_id)
 
@@ -116,7 +117,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """The shortest prefix of at least 12 digits that is unique, among deleted contents too."""
+        """Return the shortest prefix of at least 12 digits that is unique, also among deleted contents."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
@@ -151,11 +152,11 @@ class FileResultStore:
             raise ResultStoreError(f"cannot read {str(self._directory)!r}: {error.strerror}") from error
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
-        # The error names no other id, because the store has the results of many conversations.
+        # The error mentions no other id, because the store has the results of many conversations.
         raise ResultStoreError(f"no stored result {result_id!r}; use the id or path in the pointer")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
-        """The entry of a file of the store. Rejects every path outside, also through links."""
+        """Return the entry of a file of the store. Rejects every path outside, also through links."""
         root = self._directory.resolve()
         wanted = (root / path).resolve()
         if not wanted.is_relative_to(root):
@@ -185,7 +186,7 @@ class FileResultStore:
         self._puts_until_sweep -= 1
         if self._puts_until_sweep < 0 and (self._sweeping is None or not self._sweeping.is_alive()):
             self._puts_until_sweep = SWEEP_EVERY_PUTS
-            # The end of the process may kill it at any moment, and the next process completes its work.
+            # The process may exit during the clean-up. The next process completes it.
             self._sweeping = threading.Thread(target=self._sweep_quietly, name=SWEEP_THREAD, daemon=True)
             self._sweeping.start()
 

@@ -1,6 +1,6 @@
-"""Token counts: exact, estimated, or bounded.
+"""Counts tokens exactly, as an estimate, or as an upper bound.
 
-`TokenCounter` counts with a tokenizer, its subclass `EstimatingCounter` without.
+`TokenCounter` counts with a tokenizer. Its subclass `EstimatingCounter` estimates without a tokenizer.
 """
 
 from holmes.tokens.counter import (

@@ -1,7 +1,7 @@
 """Counts tokens exactly, or as an upper bound without a tokenizer.
 
-The tokenizer comes from the files of the litellm package, which is not imported. It is loaded for the first exact
-count. Images are counted from width and height. Reads neither the environment nor the network.
+The tokenizer's files are part of the litellm package, which is not imported. The tokenizer is loaded for the first
+exact count. Images are counted from width and height. Reads neither the environment nor the network.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _CHUNK_CHARACTERS = 65_536
 _BOUNDARY_SEARCH_CHARACTERS = 4_096
-# Between these two characters every encoding starts a new piece, so counting the sides apart changes nothing.
+# Every encoding starts a new token between these two characters, so both parts can be counted separately.
 _SAFE_BOUNDARY = re.compile(r"(?<=\n)(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?= [A-Za-z])")
-# tiktoken names the files of its cache by a hash of where they came from.
+# tiktoken names its cache files by a hash of the URL that each file was downloaded from.
 _FILE_NAMES = {
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -62,7 +62,7 @@ _MEMO_ENTRY_CHARACTERS = 100
 
 
 def chunks(text: str) -> Iterator[str]:
-    """`text` in pieces of at most 64 KB characters, cut at the start of a token if possible."""
+    """Split `text` into parts of at most 64 K characters, at the start of a token if possible."""
     start = 0
     while len(text) - start > _CHUNK_CHARACTERS:
         end = start + _CHUNK_CHARACTERS
@@ -75,7 +75,7 @@ def chunks(text: str) -> Iterator[str]:
 
 
 def utf8_bytes(text: str) -> int:
-    """Length of `text` in UTF-8. Large texts are measured in pieces, which avoids a full copy."""
+    """Return the length of `text` in UTF-8. Large texts are measured in parts, which avoids a full copy."""
     if text.isascii():
         return len(text)
     pieces = (text[start : start + _CHUNK_CHARACTERS] for start in range(0, len(text), _CHUNK_CHARACTERS))
@@ -83,7 +83,7 @@ def utf8_bytes(text: str) -> int:
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Every text of `message` that is sent to the provider."""
+    """Yield every text of `message` that is sent to the provider."""
     if isinstance(message, SystemMessage):
         yield message.text
     elif isinstance(message, AssistantMessage):
@@ -100,14 +100,14 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def tool_schema_text(tool: Tool) -> str:
-    """The schema of `tool` as JSON, as in a request."""
+    """Return the schema of `tool` as JSON, as in a request."""
     schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
     return json.dumps(schema, ensure_ascii=False)
 
 
 @functools.lru_cache(maxsize=4)
 def encoding_file(name: str) -> Path | None:
-    """The file of the encoding, None if it is unknown or not installed."""
+    """Return the file of the encoding, or None if it is unknown or not installed."""
     package = importlib.util.find_spec("litellm")
     folders = list(package.submodule_search_locations or ()) if package else []
     file_name = _FILE_NAMES.get(name, "")
@@ -117,7 +117,7 @@ def encoding_file(name: str) -> Path | None:
 
 @functools.lru_cache(maxsize=2)
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """The encoding from the files of the litellm package. Raises `HolmesError` if it is missing."""
+    """Load the encoding from the files of the litellm package. Raises `HolmesError` if it is missing."""
     path = encoding_file(name)
     if path is None:
         known = ", ".join(_PATTERNS)
@@ -136,7 +136,7 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 class TokenCounter:
-    """Exact counts of one encoding, and the base of the estimating counter. Thread-safe.
+    """Counts tokens exactly in one encoding. Base class of the estimating counter. Thread-safe.
 
     `image_formula` is the provider's formula for images. Recent counts are remembered, so a message that is counted for
     its limit and by the history is tokenized once. `bytes_tokenized` is the number of bytes that were tokenized.
@@ -157,7 +157,7 @@ class TokenCounter:
         return self
 
     def known_tokens(self, text: str) -> int | None:
-        """The remembered count of a text, else None."""
+        """Return the remembered count of a text, or None."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
@@ -169,7 +169,7 @@ class TokenCounter:
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """Tokens of `text`. Texts above 64 KB are counted in pieces; a cut inside a word may add a token."""
+        """Count the tokens of `text`. Texts above 64 KB are counted in parts; a cut inside a word may add a token."""
         known = self.known_tokens(text)
         if known is not None:
             return known
@@ -178,7 +178,10 @@ class TokenCounter:
         return total
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:
-        """The counted tokens and characters: of all of `text`, or of its beginning above `limit_tokens`."""
+        """Return the counted tokens and characters.
+
+        If `text` has more than `limit_tokens`, only its beginning is counted.
+        """
         tokens = characters = 0
         for chunk in chunks(text):
             tokens += self._encode(chunk)
@@ -190,7 +193,7 @@ class TokenCounter:
         return tokens, characters
 
     def estimate_text(self, text: str) -> int:
-        """Tokens extrapolated from 8 windows of 2 KB. Exact for shorter texts."""
+        """Extrapolate the tokens from 8 samples of 2 KB. Exact for shorter texts."""
         if len(text) <= _SAMPLE_WINDOWS * _SAMPLE_CHARACTERS:
             return self.count_text(text)
         step = (len(text) - _SAMPLE_CHARACTERS) / (_SAMPLE_WINDOWS - 1)
@@ -199,21 +202,21 @@ class TokenCounter:
         return round(sampled * len(text) / (_SAMPLE_WINDOWS * _SAMPLE_CHARACTERS))
 
     def count_message(self, message: Message) -> int:
-        """Tokens of a message: texts, calls, reasoning and images, plus the overhead of the wire format."""
+        """Count the tokens of a message: texts, calls, reasoning, images and the overhead of the provider format."""
         overhead = message_overhead_tokens(message, self._image_formula)
         return overhead + sum(self.count_text(text) for text in message_texts(message))
 
     def image_tokens(self, image: Image) -> int:
-        """Tokens of one image, by the formula of the provider."""
+        """Return the tokens of one image, by the formula of the provider."""
         return image_tokens(image, self._image_formula)
 
     def count_tools(self, tools: tuple[Tool, ...]) -> int:
-        """Tokens of the tool schemas, counted once for the same tools."""
+        """Count the tokens of the tool schemas. The same tools are counted once."""
         texts = self._texts_of(tools)
         return TOOL_OVERHEAD_TOKENS * len(texts) + sum(self.count_text(text) for text in texts)
 
     def upper_bound_tools(self, tools: tuple[Tool, ...]) -> int:
-        """At least `count_tools(tools)`, without a tokenizer."""
+        """Return an upper bound of `count_tools(tools)`, without a tokenizer."""
         return sum(TOOL_OVERHEAD_TOKENS + utf8_bytes(text) for text in self._texts_of(tools))
 
     def _texts_of(self, tools: tuple[Tool, ...]) -> tuple[str, ...]:
@@ -242,12 +245,12 @@ class TokenCounter:
 
 
 def upper_bound_tokens(message: Message) -> int:
-    """An upper bound for any provider, without a tokenizer: a token has at least one byte of UTF-8."""
+    """Return an upper bound for any provider, without a tokenizer, because a token has at least one byte of UTF-8."""
     return message_overhead_tokens(message) + sum(utf8_bytes(text) for text in message_texts(message))
 
 
 def message_overhead_tokens(message: Message, image_formula: ImageFormula = "largest") -> int:
-    """The tokens besides the texts: roles and separators, call ids, images."""
+    """Return the tokens of a message besides its texts: roles and separators, call ids, images."""
     if isinstance(message, SystemMessage):
         return MESSAGE_OVERHEAD_TOKENS
     if isinstance(message, AssistantMessage):

@@ -3,7 +3,7 @@
 The rates are those of altimate, measured against cl100k_base. Only the first 500 characters are classified, so the cost
 does not depend on the length. Length is the number of bytes in UTF-8, which equals the characters of ASCII text and is
 close to the cost of other scripts and emoji. The error is up to a third for single texts, and a factor of two for
-indented JSON. So an estimate decides nothing near a limit: `exact` does, if a tokenizer is installed.
+indented JSON. Near a limit, an estimate is not decisive: `exact` decides if a tokenizer is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE_CHARACTERS = 500
 _log = logging.getLogger(__name__)
 
 CERTAINLY_OVER = 2
-"""An estimate above this multiple of a limit exceeds the limit for any text."""
+"""An estimate above this multiple of a limit means that the text exceeds the limit."""
 
 _JSON_DENSITY = 0.08
 _CODE_DENSITY = 0.04
@@ -43,10 +43,10 @@ _SQL = re.compile(
 
 
 class EstimatingCounter(TokenCounter):
-    """Counts by characters per token. `bytes_tokenized` stays 0.
+    """Counts tokens by a number of characters per token. `bytes_tokenized` stays 0.
 
-    `encoding` is that of the exact counter, which is loaded when it must decide. Without an installed encoding
-    everything is estimated. Counted texts keep their number.
+    `encoding` selects the exact counter, which is loaded when an estimate is not decisive. If the encoding is not
+    installed, everything is estimated. A text that was counted once keeps its count.
     """
 
     def __init__(self, encoding: str | None = None, *, image_formula: ImageFormula = "largest") -> None:
@@ -56,11 +56,14 @@ class EstimatingCounter(TokenCounter):
 
     @property
     def exact(self) -> TokenCounter:
-        """The exact counter, or this one without a tokenizer."""
+        """The exact counter, or this counter if no tokenizer is installed."""
         return self._exact or self
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` has at most `limit_tokens`: by its bytes, a far larger estimate, or an exact count."""
+        """Whether `text` has at most `limit_tokens`.
+
+        Uses the number of bytes, then the estimate if it is far above the limit, then an exact count.
+        """
         if utf8_bytes(text) <= limit_tokens:
             return True
         estimate = self.count_text(text)
@@ -69,12 +72,12 @@ class EstimatingCounter(TokenCounter):
         return self._exact.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """The estimated tokens of `text`, at most its bytes."""
+        """Estimate the tokens of `text`, at most its number of bytes."""
         known = self._exact.known_tokens(text) if self._exact else None
         return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
 
-    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  estimating costs nothing
-        """The estimated tokens of all of `text`, and its length."""
+    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  an estimate is cheap
+        """Return the estimated tokens of the whole `text`, and its length."""
         return self.count_text(text), len(text)
 
     def estimate_text(self, text: str) -> int:
@@ -82,9 +85,10 @@ class EstimatingCounter(TokenCounter):
 
 
 def make_counter(encoding: str | None, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
-    """The counter for a setting. An estimating counter uses `encoding` where an estimate is not enough.
+    """Return the counter for a setting.
 
-    Without an encoding everything is estimated. If the file of the tokenizer is missing, a warning in the log says so.
+    An estimating counter uses `encoding` where an estimate is not decisive. Without an encoding, everything is
+    estimated. If the file of the tokenizer is missing, logs a warning.
     """
     if encoding is None:
         return EstimatingCounter(image_formula=image_formula)
@@ -103,7 +107,7 @@ def _warn_of_missing(encoding: str) -> None:
 
 
 def content_of(text: str) -> Content:
-    """The kind of text, judged by its first 500 characters."""
+    """Classify the text by its first 500 characters."""
     sample = text[:SAMPLE_CHARACTERS]
     length = len(sample)
     if not sample.strip():

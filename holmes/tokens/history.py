@@ -1,7 +1,7 @@
-"""The conversation with its token counts, independent of models and limits.
+"""A conversation with its token counts, independent of models and limits.
 
-Each message is tokenized at most once. The cost of every call depends on the new messages, not on the history. Only
-appending changes a history.
+Each message is tokenized at most once. The cost of every call depends on the number of new messages, not on the length
+of the history. A history changes only by appending.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class History(Sequence[Message]):
-    """Messages in order. Two histories are equal only if they are the same object.
+    """The messages of a conversation, in order. Two histories are equal only if they are the same object.
 
-    With an estimating counter, the counts are estimates until they could be wrong about a limit.
+    With an estimating counter, counts stay estimates until an estimate is not decisive for a limit.
     """
 
     __slots__ = (
@@ -31,7 +31,7 @@ class History(Sequence[Message]):
         self._counter = counter
         self._messages: list[Message] = []
         self._counts: list[int | None] = []
-        self._bounds: list[int] = []  # of each message: the exact count or an upper bound
+        self._bounds: list[int] = []  # for each message: the exact count or an upper bound
         self._counted_tokens = self._bound_tokens = self._bound_of_uncounted = 0
         self._uncounted: list[int] = []
         self._estimated: list[int] = []
@@ -57,11 +57,11 @@ class History(Sequence[Message]):
         self._append(message, None, None)
 
     def messages(self) -> tuple[Message, ...]:
-        """All messages, as a value that later calls of `append` do not change."""
+        """Return all messages as a value that later calls of `append` do not change."""
         return tuple(self._messages)
 
     def tokens(self) -> int:
-        """Tokens of all messages. Counts the new ones."""
+        """Return the tokens of all messages. Counts the new messages."""
         for index in self._uncounted:
             self._count(index, self._counter)
         if self._estimates:
@@ -71,7 +71,7 @@ class History(Sequence[Message]):
         return self._counted_tokens
 
     def token_counts(self) -> tuple[int, ...]:
-        """Tokens of each message, in order."""
+        """Return the tokens of each message, in order."""
         self.tokens()
         return tuple(count for count in self._counts if count is not None)
 
@@ -83,17 +83,17 @@ class History(Sequence[Message]):
         self._estimated.clear()
 
     def known_tokens(self) -> int:
-        """`tokens()` without counting, with the upper bounds of new messages."""
+        """Return `tokens()` without counting: new messages contribute their upper bounds."""
         return self._counted_tokens + self._bound_of_uncounted
 
     def upper_bound_tokens(self) -> int:
-        """An upper bound of the exact tokens, without a tokenizer. Uses the exact counts that are known."""
+        """Return an upper bound of the exact tokens, without a tokenizer. Uses the exact counts that are known."""
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:
         """Whether the history has more than `limit_tokens`.
 
-        The upper bound decides if it can, then an estimate far above the limit, then the exact counts.
+        Uses the upper bound if it is decisive, then an estimate far above the limit, then the exact counts.
         """
         if self.upper_bound_tokens() <= limit_tokens:
             return False
@@ -102,7 +102,7 @@ class History(Sequence[Message]):
         return self.tokens() > limit_tokens
 
     def replaced(self, messages: Iterable[Message]) -> History:
-        """A history of `messages` that keeps the counts of the same objects."""
+        """Return a history of `messages`. Messages that are the same objects keep their counts."""
         known = {id(message): at for at, message in enumerate(self._messages)}
         history = History((), self._counter)
         for message in messages:
@@ -111,7 +111,7 @@ class History(Sequence[Message]):
         return history
 
     def with_replaced(self, replacements: Mapping[int, Message]) -> History:
-        """A history with other messages of the same text at some positions, with the same counts."""
+        """Return a history with some messages replaced. The new messages have the same text, so all counts are kept."""
         history = History((), self._counter)
         for index, message in enumerate(self._messages):
             history._append(replacements.get(index, message), self._counts[index], self._bounds[index])

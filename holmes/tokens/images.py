@@ -1,7 +1,8 @@
-"""The tokens of an image by the provider's formula, from the width and height in its first bytes.
+"""Counts the tokens of an image by the provider's formula, from the width and height in its first bytes.
 
-Knows PNG, JPEG, GIF and WebP, without a decoder. Base64 is never counted. An image of unknown size counts as the
-largest that providers accept without scaling. `largest` is for unknown models and is never below another formula.
+Supports PNG, JPEG, GIF and WebP, without a decoder. Base64 is never counted. An image of unknown size is counted as the
+largest image that providers accept without scaling. The formula `largest` is for unknown models and is never below
+another formula.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ASSUMED_PIXELS = (1568, 1568)
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels, None for an unknown format or an incomplete header."""
+    """Return width and height in pixels, or None for an unknown format or an incomplete header."""
     try:
         size = _read_size(data)
     except (struct.error, IndexError):
@@ -43,7 +44,7 @@ def _read_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Walk the segments up to the frame header, which has the size."""
+    """Walk the segments up to the frame header, which contains the size."""
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
@@ -76,7 +77,6 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def image_tokens(image: Image, formula: ImageFormula = "largest") -> int:
-    """Tokens of one image."""
     width, height = image_size(image.data) or _ASSUMED_PIXELS
     match formula:
         case "anthropic":
@@ -92,13 +92,13 @@ def image_tokens(image: Image, formula: ImageFormula = "largest") -> int:
 
 
 def _anthropic(width: int, height: int) -> int:
-    """Width times height over 750, scaled to 1568 pixels."""
+    """Return width times height over 750, after scaling to 1568 pixels."""
     scale = min(1.0, 1568 / max(width, height))
     return math.ceil(width * scale * height * scale / 750)
 
 
 def _openai(width: int, height: int) -> int:
-    """High detail: scale to 2048, then the short side to 768, then 85 plus 170 for each tile of 512."""
+    """Count in high detail: scale to 2048, then the short side to 768, then 85 plus 170 for each tile of 512."""
     scale = min(1.0, 2048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))
     tiles = math.ceil(max(1.0, width * scale) / 512) * math.ceil(max(1.0, height * scale) / 512)
@@ -106,7 +106,7 @@ def _openai(width: int, height: int) -> int:
 
 
 def _gemini(width: int, height: int) -> int:
-    """258 for an image of at most 384 pixels a side, else for each tile of 768 after scaling to 3072."""
+    """Return 258 for an image of at most 384 pixels per side, otherwise for each tile of 768 after scaling to 3072."""
     if max(width, height) <= 384:
         return 258
     scale = min(1.0, 3072 / max(width, height))

@@ -1,5 +1,5 @@
-"""Frozen values and protocols below all other packages, without I/O.
+"""Frozen values and protocols that all other packages use. They perform no I/O.
 
-`messages` is a conversation, `events` what a run emits, `tools` the interface of tools, `model` the interface of
-models, `findings` the results of a diagnosis.
+`messages` defines conversations, `events` the events of a run, `tools` the interface of tools, `model` the interface of
+models, and `findings` the results of a diagnosis.
 """

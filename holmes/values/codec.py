@@ -1,7 +1,7 @@
-"""Frozen dataclasses as JSON values, for everything that Holmes stores.
+"""Converts frozen dataclasses to and from JSON, for everything that Holmes stores.
 
-Type hints direct the reading. Values of other versions stay readable: unknown fields are ignored, missing fields take
-their defaults.
+Type hints determine how a value is read. Values that other versions wrote stay readable: unknown fields are ignored,
+and missing fields take their defaults.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PRIMITIVES = (str, bool, int, float)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Codec:
-    """One stored format.
+    """The rules of one stored format.
 
     `tags` are the key and value that identify a class in a union. `renamed` maps fields to their keys. `converters`
-    read the types that JSON does not have. `omits` decides which fields are not written. A value of another type is an
-    error, or empty if `mismatch` is `empty`. With `tagged`, every object and every `bytes` value has a tag, and hints
-    are not needed.
+    read the types that JSON does not have. `omits` decides which fields are not written. `mismatch` decides whether a
+    value of the wrong type is an error or is read as empty. With `tagged`, every object and every `bytes` value has a
+    tag, and type hints are not needed.
     """
 
     tags: Mapping[type, tuple[str, str]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Codec:
     tagged: bool = False
 
     def encode(self, value: object) -> JsonValue:
-        """`value` as JSON. Raises `TypeError` for a type that this format does not have."""
+        """Convert `value` to JSON. Raises `TypeError` for a type that this format does not support."""
         if value is None or isinstance(value, _PRIMITIVES):
             return value
         if isinstance(value, (tuple, list)):
@@ -67,12 +67,12 @@ class Codec:
         return tag | {self._key(kind, each): self.encode(item) for each, item in shown if not self.omits(each, item)}
 
     def decode(self, kind: type[T], raw: object) -> T:
-        """The value of type `kind` in `raw`. Raises `ValueError`."""
+        """Read a value of type `kind` from `raw`. Raises `ValueError`."""
         value: T = self._reader(cast("Any", kind))(raw)
         return value
 
     def decode_tagged(self, raw: object) -> Any:  # noqa: ANN401  the tag names the type
-        """The value in `raw`, whose objects all have a tag. Raises `ValueError`."""
+        """Read the value in `raw`, whose objects all have a tag. Raises `ValueError`."""
         if isinstance(raw, list):
             return tuple(map(self.decode_tagged, raw))
         if not isinstance(raw, Mapping):
@@ -82,7 +82,7 @@ class Codec:
     def _key(self, kind: type, each: Field[Any]) -> str:
         return self.renamed.get((kind, each.name), each.name)
 
-    @cache  # noqa: B019  there are a few formats, each as long as the process
+    @cache  # noqa: B019  few formats exist, and each lasts as long as the process
     def _reader(self, hint: Any) -> _Reader:  # noqa: ANN401  any type hint
         if hint in self.converters:
             return self.converters[hint]
@@ -106,7 +106,10 @@ class Codec:
 
     @cache  # noqa: B019  see above
     def _plan(self, kind: type) -> tuple[tuple[Field[Any], str, object, _Reader], ...]:
-        """Field, key, hint and reader of each field; made at the first use, because types may contain themselves."""
+        """Return field, key, hint and reader of each field.
+
+        The plan is made on first use, because types may contain themselves.
+        """
         hints: Mapping[str, Any] = {} if self.tagged else get_type_hints(kind)
         return tuple(
             (each, self._key(kind, each), hint, self.decode_tagged if self.tagged else self._reader(hint))
@@ -115,7 +118,7 @@ class Codec:
 
     def _read_object(self, kind: Any, raw: object) -> object:  # noqa: ANN401  any dataclass
         if not isinstance(raw, Mapping):
-            raise ValueError("expected an object")  # noqa: TRY004  one error for callers
+            raise ValueError("expected an object")  # noqa: TRY004  callers handle one error
         values: dict[str, object] = {}
         for each, key, hint, read in self._plan(kind):
             is_required = each.default is MISSING and each.default_factory is MISSING
@@ -134,7 +137,7 @@ class Codec:
 
     def _read_union(self, kinds: tuple[type, ...], raw: object) -> object:
         if not isinstance(raw, Mapping):
-            raise ValueError("expected an object")  # noqa: TRY004  one error for callers
+            raise ValueError("expected an object")  # noqa: TRY004  callers handle one error
         for kind in kinds:
             key, tag = self.tags[kind]
             if raw.get(key) == tag:
@@ -143,7 +146,7 @@ class Codec:
 
     def _read_items(self, read: _Reader, raw: object) -> tuple[object, ...]:
         if not isinstance(raw, (list, tuple)):
-            raise ValueError("expected a list")  # noqa: TRY004  one error for callers
+            raise ValueError("expected a list")  # noqa: TRY004  callers handle one error
         items = []
         for each in raw:
             try:
@@ -178,4 +181,4 @@ def _primitive(hint: type, raw: object) -> object:
 
 
 def _bytes(raw: object) -> bytes:
-    return base64.b64decode(str(raw), validate=True)  # its error is a `ValueError`
+    return base64.b64decode(str(raw), validate=True)  # the converter's error is a `ValueError`

@@ -1,7 +1,8 @@
-"""All errors of Holmes. A user's mistake is one line with the fix; a failed tool is a result, not an error.
+"""All errors of Holmes.
 
-Errors quote foreign text: from a credential plug-in, a provider, a file. So every error masks its text, for terminals,
-answers and records alike. The mask is set once for the process, before anything can fail.
+The message for a user's mistake is one line with the fix. A failed tool is a result, not an error. Messages can quote
+untrusted text from a credential plug-in, a provider or a file. So every error masks secrets in its text, for terminals,
+answers and records alike. The mask is set once for the process, before an error can occur.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _ErrorMask:
-    """The mask for errors in this process."""
+    """Holds the mask for errors in this process."""
 
     mask: Callable[[str], str] | None = None
 
@@ -26,33 +27,37 @@ def mask_errors(mask: Callable[[str], str] | None) -> None:
 
 
 def masked(text: str) -> str:
-    """Foreign `text` without secrets. Call it before cutting or joining the text."""
+    """Return untrusted `text` without secrets. Call it before cutting or joining the text."""
     return text if _ErrorMask.mask is None else _ErrorMask.mask(text)
 
 
 class HolmesError(Exception):
-    """An error that a person can understand: the message has the problem, the cause and the fix.
+    """An error for the user. The message contains the problem, the cause and the fix.
 
-    `exit_code` is that of the command line: 1 failed, 2 usage, 3 source or cluster unreachable, 4 damaged database.
+    `exit_code` is the code of the command line: 1 failed, 2 wrong usage, 3 source or cluster unreachable, 4 damaged
+    database.
     """
 
     exit_code = 1
 
     def __str__(self) -> str:
-        """The message without secrets."""
+        """Return the message without secrets."""
         return masked(super().__str__())
 
 
 class ConfigError(HolmesError):
-    """A wrong setting, file or option. The message names the place and the nearest valid key."""
+    """A setting, file or option is not valid.
+
+    The message names the location and, for an unknown key, the closest valid key.
+    """
 
     exit_code = 2
 
 
 class ModelError(HolmesError):
-    """The provider failed. `retryable`: the same request may succeed later.
+    """A request to the provider failed.
 
-    `stats` is the cost of the failed attempts.
+    `retryable` is true if the same request may succeed later. `stats` is the cost of the failed attempts.
     """
 
     def __init__(
@@ -66,7 +71,10 @@ class ModelError(HolmesError):
 
 
 class ContextOverflow(ModelError):
-    """The provider rejected the request as too long. `window_tokens` is the real window if the message has it."""
+    """The provider rejected the request as too long.
+
+    `window_tokens` is the real context window if the provider's message states it.
+    """
 
     def __init__(
         self,
@@ -82,7 +90,7 @@ class ContextOverflow(ModelError):
 
 
 class CompactionInsufficientError(HolmesError):
-    """The part that must stay (system prompt, tools, task, last user message) exceeds the context window.
+    """The messages that must stay (system prompt, tools, task, last user message) exceed the context window.
 
     `stats` is the cost of a summary that was written before.
     """
@@ -97,14 +105,14 @@ class ToolError(HolmesError):
 
 
 class ResultStoreError(HolmesError):
-    """A result could not be stored or read (disk full, read-only, unknown id)."""
+    """A result could not be stored or read because the disk is full or read-only, or the id is unknown."""
 
 
 class ClusterUnreachable(HolmesError):
-    """The cluster cannot be reached: no configuration, no network, or no permission."""
+    """The cluster is unreachable because of missing configuration, network or permissions."""
 
     exit_code = 3
 
 
 class StepLimitReached(HolmesError):
-    """The last step ended without an answer. The message has the last text of the model."""
+    """The last step ended without an answer. The message contains the last text of the model."""

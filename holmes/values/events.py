@@ -1,6 +1,7 @@
-"""The events of a run, the only output of the loop. `total` is the cost of the run so far, this event included.
+"""The events of a run. The loop reports everything through them.
 
-Readers use `match` with `assert_never`, so that a new event shows every place that must handle it.
+`total` is the cost of the run so far, including this event. Readers use `match` with `assert_never`, so that the type
+checker finds every reader that does not handle a new event.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """A step of the loop begins. `step` counts from 1."""
+    """A step of the loop starts. `step` counts from 1."""
 
     step: int
     max_steps: int
@@ -26,7 +27,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of the reply's text. `checked`: its citations are judged."""
+    """Streamed text of a reply. `checked` is true if the citations in the text have been checked."""
 
     text: str
     checked: bool = False
@@ -35,9 +36,9 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDiscarded:
-    """The text streamed since the last reply is void: the attempt failed and is retried.
+    """The text streamed since the last reply is void, because the attempt failed and is retried.
 
-    `stats` is the cost of the attempt, which the final reply or error of the call includes.
+    `stats` is the cost of the attempt. The final reply or error of the call includes this cost.
     """
 
     model: str
@@ -61,7 +62,7 @@ class ModelSwitched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantReplied:
-    """A reply is complete. `checked`: the citations in its text are judged."""
+    """A reply is complete. `checked` is true if the citations in its text have been checked."""
 
     message: AssistantMessage
     stats: RequestStats
@@ -73,7 +74,7 @@ class AssistantReplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallStarted:
-    """A tool call starts. `description` is one line for people."""
+    """A tool call starts. `description` is one line for the user."""
 
     call: ToolCall
     toolset: str | None
@@ -83,7 +84,7 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallFinished:
-    """A tool call ended. `message` is the result for the model; `error` is set if the call failed."""
+    """A tool call ended. `message` is the result for the model. `error` is set if the call failed."""
 
     call: ToolCall
     toolset: str | None
@@ -113,7 +114,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call needs approval. Emitted once for each such call, before the decision."""
+    """A tool call needs approval. The event is emitted once for each such call, before the decision."""
 
     call: ToolCall
     description: str
@@ -122,9 +123,10 @@ class ApprovalRequired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """A compaction starts. Sizes are in tokens as the provider counts them, with tool schemas.
+    """A compaction starts. Sizes are in tokens as the provider counts them, including tool schemas.
 
-    `tokens` can be below `trigger_tokens`, because the number of messages, a hook or a person can also start it.
+    `tokens` can be below `trigger_tokens`, because the number of messages, a hook or a user can also start a
+    compaction.
     """
 
     tokens: int
@@ -134,10 +136,10 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCompacted:
-    """The history was compacted by `strategy`. `emergency` follows an overflow.
+    """The history was compacted by `strategy`, which is `emergency` after an overflow.
 
-    `flagged` are names in the summary that its source does not have. `removed` is where the removed messages are
-    stored; `lost`: the store failed. `messages` is the new history.
+    `flagged` are names in the summary that do not occur in its source. `removed` is where the removed messages are
+    stored. `lost` is true if they could not be stored. `messages` is the new history.
     """
 
     strategy: Literal["summarize", "truncate", "emergency"]
@@ -157,7 +159,7 @@ class HistoryCompacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """A compaction was not adopted. `reason` has the cause and the next action."""
+    """A compaction failed and was not applied. `reason` states the cause and the next action."""
 
     reason: str
     stats: RequestStats
@@ -167,10 +169,7 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMasked:
-    """Old tool results aged: fingerprints, previews or paths replaced `count` of them.
-
-    `messages` is the new history.
-    """
+    """Masks replaced `count` old tool results: fingerprints, previews or paths. `messages` is the new history."""
 
     count: int
     policy: Literal["fingerprint", "preview", "path"]
@@ -182,7 +181,7 @@ class ToolResultsMasked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookFired:
-    """A hook ran its action. `text` is one line for people."""
+    """A hook ran its action. `text` is one line for the user."""
 
     hook_id: str
     action: Literal["compact_context", "inject_message", "module_action", "log"]
@@ -202,7 +201,7 @@ class PromptShortened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOverflowed:
-    """The provider rejected the request as too long. `window_tokens` is the real window if known."""
+    """The provider rejected the request as too long. `window_tokens` is the real context window if known."""
 
     model: str
     reason: str
@@ -213,7 +212,10 @@ class ContextOverflowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensCounted:
-    """The size of the last request and the cost of the run so far. `max_output_tokens` is the limit of a reply."""
+    """The size of the last request and the cost of the run so far.
+
+    `max_output_tokens` is the maximum length of a reply.
+    """
 
     prompt_tokens: int
     context_window_tokens: int
@@ -227,10 +229,11 @@ CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A claim of the answer, and the cited lines of a stored result, counted from 1 and inclusive.
+    """A claim of the answer, and the cited lines of a stored result, counted from 1, both ends included.
 
-    `checked`: the lines show the whole claim. `cited`: they have its names, numbers and quotes, but cannot prove all of
-    it, for example a cause. `not_found`: the lines lack `missing`, as far as it can be named.
+    `checked`: the lines support the whole claim. `cited`: the lines contain its names, numbers and quotes, but cannot
+    prove the whole claim, for example a cause. `not_found`: the lines do not contain `missing`, which is empty if no
+    part can be named.
     """
 
     result_id: ResultId
@@ -243,9 +246,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFinished:
-    """The end of a run with an answer. `messages` is the whole conversation, ready to be continued.
+    """The run ended with an answer.
 
-    `citations` are the checked citations of `text`.
+    `messages` is the whole conversation, ready to be continued. `citations` are the checked citations of `text`.
     """
 
     text: str
@@ -259,7 +262,7 @@ class AnswerFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReplaced:
-    """The end of a compaction on request. `messages` is the new conversation."""
+    """A requested compaction ended. `messages` is the new conversation."""
 
     messages: tuple[Message, ...]
     stats: RequestStats
@@ -268,7 +271,7 @@ class HistoryReplaced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed:
-    """The end of a run without an answer. `messages` is the conversation until then."""
+    """The run ended without an answer. `messages` is the conversation so far."""
 
     error: str
     exit_code: int
@@ -303,22 +306,22 @@ AgentEvent: TypeAlias = (
 COSTLY_EVENTS = (
     AttemptDiscarded, AssistantReplied, HistoryCompacted, CompactionFailed, ContextOverflowed, ModelSwitched
 )  # fmt: skip
-"""The events that carry a `total`."""
+"""The events that have a `total`."""
 
 
 class RunningCost:
-    """The cost of one run, event by event. The loop puts it on the events as their `total`."""
+    """Adds up the cost of one run, event by event. The loop sets the sum as `total` of its events."""
 
     def __init__(self) -> None:
         self._settled = self._pending = NOTHING_SPENT
 
     @property
     def stats(self) -> RequestStats:
-        """The settled cost, plus failed attempts that no reply or error includes yet."""
+        """The settled cost, plus the cost of failed attempts that no reply or error includes yet."""
         return self._settled if self._pending is NOTHING_SPENT else self._settled + self._pending
 
     def charge(self, stats: RequestStats) -> None:
-        """Add the cost of a call with its failed attempts."""
+        """Add the cost of a call, including its failed attempts."""
         self._settle(self._settled + stats)
 
     def note(self, event: AgentEvent) -> None:
@@ -328,7 +331,7 @@ class RunningCost:
                 self._pending += event.stats
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self.charge(event.stats)
-            case ContextOverflowed() | ModelSwitched():  # the call failed permanently: no reply will count its attempts
+            case ContextOverflowed() | ModelSwitched():  # failed permanently: no reply includes its attempts
                 self._settle(self.stats)
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)
@@ -340,7 +343,7 @@ class RunningCost:
 
 
 def total_cost(event: AgentEvent, before: RequestStats) -> RequestStats:
-    """The cost of the run after `event`; `before` is the previous cost."""
+    """Return the cost of the run after `event`. `before` is the cost before it."""
     match event:
         case AnswerFinished() | HistoryReplaced() | RunFailed():
             return event.stats

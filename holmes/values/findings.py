@@ -1,6 +1,6 @@
 """The results of a diagnosis, for `holmes scan`, the tool `kubernetes_diagnose` and `builtin/triage`.
 
-`holmes.diagnosis` creates them, `holmes.values.findings_json` writes and reads them as JSON. No I/O, no rules.
+`holmes.diagnosis` creates them. `holmes.values.findings_json` converts them to and from JSON.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ Severity: TypeAlias = Literal["critical", "warning", "info"]
 Role: TypeAlias = Literal["cause", "symptom"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
-"""From the highest to the lowest severity."""
+"""Severities, highest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ObjectRef:
-    """The name of an object that may be missing.
+    """The kind and name of an object, which may not exist.
 
-    `namespace` is empty for cluster-scoped objects, `group` for built-in resources.
+    `namespace` is empty for cluster-scoped objects. `group` is empty for built-in resources.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class ObjectRef:
     group: str = ""
 
     def __str__(self) -> str:
-        """For example `Deployment shop/checkout`, or `Node worker-1`."""
+        """Return for example `Deployment shop/checkout` or `Node worker-1`."""
         return f"{self.kind} {self.path}"
 
     @property
@@ -39,9 +39,9 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A value from the cluster.
+    """A value that was read from the cluster.
 
-    `path` is the field of `object` (`spec.containers[0].image`), or `log of container web (previous)`, or `event
+    `path` is the field of `object`, for example `spec.containers[0].image`, `log of container web (previous)` or `event
     FailedMount`.
     """
 
@@ -55,9 +55,9 @@ class Finding:
     """The finding of one rule on one object.
 
     `subject` shows the fault. `culprit` must be changed or created; it is usually the workload that owns the subject.
-    `cause` is one sentence, `next_check` one command or check. `because` are objects whose own faults would explain
-    this one. A `symptom` yields to every cause of the same workload. `since` is RFC 3339, empty if unknown. `subjects`
-    is the number of objects with the same finding.
+    `cause` is one sentence. `next_check` is one command or check. `because` are objects whose own faults would explain
+    this finding. A finding with the role `symptom` yields to every cause of the same workload. `since` is RFC 3339,
+    empty if unknown. `subjects` is the number of objects with the same finding.
     """
 
     rule_id: str
@@ -76,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A recent change: a correlation in time, not a proof. `at` is RFC 3339."""
+    """A recent change, which correlates in time but is not a proven cause. `at` is RFC 3339."""
 
     object: ObjectRef
     what: str
@@ -85,11 +85,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One root cause with everything that follows from it.
+    """One root cause and everything that follows from it.
 
-    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause, the
-    others add details. `symptoms` follow from it. `affected` are the workloads, Services and other objects that suffer;
-    `affected_pods` is a number of pods. `since` is RFC 3339, empty if unknown.
+    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause; the
+    others add details. `symptoms` follow from it. `affected` are the workloads, Services and other objects that it
+    affects. `affected_pods` is a number of pods. `since` is RFC 3339, empty if unknown.
     """
 
     id: str
@@ -106,25 +106,25 @@ class Incident:
 
     @property
     def rule_id(self) -> str:
-        """The rule that found the root cause."""
+        """The id of the rule that found the root cause."""
         return self.findings[0].rule_id
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence of the root cause, the strongest first."""
+        """The evidence of the root cause, strongest first."""
         return tuple(dict.fromkeys(each for finding in self.findings for each in finding.evidence))
 
     @property
     def next_checks(self) -> tuple[str, ...]:
-        """The next checks, the most useful first."""
+        """The next checks, most useful first."""
         return tuple(dict.fromkeys(finding.next_check for finding in self.findings if finding.next_check))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """A check that could not run, which never means healthy.
+    """A check that could not run, so its result is unknown and not "healthy".
 
-    `rules` are the rules that need it. `kinds` are the kinds of the missing objects, if any.
+    `rules` are the rules that need it. `kinds` are the kinds of the objects that could not be read, if any.
     """
 
     what: str
@@ -135,7 +135,7 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCount:
-    """The number of checked objects of a kind, and how many of them have an incident of at least a warning."""
+    """The number of checked objects of a kind, and how many have an incident of at least severity `warning`."""
 
     kind: str
     total: int
@@ -144,7 +144,10 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
-    """The effort of a scan. `list_calls` is the number of lists, `requests` that of all pages, objects and logs."""
+    """The effort of a scan.
+
+    `list_calls` is the number of lists. `requests` is the number of requests for pages, objects and logs.
+    """
 
     list_calls: int
     requests: int
@@ -156,8 +159,8 @@ class ScanCost:
 class DiagnosisReport:
     """The complete result of one scan.
 
-    `namespaces` is empty for the whole cluster; `taken_at` is RFC 3339. The most important incidents come first.
-    `omitted` is the number of incidents that had no room.
+    `namespaces` is empty for the whole cluster. `taken_at` is RFC 3339. The most important incidents come first.
+    `omitted` is the number of incidents that exceeded the limit of the report.
     """
 
     taken_at: str
@@ -172,5 +175,5 @@ class DiagnosisReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every check ran. Otherwise "healthy" needs a reservation."""
+        """Whether every check ran. If not, a healthy result is only provisional."""
         return not self.not_checked

@@ -1,8 +1,8 @@
 """The JSON format of a diagnosis, documented in `docs/diagnosis.md`.
 
 `kubernetes_diagnose` and `holmes scan -o json` write it, `builtin/triage` and `--baseline` read it. Empty values inside
-incidents are not written. Unknown keys are ignored, so that an older Holmes can read the same version of the format
-from a newer one.
+incidents are not written. Unknown keys are ignored, so that an older Holmes can read reports of a newer one if the
+format version is the same.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CONTRACT_VERSION: Final = 1
 
 
 def report_to_json(report: DiagnosisReport) -> str:
-    """The report as indented JSON with a fixed order of keys, so that equal reports give equal text."""
+    """Return the report as indented JSON with a fixed order of keys, so that equal reports give equal text."""
     return json.dumps(report_to_document(report), indent=1, ensure_ascii=False)
 
 
 def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
-    """The report as JSON values. The lists of incidents and failed checks are present even if empty."""
+    """Return the report as JSON values. The lists of incidents and failed checks are present even if empty."""
     return {
         **_filled(
             version=CONTRACT_VERSION,
@@ -53,7 +53,7 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
 
 
 def report_from_json(text: str) -> DiagnosisReport:
-    """Read a report. Raises `ValueError` with one line for anything but a report of this version."""
+    """Read a report. Raises `ValueError` with one line if `text` is not a report of this version."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -110,17 +110,20 @@ def _ref_document(ref: ObjectRef) -> dict[str, JsonValue]:
 
 
 def _filled(**values: JsonValue) -> dict[str, JsonValue]:
-    """Without empty values, which cost tokens and mean nothing. False stays."""
+    """Leave out empty values, which cost tokens and have no meaning. False stays."""
     return {key: value for key, value in values.items() if value or value is False}
 
 
 def _spoken(ref: ObjectRef) -> str:
-    """`Deployment shop/checkout` or `Certificate.cert-manager.io shop/web`, which is shorter than an object."""
+    """Return for example `Deployment shop/checkout` or `Certificate.cert-manager.io shop/web`.
+
+    This form is shorter than an object.
+    """
     return f"{ref.kind}.{ref.group} {ref.path}" if ref.group else str(ref)
 
 
 def _spoken_ref(written: str) -> ObjectRef:
-    """The reference that `_spoken` wrote."""
+    """Parse a reference that `_spoken` wrote."""
     kind, _, path = written.partition(" ")
     kind, _, group = kind.partition(".")
     namespace, _, name = path.rpartition("/")

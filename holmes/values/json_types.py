@@ -1,4 +1,4 @@
-"""The types of JSON, for foreign values with unknown fields."""
+"""The types of JSON, for untrusted values with unknown fields."""
 
 from __future__ import annotations
 

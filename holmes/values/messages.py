@@ -1,6 +1,7 @@
-"""The conversation as values: texts, speakers and order. All values are frozen and compare by content.
+"""Conversations as values: texts, roles and order.
 
-Independent of providers: `holmes.llm` converts to and from their formats.
+All values are frozen and compare by content. They are independent of providers: `holmes.llm` converts them to and from
+provider formats.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image as raw bytes, since only the wire uses base64. `media_type` is for example `image/png`."""
+    """An image as raw bytes. Only provider formats use base64. `media_type` is for example `image/png`."""
 
     data: bytes
     media_type: str
@@ -33,7 +34,10 @@ Part: TypeAlias = Text | Image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """An opaque block that a provider needs back unchanged. `payload` is its JSON, and only `provider` reads it."""
+    """An opaque block that a provider requires unchanged in later requests.
+
+    `payload` is its JSON. Only `provider` can interpret it.
+    """
 
     provider: str
     payload: str
@@ -44,7 +48,7 @@ class ToolCall:
     """A tool call of the model.
 
     `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. If the text of the model
-    cannot be repaired into one, `arguments` is `{}` and `malformed` is that text.
+    cannot be repaired into a JSON object, `arguments` is `{}` and `malformed` is that text.
     """
 
     id: ToolCallId
@@ -55,7 +59,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The full content of a result in the store. `path` is None if the store has no files."""
+    """The complete content of a result in the store. `path` is None if the store has no files."""
 
     id: ResultId
     path: str | None
@@ -65,10 +69,10 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOver:
-    """The stored results that a conversation may read, of all results in the store.
+    """The stored results that a conversation may read.
 
-    `removed` are those of `ids` that hold messages from a compaction. The results that these messages refer to may be
-    read too.
+    `removed` are those of `ids` that contain messages from a compaction. The results that these messages refer to may
+    be read too.
     """
 
     ids: frozenset[ResultId] = frozenset()
@@ -80,7 +84,7 @@ NOTHING_HANDED_OVER: Final = HandedOver()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemMessage:
-    """The instructions. Their bytes never change within a conversation, to keep the provider's prompt cache valid."""
+    """The system prompt. Its bytes never change within a conversation, to keep the provider's prompt cache valid."""
 
     text: str
 
@@ -89,7 +93,7 @@ class SystemMessage:
 class CompactionMark:
     """The state of the history after a compaction: turns in the kept tail, and all tokens.
 
-    It is part of the conversation, so that the cooldown survives a restart.
+    The mark is part of the conversation, so that the cooldown survives a restart.
     """
 
     kept_rounds: int
@@ -98,11 +102,11 @@ class CompactionMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """A message of the user (`request`), or of Holmes in the user's place.
+    """A message of the user (`request`), or of Holmes in the user's role.
 
-    `attachment` is a file or piped text for the next request. `summary` replaces removed turns, and `mark` is the
-    state after that compaction. `note` is an instruction of the loop. `stored` is the whole text if a pointer replaces
-    it.
+    `attachment` is a file or piped text for the next request. `summary` replaces removed turns, and `mark` is the state
+    after that compaction. `note` is an instruction of the loop. If a pointer replaces the text, `stored` is the whole
+    text.
     """
 
     parts: tuple[Part, ...]
@@ -112,7 +116,6 @@ class UserMessage:
 
     @property
     def text(self) -> str:
-        """The text parts, joined by newlines."""
         return joined_text(self.parts)
 
 
@@ -129,8 +132,8 @@ class AssistantMessage:
 class ToolMessage:
     """The result of one call as the model sees it.
 
-    `stored` has every byte of the output, even while the conversation has the whole output. It is empty without a
-    store. `spilled`: a pointer replaces the output. `masked`: ageing replaced it.
+    `stored` is the complete content, even if the conversation also contains all of it. It is empty without a store.
+    `spilled` is true if a pointer replaced the content. `masked` is true if a mask replaced it.
     """
 
     call_id: ToolCallId
@@ -143,7 +146,6 @@ class ToolMessage:
 
     @property
     def text(self) -> str:
-        """The text parts, joined by newlines."""
         return joined_text(self.parts)
 
 
@@ -151,10 +153,10 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessag
 
 
 def joined_text(parts: tuple[Part, ...]) -> str:
-    """The text of all text parts, joined by newlines."""
+    """Join all text parts with newlines."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def user_text(text: str, kind: UserKind = "request") -> UserMessage:
-    """A user message of one text part."""
+    """Return a user message with one text part."""
     return UserMessage(parts=(Text(text=text),), kind=kind)

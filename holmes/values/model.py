@@ -1,4 +1,4 @@
-"""The interface of models. `holmes.llm` implements it."""
+"""The interface of models, which `holmes.llm` implements."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """Limits in tokens. `max_output_tokens` is the maximum of one reply.
+    """The limits of a model, in tokens.
 
-    `thinking_tokens` is the configured thinking budget, which providers take from the reply. `encoding` is the closest
-    tiktoken encoding, None if estimates are enough. `image_formula` is the formula for images.
+    `max_output_tokens` is the maximum length of one reply. `thinking_tokens` is the configured thinking budget, which
+    is part of the reply. `encoding` is the closest tiktoken encoding, or None if estimates are enough. `image_formula`
+    selects how the tokens of an image are computed.
     """
 
     context_window_tokens: int
@@ -38,16 +39,16 @@ class ModelLimits:
 
     @property
     def output_reserve_tokens(self) -> int:
-        """The default room for the reply, without settings and learned windows."""
+        """The default reserve for the reply, without settings and learned context windows."""
         return self.reserve_tokens(None, self.context_window_tokens)
 
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
-        """The room for the reply in a window of `window_tokens`, which is also sent as max_tokens.
+        """Return the tokens reserved for the reply in a context window of `window_tokens`.
 
-        This is `output_reserved`, which is for the answer alone, or the model's output limit. It is at most a quarter
-        of the window, because an output limit of 64k would make every small window compact forever. A thinking budget
-        needs more than itself and gets up to half of the window. If even that is too small, the model is not asked to
-        think.
+        They are also sent as max_tokens. The reserve is `output_reserved`, which is for the answer alone, or the model's
+        output limit. It is at most a quarter of the context window, because an output limit of 64k would cause endless
+        compaction in every small context window. With a thinking budget, the reserve must exceed this budget and can
+        take up to half of the context window. If even that is too small, the request disables thinking.
         """
         wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
         reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)
@@ -57,10 +58,11 @@ class ModelLimits:
         return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
     def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
-        """The limit of a reply with `text_tokens` of text and its thinking, at most `most_tokens` and the output limit.
+        """Return the limit of a reply with `text_tokens` of text and its thinking.
 
-        If both do not fit, the choice leaves more room for the text: less text after the thinking, or a limit
-        so low that the request does not think.
+        The limit is at most `most_tokens` and the output limit. If text and thinking do not both fit, the limit leaves
+        as many tokens as possible for the text: either less text after the thinking, or a limit so low that the request
+        disables thinking.
         """
         most = min(most_tokens, self.max_output_tokens)
         if text_tokens + self.thinking_tokens <= most:
@@ -71,10 +73,11 @@ class ModelLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request. `messages` starts with the system message, and every call has its result.
+    """A request to a model.
 
-    `max_output_tokens` is the limit of the reply with its thinking; a request without room for that does not think.
-    `tools` stay in the request even with `tool_choice="none"`, to keep the cached prefix valid.
+    `messages` starts with the system message, and every call has its result. `max_output_tokens` is the limit of the
+    reply with its thinking. If that limit is too low for thinking, the request disables it. `tools` stay in the request
+    even with `tool_choice="none"`, to keep the cached prefix valid.
     """
 
     messages: Sequence[Message]
@@ -85,10 +88,11 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A finished reply. `stats` includes failed attempts that were billed.
+    """A finished reply.
 
-    `context_tokens` are the prompt tokens of this attempt alone: estimated if the provider did not count, 0 if unknown.
-    `reported_prompt_tokens` are the same if the provider counted them, else None.
+    `stats` includes failed attempts that were billed. `context_tokens` are the prompt tokens of the successful attempt
+    alone: estimated if the provider did not count them, 0 if unknown. `reported_prompt_tokens` are the same tokens as
+    counted by the provider, otherwise None.
     """
 
     message: AssistantMessage
@@ -112,13 +116,13 @@ class ChatModel(Protocol):
 
     @property
     def limits(self) -> ModelLimits:
-        """The limits. The first use may import large packages."""
+        """The limits of the model. The first use may import large packages."""
         ...
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Answer `request`. Emits `TextDelta` for text, and `AttemptDiscarded` when that text is void.
+        """Send `request` and return the reply.
 
-        Retries failures that may pass. Raises `ContextOverflow` if the request is too long, else `ModelError`.
-        Cancelling closes the connection.
+        Emits `TextDelta` for text, and `AttemptDiscarded` if that text becomes void. Retries temporary failures. Raises
+        `ContextOverflow` if the request is too long, otherwise `ModelError`. Cancelling closes the connection.
         """
         ...

@@ -11,13 +11,14 @@ _NOT_NUMBERS: Final = frozenset({"estimated", "summaries"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStats:
-    """Tokens and money of any number of model calls. `a + b` is the cost of both.
+    """Tokens and money that model calls cost. `a + b` is the cost of both.
 
-    `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`; `completion_tokens` includes
-    `reasoning_tokens`. `cost` is in US dollars. `estimated`: the provider reported no usage for a part of it.
-    `unpriced_calls` are calls of models without a known price, so that `cost` is a lower bound. `compactions` are the
-    adopted ones. `compaction_cost` and `compaction_tokens` are the share of summaries in `cost` and `total_tokens`.
-    `summaries` has the same for each model that wrote some, in the order of their first request.
+    `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`. `completion_tokens` includes
+    `reasoning_tokens`. `cost` is in US dollars. `estimated` is true if the provider reported no usage for at least one
+    call. `unpriced_calls` is the number of calls of models without a known price; if it is not 0, `cost` is a lower
+    bound. `compactions` is the number of applied compactions. `compaction_cost` and `compaction_tokens` are the share
+    of summaries in `cost` and `total_tokens`. `summaries` splits this share by model, in the order of the first
+    request.
     """
 
     prompt_tokens: int = 0
@@ -35,7 +36,7 @@ class RequestStats:
     summaries: tuple[ModelSpend, ...] = ()
 
     def __add__(self, other: RequestStats) -> RequestStats:
-        """The sum, field by field; `estimated` spreads."""
+        """Add field by field. `estimated` is true if it is true for one of the two."""
         total = {name: getattr(self, name) + getattr(other, name) for name in _numbers()}
         summaries = _by_model((*self.summaries, *other.summaries)) if self.summaries or other.summaries else ()
         return RequestStats(**total, estimated=self.estimated or other.estimated, summaries=summaries)
@@ -47,18 +48,18 @@ class RequestStats:
 
     @property
     def investigation_tokens(self) -> int:
-        """Tokens without compaction."""
+        """The tokens without compaction."""
         return self.total_tokens - self.compaction_tokens
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and completion together."""
+        """The sum of prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpend:
-    """The cost of the calls of one model."""
+    """The cost of all calls of one model."""
 
     model: str
     stats: RequestStats
@@ -72,13 +73,13 @@ def _by_model(spends: tuple[ModelSpend, ...]) -> tuple[ModelSpend, ...]:
 
 
 def tokens_of(stats: RequestStats) -> dict[str, int]:
-    """The tokens by kind and in total, under their names in documents."""
+    """Return the tokens by kind and in total, with the keys of JSON documents."""
     kinds = ("prompt", "completion", "total", "cached", "cache_creation", "reasoning")
     return {f"{kind}_tokens": getattr(stats, f"{kind}_tokens") for kind in kinds}
 
 
 def spend_by_model(stats: RequestStats) -> list[dict[str, str | int | float]]:
-    """The cost of summaries for each model, as in documents."""
+    """Return the cost of summaries for each model, with the keys of JSON documents."""
     return [
         {
             "model": each.model,
@@ -96,5 +97,5 @@ NOTHING_SPENT = RequestStats()
 
 @cache
 def _numbers() -> tuple[str, ...]:
-    """The fields that are added."""
+    """Return the names of the fields that are added."""
     return tuple(field.name for field in fields(RequestStats) if field.name not in _NOT_NUMBERS)

@@ -1,7 +1,8 @@
-"""How the loop runs steps, waits for several at once, and streams events.
+"""Runs the steps of the loop, waits for several at once, and streams events.
 
 `StepRunner` lets a durable runner replay a run: it runs the steps, reads the clock and makes the ids. A step is one
-`complete()`, one summary request, or one tool call with its stored result, so that no large output enters the journal.
+`complete()`, one summary request, or one tool call with its stored result, so that large results never enter the
+journal.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ class StepRunner(Protocol):
         """Run `step`, or return its recorded result if this run already did it. `name` is unique within the run."""
         ...
 
-    def now_seconds(self) -> float:
-        """Seconds since the epoch."""
-        ...
+    def now_seconds(self) -> float: ...
 
     def new_id(self) -> str:
-        """A fresh unique id of 32 hexadecimal digits."""
+        """Return a new unique id of 32 hexadecimal digits."""
         ...
 
 
 class DirectStepRunner:
-    """Runs each step once, without records."""
+    """Runs each step once and records nothing."""
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:  # noqa: ARG002  the protocol's parameter
         return await step()
 
     def now_seconds(self) -> float:
-        """Seconds since the epoch, by the machine's clock."""
+        """Return the seconds since the epoch, from the clock of the machine."""
         return time.time()
 
     def new_id(self) -> str:
-        """A random id."""
         return uuid.uuid4().hex
 
 
 async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ...]:
-    """The results in the order of `works`. The first error cancels the rest and is raised unchanged."""
+    """Run all `works` concurrently and return their results in order.
+
+    The first error cancels the others and is raised unchanged.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]
@@ -62,10 +63,11 @@ async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ..
 async def stream_events(
     produce: Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]],
 ) -> AsyncGenerator[T, None]:
-    """Yield what `produce` emits, in order, then raise its error. A slow reader slows the producer down.
+    """Yield what `produce` emits, in order, then raise its error.
 
-    Never yields inside a TaskGroup, because the generator may be closed anywhere. The work runs in its own task and
-    fills a bounded queue. Closing the generator cancels the task and waits for it. No event may be None.
+    A slow reader slows the producer down. The generator may be closed at any point, so it never yields inside a
+    TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels the task and waits for it.
+    No event may be None.
     """
     queue: asyncio.Queue[T | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
     closed = False
@@ -74,7 +76,7 @@ async def stream_events(
         try:
             await produce(queue.put)
         finally:
-            # Without a reader, a full queue would block the producer forever.
+            # If nothing reads the queue, a full queue would block the producer forever.
             if not closed:
                 await queue.put(None)
 

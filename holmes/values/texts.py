@@ -1,7 +1,7 @@
-"""Foreign texts: shortened, made of whole characters, or checked as a server address.
+"""Handles untrusted text: shortens it, replaces invalid characters, and validates server addresses.
 
-A cut never leaves a part of a placeholder of a secret. A part of a secret cannot be recognised, so foreign text is
-masked before it is cut: `excerpt`. An address is checked without a lookup or a connection.
+A cut never leaves a part of a secret's placeholder. A part of a secret cannot be recognised, so `excerpt` masks
+untrusted text before cutting it. An address is validated without a lookup or a connection.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LAST_WORD: Final = re.compile(r"[^\s\"',;|<>(){}\[\]]+\Z")
 
 
 def whole_characters(text: str) -> str:
-    """`text` with U+FFFD in place of each unpaired surrogate. Pairs become one character."""
+    """Replace each unpaired surrogate in `text` with U+FFFD. Surrogate pairs become one character."""
     if text.isascii() or _HALF.search(text) is None:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def fault_of_address(address: str) -> str | None:
-    """Why `address` cannot be an HTTP server, as the end of a sentence; None if it can."""
+    """Return why `address` is not a valid HTTP server, as the end of a sentence, or None if it is valid."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -46,9 +46,10 @@ def fault_of_address(address: str) -> str | None:
 
 
 def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
-    """`text`, or its beginning and `mark`, together at most `most_characters` characters.
+    """Return `text`, or its beginning and `mark`, together at most `most_characters` characters.
 
-    Keeps placeholders whole or leaves them out. Only for text that is masked already or comes from Holmes itself.
+    Keeps placeholders whole or leaves them out. Use it only for text that is already masked or that Holmes itself
+    wrote.
     """
     if len(text) <= most_characters:
         return text
@@ -56,9 +57,10 @@ def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
 
 
 def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
-    """`shortened` for foreign text that is not masked yet. Text that fits is left to the mask of the whole.
+    """Shorten untrusted text that is not masked yet.
 
-    Only the beginning of a very long text is masked, to keep the call within milliseconds.
+    Text that fits is returned unmasked, because the caller masks the complete text. Of a very long text, only the
+    beginning is masked, to keep the call within milliseconds.
     """
     if len(text) <= most_characters:
         return text
@@ -68,7 +70,7 @@ def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
 
 
 def without_last_word(text: str) -> str:
-    """Text without its last word, which may be a part of a secret because the text was cut there.
+    """Return `text` without its last word, which may be a part of a secret because the text was cut there.
 
     A word ends at a space, quote, comma or bracket. A word of more than 200 characters stays.
     """
@@ -77,17 +79,17 @@ def without_last_word(text: str) -> str:
 
 
 def before_placeholder(text: str, end: int) -> int:
-    """Where to end a piece of `text`: at `end`, or before a placeholder at this position."""
+    """Return where to cut the end of `text`: at `end`, or before a placeholder that contains this position."""
     return (_placeholder_at(text, end) or (end, end))[0]
 
 
 def after_placeholder(text: str, start: int) -> int:
-    """Where to start a piece of `text`: at `start`, or after a placeholder at this position."""
+    """Return where to cut the beginning of `text`: at `start`, or after a placeholder that contains this position."""
     return (_placeholder_at(text, start) or (start, start))[1]
 
 
 def _placeholder_at(text: str, position: int) -> tuple[int, int] | None:
-    """Start and end of the placeholder that a cut at `position` would divide."""
+    """Return start and end of the placeholder that a cut at `position` would divide."""
     start = text.rfind(_PLACEHOLDER, max(0, position - _LONGEST_PLACEHOLDER), position + len(_PLACEHOLDER) - 1)
     if start < 0 or start >= position:
         return None

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class _Mismatch(ValueError):
-    """The value does not have the schema's type. The message has the expected type."""
+    """The value does not have the schema's type. The message states the expected type."""
 
 
 def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
-    """The arguments for `tool`: converted, with defaults, in the order of the declaration.
+    """Return the arguments for `tool`, converted, with defaults, in the order of the declaration.
 
-    Raises one `ToolError` for all missing or unknown parameters and invalid values.
+    Raises one `ToolError` that lists all missing or unknown parameters and invalid values.
     """
     problems: list[str] = []
     known = {parameter.name for parameter in tool.parameters}
@@ -80,7 +80,7 @@ def _coerce(value: JsonValue, schema: ParameterSchema) -> JsonValue:
 
 def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> JsonValue:
     reasons = []
-    # A value that already fits one option is not converted for another: 5 stays 5 for string|integer.
+    # A value that already matches one option is not converted for another: 5 stays 5 for string|integer.
     for option in sorted(options, key=lambda option: not _fits(value, option)):
         try:
             return _coerce(value, option)

@@ -1,7 +1,7 @@
 """Tools and toolsets: the schema for the model, calls, results, and the store of results.
 
-Cross-cutting behaviour (approval, caching, redaction) wraps a toolset and is never an `if` in the loop. The label of a
-stored result lets the model cite it. Masks, line counts and citations use the output without its label.
+Cross-cutting behaviour (approval, caching, redaction) is always a wrapper around a toolset, never a condition in the
+loop. The label of a stored result lets the model cite it. Masks, line counts and citations ignore the label.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ QUERY_TOOL: Final = "query_stored_result"
 STATS_TOOL: Final = "summarize_stored_result"
 IMAGE_TOOL: Final = "read_image_file"
 RESULT_TOOLS: Final = (SEARCH_TOOL, LINES_TOOL, QUERY_TOOL, STATS_TOOL, IMAGE_TOOL)
-"""The tools that read stored results. Their answers are limited in size and already in the store."""
+"""The tools that read stored results. Their results are limited in size and already in the store."""
 
 _LABEL = re.compile(r"\[result ([0-9a-zA-Z_-]+)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterSchema:
-    """The JSON schema of a value, as far as tools need it. Empty `types` allow any type."""
+    """The part of a value's JSON schema that tools need. Empty `types` allow any type."""
 
     types: tuple[JsonType, ...] = ()
     description: str = ""
@@ -43,7 +43,10 @@ class ParameterSchema:
     any_of: tuple[ParameterSchema, ...] = ()
 
     def to_json_schema(self) -> dict[str, JsonValue]:
-        """The schema for providers, with a fixed order of keys, because the prompt cache needs stable bytes."""
+        """Return the schema for providers.
+
+        The order of keys is fixed, because the prompt cache needs identical bytes.
+        """
         schema: dict[str, JsonValue] = {}
         if self.types:
             schema["type"] = self.types[0] if len(self.types) == 1 else list(self.types)
@@ -66,7 +69,7 @@ class ParameterSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A named value of a tool. The tool executor applies `default` if the model leaves it out."""
+    """A named parameter of a tool. The tool executor applies `default` if the model leaves the parameter out."""
 
     name: str
     schema: ParameterSchema
@@ -75,7 +78,7 @@ class Parameter:
 
 
 def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
-    """The keys `properties` and `required` of an object's JSON schema."""
+    """Return the keys `properties` and `required` of an object's JSON schema."""
     properties: dict[str, JsonValue] = {parameter.name: parameter.schema.to_json_schema() for parameter in parameters}
     required: list[JsonValue] = [parameter.name for parameter in parameters if parameter.required]
     return {"properties": properties, **({"required": required} if required else {})}
@@ -83,14 +86,14 @@ def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """The description of a tool for the model."""
+    """The definition of a tool for the model."""
 
     name: str
     description: str
     parameters: tuple[Parameter, ...] = ()
 
     def parameters_json_schema(self) -> dict[str, JsonValue]:
-        """The JSON schema of the arguments object."""
+        """Return the JSON schema of the arguments object."""
         return {"type": "object", **object_schema(self.parameters)}
 
 
@@ -111,9 +114,9 @@ class ToolInvocation:
 class ToolResult:
     """The result of a tool.
 
-    `data` is the output; `error` is one line with the problem and the fix; `invocation` is the command or request, for
-    people and the transcript. `spillable` is false for tools that read stored results, because their results never go
-    to the store again.
+    `data` is the content. `error` is one line with the problem and the fix. `invocation` is the command or request, for
+    the user and the transcript. `spillable` is false for tools that read stored results, because their results are
+    already in the store.
     """
 
     status: ToolStatus
@@ -135,7 +138,7 @@ class Toolset(Protocol):
 
     @property
     def instructions(self) -> str:
-        """The part of the system prompt about these tools; may be empty."""
+        """The part of the system prompt about these tools. It can be empty."""
         ...
 
     @property
@@ -144,17 +147,17 @@ class Toolset(Protocol):
         ...
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """One line for people about this call."""
+        """Return one line about this call for the user."""
         ...
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the call. Cancelling stops everything that it started. The tool executor handles all exceptions."""
+        """Run the call. Cancelling stops all processes that it started. The tool executor handles all exceptions."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperToolset:
-    """A toolset around another one. Subclasses override what they change, usually `call`."""
+    """A toolset that wraps another toolset. Subclasses override the methods that they change, usually `call`."""
 
     inner: Toolset
 
@@ -174,7 +177,7 @@ class WrapperToolset:
         return self.inner.describe(invocation)
 
     def needs_approval(self, invocation: ToolInvocation) -> bool:
-        """Whether an inner wrapper requires approval of the call."""
+        """Whether a wrapper inside this one requires approval of the call."""
         return isinstance(self.inner, WrapperToolset) and self.inner.needs_approval(invocation)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
@@ -182,26 +185,29 @@ class WrapperToolset:
 
 
 class ResultStore(Protocol):
-    """Keeps bytes verbatim under an id made from their content. The same content is stored once, with one id."""
+    """Stores bytes verbatim under an id that is derived from their content. Equal content is stored once."""
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call.
 
-        Raises `ResultStoreError` (disk full, read-only) and leaves no incomplete file. The same call id never
-        overwrites.
+        Raises `ResultStoreError` (disk full, read-only) and leaves no incomplete file. A second result with the same
+        call id does not overwrite the first.
         """
         ...
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """The content and its description.
+        """Return the content and its description.
 
-        Raises `ResultStoreError` for an unknown or expired id. The error names no other id.
+        Raises `ResultStoreError` for an unknown or expired id. The error mentions no other id.
         """
         ...
 
 
 def result_label(stored: Sequence[StoredResult]) -> str:
-    """The label after a result: `[result <id>]`, of its text if it has one. Empty if nothing is stored."""
+    """Return the label after a result: `[result <id>]`.
+
+    If the result has a text, the label is that of the text. It is empty if nothing is stored.
+    """
     if not stored:
         return ""
     shown = next((each for each in stored if not each.media_type.startswith("image/")), stored[0])
@@ -209,7 +215,7 @@ def result_label(stored: Sequence[StoredResult]) -> str:
 
 
 def label_of(message: ToolMessage) -> str | None:
-    """The label at the end of `message`, or None. Only the id of a result of this message is a label."""
+    """Return the label at the end of `message`, or None. Only the id of a result of this message is a label."""
     last = message.parts[-1] if len(message.parts) > 1 else None
     if not isinstance(last, Text):
         return None
@@ -218,5 +224,5 @@ def label_of(message: ToolMessage) -> str | None:
 
 
 def output_text(message: ToolMessage) -> str:
-    """The text of `message` without its label: the output, or the pointer or mask in its place."""
+    """Return the text of `message` without its label: the content, or the pointer or mask in its place."""
     return message.text if label_of(message) is None else joined_text(message.parts[:-1])

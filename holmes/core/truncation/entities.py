@@ -137,7 +137,7 @@ def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
 
 
 def is_meaningful(kind: EntityKind, value: str) -> bool:
-    """Whether `value` is meaningful on its own. Parts of URL paths, source file names and exit code 0 are not."""
+    """Whether `value` is meaningful on its own. For example, exit code 0 and a source file position are not."""
     if kind == "exit code":
         return value not in {"0", "00"}
     if kind == "image":
