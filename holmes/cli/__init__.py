@@ -1,1 +1,1 @@
-"""The command line. Reads the event stream."""
+"""The command line. It shows the events of a run."""

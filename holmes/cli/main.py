@@ -1,9 +1,8 @@
 """The `holmes` command: finds the subcommand, and turns errors into lines and exit codes.
 
-Imports a subcommand when it runs, so that `holmes --help` only needs click.
-
-Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP, 130
-after Ctrl-C, 143 after SIGTERM, 141 if the reader of the output exits.
+A subcommand is imported when it runs, so that `holmes --help` needs only click. Exit codes: 0 answered, 1 failed, 2
+wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM,
+141 if the reader of the output exits.
 """
 
 from __future__ import annotations
@@ -44,7 +43,10 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class ReaderGone(Exception):
-    """The reader of the output exited. Not an `OSError`, because click exits with code 1 for it."""
+    """The process that read the output has exited.
+
+    Not an `OSError`, because click exits with code 1 for an `OSError`.
+    """
 
 
 def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -159,7 +161,7 @@ def main() -> None:
         code = _report_usage(error)
     except OSError as error:
         code = _report_full_output(error) if error.errno in _NO_ROOM else _report(error, verbose=state.verbose)
-    except Exception as error:  # noqa: BLE001  the outermost edge of this face
+    except Exception as error:  # noqa: BLE001  the last handler before the process exits
         code = _report(error, verbose=state.verbose)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -189,14 +191,14 @@ def _report(error: Exception, *, verbose: bool) -> int:
 
 
 def _report_full_output(error: OSError) -> int:
-    """Standard output cannot be written, for example because the disk is full."""
+    """Report that standard output cannot be written, for example because the disk is full. Returns the exit code."""
     _silence(1)
     _say(f"holmes: the output cannot be written: {error.strerror}")
     return EXIT_FAILED
 
 
 def _say(text: str) -> None:
-    """Show an error on the terminal."""
+    """Print an error on standard error."""
     if sys.stderr is not None:
         from holmes.cli.render.terminal import sanitized
 
@@ -204,7 +206,7 @@ def _say(text: str) -> None:
 
 
 def _mask_early(text: str) -> str:
-    """Mask before a command has read the settings."""
+    """Mask secrets if no command has read the settings yet."""
     from holmes.app.redaction import early_redactor
 
     return early_redactor().redact(text)

@@ -261,7 +261,7 @@ class ModelChain:
         if self._overflows > 1:
             return CompactionInsufficientError(
                 f"{self.current.model.name!r} rejected the conversation as too long again after a cut: {overflow} "
-                "Start a new conversation, or use a model with a larger window."
+                "Start a new conversation, or use a model with a larger context window."
             )
         return None
 

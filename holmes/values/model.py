@@ -45,10 +45,10 @@ class ModelLimits:
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
         """Return the tokens reserved for the reply in a context window of `window_tokens`.
 
-        They are also sent as max_tokens. The reserve is `output_reserved`, which is for the answer alone, or the model's
-        output limit. It is at most a quarter of the context window, because an output limit of 64k would cause endless
-        compaction in every small context window. With a thinking budget, the reserve must exceed this budget and can
-        take up to half of the context window. If even that is too small, the request disables thinking.
+        They are also sent as max_tokens. The reserve is `output_reserved`, which is for the answer alone, or the output
+        limit of the model. It is at most a quarter of the context window, because an output limit of 64k would cause
+        endless compaction in every small context window. With a thinking budget, the reserve must exceed this budget
+        and can take up to half of the context window. If even that is too small, the request disables thinking.
         """
         wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
         reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)

@@ -24,7 +24,7 @@ I look at the pods.
   result of kubernetes_logs is too large: 120k tokens, the limit is 25,000 tokens; {STORED}
   needs approval: read logs
 ✗ kubernetes_logs call-2 · 1.2 s · pod 'checkout' not found
-  gpt-4.1 says the conversation is too long: maximum context length
+  gpt-4.1 rejected the conversation as too long: maximum context length
   compacting the conversation: 130k tokens, compacted above 121.6k
   no summary: the summary was empty
   older messages removed: 130k → 9k tokens, 40 → 5 messages

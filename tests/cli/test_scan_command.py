@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_told_and_never_called_healthy(
     done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", seconds)
 
     assert done.exit_code == 0
-    assert done.stdout.startswith("No incidents found in the whole cluster in what could be checked\n")
+    assert done.stdout.startswith("No incidents found in the whole cluster; some checks could not run\n")
     assert "not checked Pod: " in done.stdout
     assert why in " ".join(done.stdout.split())
     assert "healthy" not in done.stdout
@@ -147,7 +147,7 @@ def test_fail_on_ends_with_1_only_for_what_the_baseline_does_not_have(home: Home
     assert (known.exit_code, new.exit_code, gone.exit_code, plain.exit_code) == (0, 1, 0, 1)
     assert "NEW" in new.stdout
     assert "NEW" not in known.stdout
-    assert "Gone since the baseline" in gone.stdout
+    assert "Resolved since the baseline" in gone.stdout
 
 
 def test_what_was_not_looked_at_this_time_is_not_called_gone(home: Home, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_what_was_not_looked_at_this_time_is_not_called_gone(home: Home, tmp_pat
 
     for done in (unread, narrowed):
         assert "Not scanned this time" in done.stdout
-        assert "Gone since" not in done.stdout
+        assert "Resolved since" not in done.stdout
 
 
 def test_fail_on_promises_nothing_when_the_pods_could_not_be_read(home: Home, tmp_path: Path) -> None:

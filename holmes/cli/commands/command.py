@@ -1,6 +1,6 @@
-"""Shared by all commands: options, settings, and the event loop that a signal ends.
+"""Options, settings and the event loop that all commands share.
 
-Imported by `holmes --help`, so everything heavy is imported inside the functions.
+`holmes --help` imports this module, so large packages are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATH: Final = click.Path(path_type=Path)
 
 
 class CommandLineState:
-    """State of the command that runs. With `verbose`, errors show their traceback."""
+    """State of the running command. With `verbose`, errors show their traceback."""
 
     verbose = False
 
@@ -71,7 +71,10 @@ def live_cluster_options(command: Command) -> Command:
 
 
 def cluster_options(command: Command) -> Command:
-    """Add the options; the command gets `cluster`, a `ClusterChoice`, `kubeconfig` and `kube_context`."""
+    """Add the options for choosing a cluster.
+
+    The command gets `cluster` (a `ClusterChoice`), `kubeconfig` and `kube_context`.
+    """
 
     @live_cluster_options
     @click.option(
@@ -113,7 +116,7 @@ def question_options(command: Command) -> Command:
 
 
 def read_settings(config: Path | None, overrides: Mapping[str, object]) -> Settings:
-    """The settings of this process. `overrides` go by config key. Raises `ConfigError`."""
+    """Read the settings of this process. The keys of `overrides` are config keys. Raises `ConfigError`."""
     from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.settings.load import load_settings
     from holmes.settings.process import process_environment
@@ -123,7 +126,7 @@ def read_settings(config: Path | None, overrides: Mapping[str, object]) -> Setti
 
 
 def run_until_signal(work: Callable[[Interrupts], Coroutine[object, object, int]], notice: str = "interrupted") -> int:
-    """Run `work` in an event loop. Returns its exit code, or that of the signal that ended it."""
+    """Run `work` in an event loop. Returns its exit code, or the exit code of the signal that ended it."""
     import asyncio
 
     from holmes.cli.commands.interrupts import Interrupts

@@ -1,7 +1,7 @@
 """`holmes context offload`: moves large tool results of a conversation into files, and summarises old messages.
 
-The conversation and its metadata go to standard output or a file, a summary line to standard error. Needs no cluster,
-and a model only for summaries.
+The conversation and its metadata go to standard output or a file, and a summary line goes to standard error. The
+command does not need a cluster. It needs a model only for summaries.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def context() -> None:
     type=_TOKENS,
     default=20_000,
     show_default=True,
-    help="Change nothing in conversations up to this size.",
+    help="Leave conversations up to this size unchanged.",
 )
 @click.option(
     "--max-tool-message-tokens",
@@ -101,7 +101,7 @@ def offload(command: click.Context, /, **given: object) -> None:
 
 
 def _run(arguments: OffloadArguments) -> int:
-    """Read, offload, write. Returns the exit code."""
+    """Read the conversation, offload it and write it. Returns the exit code."""
     # Imported here: `holmes context --help` does not need them.
     import asyncio
 
@@ -137,7 +137,7 @@ def _run(arguments: OffloadArguments) -> int:
 
 
 def _directory(settings: Settings, directory: Path | None) -> Path:
-    """The folder of results. Raises `ConfigError` if no folder is given and storage is disabled."""
+    """Return the folder of results. Raises `ConfigError` if no folder is given and storage is disabled."""
     from holmes.values.errors import ConfigError
 
     if directory is not None:
@@ -149,7 +149,10 @@ def _directory(settings: Settings, directory: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedDocument:
-    """The messages in the format of the file. `redacted_messages` of the given messages contained secrets."""
+    """The messages in the format of the file.
+
+    `redacted_messages` is the number of messages that contained secrets.
+    """
 
     messages: tuple[JsonObject, ...]
     metadata: OffloadMetadata
@@ -161,7 +164,7 @@ async def _offload_document(
 ) -> OffloadedDocument:
     """Mask secrets, then offload into `directory`.
 
-    Raises `ConfigError` for bad options, and for an unknown model or a missing key if a summary is needed.
+    Raises `ConfigError` for invalid options, and for an unknown model or a missing key if a summary is needed.
     """
     from holmes.app.redaction import make_redactor
     from holmes.redaction.redactor import redact_message_off_loop
@@ -202,7 +205,7 @@ async def _offload(
 
 
 def summary_line(offloaded: OffloadedDocument, directory: str) -> str:
-    """`45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
+    """Return for example `45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
     from holmes.cli.render.terminal import counted, tokens, usage
 
     metadata = offloaded.metadata
@@ -243,7 +246,7 @@ def _write_output(offloaded: OffloadedDocument, output: Path | None) -> None:
 
 
 def _metadata_json(offloaded: OffloadedDocument) -> JsonObject:
-    """The metadata as JSON: sizes in tokens, positions from 0."""
+    """Return the metadata as JSON: sizes in tokens, positions starting at 0."""
     from holmes.values.stats import spend_by_model
 
     metadata = offloaded.metadata

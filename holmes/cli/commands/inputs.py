@@ -1,6 +1,6 @@
 """Collects the input of a command: the question, files, piped text and alerts.
 
-Rejects binary data and input above 64 MB. Never waits forever on an open pipe without data.
+Rejects binary data and input above 64 MB. Waiting for data on an open pipe has a time limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BINARY_PROBE_BYTES = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question; `text` is empty if the user types it at the interactive prompt."""
+    """A question with its attachments. `text` is empty if the user types it at the interactive prompt."""
 
     text: str
     attachments: tuple[Attachment, ...]
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Output in addition to the answer, and whether to check toolsets again."""
+    """Options for additional output, and whether to check toolsets again."""
 
     show_tool_output: bool
     log_costs: bool
@@ -49,7 +49,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A command with checked options."""
+    """A command whose options have been checked."""
 
     settings: Settings
     cluster: ClusterChoice
@@ -58,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskJob(Job):
-    """One question, or a session of questions."""
+    """The options of `holmes ask`: one question, or an interactive session."""
 
     question: Question
     interactive: bool
@@ -68,7 +68,7 @@ class AskJob(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigateJob(Job):
-    """The matching firing alerts, at most `limit`."""
+    """The options of `holmes investigate`: at most `limit` firing alerts that match."""
 
     matchers: tuple[LabelMatcher, ...]
     limit: int | None
@@ -96,7 +96,7 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
 
 
 def read_text_file(path: Path) -> str:
-    """The text of a file, with U+FFFD for invalid UTF-8. Raises `ConfigError`."""
+    """Return the text of a file, with U+FFFD for invalid UTF-8. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_INPUT_BYTES + 1)
@@ -110,10 +110,10 @@ def read_text_file(path: Path) -> str:
 
 
 def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable[[str], None]) -> str:
-    """Piped text; empty for a terminal, a closed stream, or a pipe without data.
+    """Return the piped text. It is empty for a terminal, a closed stream, or a pipe without data.
 
-    A pipe without data for `wait_seconds` counts as finished, and `notice` reports it: callers may leave a pipe open.
-    Raises `ConfigError` for binary data.
+    Callers may leave a pipe open. So a pipe without data for `wait_seconds` is treated as finished, and `notice`
+    reports it. Raises `ConfigError` for binary data.
     """
     if stream is None or stream.closed or stream.isatty():
         return ""
@@ -149,7 +149,7 @@ def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None])
 
 
 def _has_data(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> bool:
-    """Whether data or the end arrives within `wait_seconds`. Reports a long wait."""
+    """Whether data or the end of the stream arrives within `wait_seconds`. Reports a long wait."""
     announce_after = min(wait_seconds, 1.0)
     started = time.monotonic()
     if _readable(descriptor, announce_after):
@@ -180,7 +180,7 @@ _MAX_ALERT_BYTES: Final = 64_000_000
 async def firing_alerts(
     sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
 ) -> AlertGroup:
-    """The first `limit` firing alerts that match, from the file or Alertmanager.
+    """Return the first `limit` firing alerts that match, from the file or Alertmanager.
 
     Raises `ConfigError` and `SourceUnreachable`.
     """

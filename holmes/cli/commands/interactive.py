@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "/help": "show these commands",
     "/clear": "start a new conversation",
     "/tools": "show the toolsets",
-    "/context": "show the use of the context window",
+    "/context": "show context window usage",
     "/compact": "summarise the conversation now",
     "/cost": "show the cost of this session",
     "/exit": "exit (or press Ctrl-D)",
@@ -30,7 +30,7 @@ _FATAL_EXIT_CODES = frozenset({129, 143})
 
 
 class InteractiveLoop:
-    """Asks until the user exits."""
+    """Prompts for questions until the user exits."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class InteractiveLoop:
     async def run(self, first: Question) -> int:
         """Answer `first` if it has a text, then each question of the user. Returns the exit code.
 
-        Files and piped text without a question are attached to the first typed question.
+        Files and piped text without a question are attached to the first question that the user types.
         """
         if not first.text:
             self._renderer.notice("Ask a question, or type /help. Press Ctrl-C to stop an answer, Ctrl-D to exit.")
@@ -76,7 +76,7 @@ class InteractiveLoop:
                 pending = Question(text=typed.strip(), attachments=pending.attachments)
 
     async def _answer(self, question: Question) -> int:
-        """Answer one question. A failure does not end the session. Returns an exit code."""
+        """Answer one question and return an exit code. A failure does not end the session."""
         try:
             end = await self._session.ask(question)
         except HolmesError as error:
@@ -87,7 +87,7 @@ class InteractiveLoop:
         return end.exit_code
 
     async def _obey(self, command: str) -> int:
-        """Run one command. A failure does not end the session. Returns an exit code."""
+        """Run one command and return an exit code. A failure does not end the session."""
         try:
             await self._session.interruptible(self._do(command))
         except Interrupted as interrupted:

@@ -22,7 +22,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 
 
 class Interrupted(Exception):
-    """A signal ended the work; `exit_code` is 128 plus its number."""
+    """A signal ended the work. `exit_code` is 128 plus the number of the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -31,7 +31,7 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Handles signals while entered: cancels the innermost running work."""
+    """Context manager that handles signals by cancelling the innermost running work."""
 
     def __init__(self) -> None:
         self._received: int | None = None
@@ -39,7 +39,7 @@ class Interrupts:
         self._stays = False
 
     def __enter__(self) -> Self:
-        """Install the handlers. Without inner work, a signal cancels the current task."""
+        """Install the signal handlers. Without inner work, a signal cancels the current task."""
         task = asyncio.current_task()
         if task is not None:
             self._targets.append(task)
@@ -47,19 +47,18 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the handlers."""
         self._targets.clear()
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     @property
     def exit_code(self) -> int:
-        """128 plus the number of the received signal."""
+        """The exit code: 128 plus the number of the received signal."""
         return 128 + (self._received or signal.SIGINT)
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Within this context, Ctrl-C only ends work of `run`. It has no effect just before a prompt appears."""
+        """Within this context, Ctrl-C ends only work of `run`. It has no effect just before a prompt appears."""
         self._stays = True
         try:
             yield
@@ -67,7 +66,7 @@ class Interrupts:
             self._stays = False
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run `work`. A signal cancels only this work; then raises `Interrupted`."""
+        """Run `work`. A signal cancels only this work, and `Interrupted` is raised."""
         self._take_signals()  # a prompt may have replaced the handler of Ctrl-C
         task = asyncio.ensure_future(work)
         self._targets.append(task)

@@ -1,4 +1,4 @@
-"""`holmes toolset list|refresh` and `holmes rules list|explain`: the toolsets and the rules of Holmes."""
+"""`holmes toolset list|refresh` and `holmes rules list|explain`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def report_lines(report: ToolsetReport) -> str:
-    """The warnings, then the toolsets."""
+    """Return the warnings, then the toolsets, one line each."""
     warnings = (f"warning: {one_line(warning, limit=1_000)}" for warning in report.warnings)
     return "\n".join((*warnings, toolset_lines(report.statuses)))
 
 
 def toolset_lines(states: Sequence[ToolsetStatus]) -> str:
-    """One line for each toolset, in columns, by name."""
+    """Return one line for each toolset, in columns, sorted by name."""
     if not states:
         return "no toolsets"
     rows = sorted(states, key=lambda status: status.name)

@@ -1,6 +1,6 @@
-"""`holmes ask` and `holmes investigate alertmanager`: read and check options, files and settings.
+"""`holmes ask` and `holmes investigate alertmanager`: reads and checks options, files and settings.
 
-Problems are reported before `run` is imported and the environment opens.
+Reports invalid input before it imports `run` and opens the environment.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _output(given: dict[str, object]) -> Output:
 
 
 def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, output: Output) -> AskJob:
-    """Raises `ConfigError`, or `UsageError` for a missing question."""
+    """Build the job of `holmes ask`. Raises `ConfigError`, or `UsageError` for a missing question."""
     from holmes.cli.commands.inputs import AskJob, collect_question, read_piped_text
     from holmes.cli.commands.report_file import check_report_path
     from holmes.cli.render.terminal import is_terminal, write_line
@@ -167,10 +167,10 @@ def alertmanager(
 
 
 def _with_source(settings: Settings, overrides: Mapping[str, object]) -> Settings:
-    """The settings with one source of alerts. The option overrides the file of the configuration."""
+    """Return the settings with one source of alerts. The option overrides the configuration file."""
     sources = settings.sources
     if not sources.alertmanager_url and not sources.alertmanager_file:
-        message = "no source of alerts: give --alertmanager-url or --alertmanager-file"
+        message = "no source of alerts: specify --alertmanager-url or --alertmanager-file"
         raise click.UsageError(message)
     if not overrides["alertmanager_url"]:
         return settings

@@ -1,7 +1,7 @@
 """Records one run from its events, and writes `--json-output-file`.
 
 The conversation is stored while it grows, so that a kill loses at most the current message. The report file is checked
-before the run costs money, and is replaced atomically.
+before the run incurs costs, and is replaced atomically.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """The end of a run. `answer` is None for a failed or interrupted run; then `error` has the reason."""
+    """The end of a run. If the run failed or was interrupted, `answer` is None and `error` is the reason."""
 
     answer: str | None
     error: str | None
@@ -49,7 +49,7 @@ class RunEnd:
 
 
 class Transcript:
-    """One question and its run."""
+    """The record of one question and its run."""
 
     def __init__(self, conversation: Conversation, warn: Callable[[str], None]) -> None:
         self._conversation = conversation
@@ -63,15 +63,12 @@ class Transcript:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation so far."""
         return self._conversation.messages
 
     def begin(self, question: UserMessage) -> None:
-        """Store the question."""
         self._keep(lambda: self._conversation.append(question))
 
     def note(self, event: AgentEvent) -> None:
-        """Record an event."""
         self.stats = total_cost(event, self.stats)
         match event:
             case TurnStarted():
@@ -83,7 +80,7 @@ class Transcript:
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case HistoryCompacted() | ToolResultsMasked():
-                self._go_on_with(event.messages)  # after an interruption, it is not paid for again
+                self._go_on_with(event.messages)  # keeps paid work after an interruption
             case AnswerFinished():
                 self._finish(
                     event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
@@ -107,7 +104,7 @@ class Transcript:
             self._keep(lambda: self._conversation.replace(messages))
 
     def _keep(self, write: Callable[[], None]) -> None:
-        """A conversation that cannot be stored causes one warning: the answer matters more."""
+        """Write to the conversation. If that fails, warns once and continues, because the answer is more important."""
         try:
             write()
         except ConversationStoreError as error:
@@ -122,10 +119,11 @@ _PROBE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallReport:
-    """One tool call. `result` is the text for the model; `stored_results` refer to a complete large result.
+    """A tool call in the report.
 
-    `arguments` is an object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the
-    executed command or request, or None.
+    `result` is the text for the model. `stored_results` refer to the complete content of a large result. `arguments` is
+    an object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed command or
+    request, or None.
     """
 
     tool_call_id: str
@@ -143,13 +141,14 @@ class ToolCallReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The complete file. `version` changes when a field is removed or changes its meaning; new fields may be added.
+    """The content of the report file.
 
-    `answer` is Markdown, or None for a failed run; then `error` has the reason. `citations` are the stored lines that
-    markers in the answer (`[[id:12-18]]`) cite, each checked. `exit_code` is the code of the command, `model` the last
-    model that answered. `stats` are the fields of `RequestStats` for the whole run: tokens, dollars and calls.
-    `cost_split` divides them between investigation and compaction. `messages` is the conversation with its system
-    message. `elapsed_seconds` counts from the question.
+    `version` changes when a field is removed or changes its meaning; new fields may be added without a new version.
+    `answer` is Markdown. If the run failed, `answer` is None and `error` is the reason. `citations` are the stored
+    lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is the code
+    of the command, and `model` the last model that answered. `stats` are the fields of `RequestStats` for the whole
+    run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction. `messages` is the
+    conversation with its system message. `elapsed_seconds` is the time since the question.
     """
 
     version: int
@@ -168,7 +167,7 @@ class Report:
 
 
 def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -> Report:
-    """The report of a finished run."""
+    """Build the report of a finished run."""
     end = transcript.end
     return Report(
         version=REPORT_VERSION,
@@ -199,7 +198,10 @@ def _cost_split(stats: RequestStats) -> JsonObject:
 
 
 def check_report_path(path: Path, option: str = "--json-output-file") -> None:
-    """Raises `ConfigError` if `path`, the value of `option`, is not writable. Changes nothing."""
+    """Check that `path`, the value of `option`, is writable.
+
+    Changes no file. Raises `ConfigError` if the file cannot be written.
+    """
     if path.is_dir():
         message = f"{option} {str(path)!r} is a folder"
         raise ConfigError(message)
@@ -215,12 +217,12 @@ def check_report_path(path: Path, option: str = "--json-output-file") -> None:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write the report atomically, readable only for its owner. Raises `HolmesError`, for example on a full disk."""
+    """Write the report atomically. Only its owner can read it. Raises `HolmesError`, for example on a full disk."""
     write_json_file(path, asdict(report), "the report")
 
 
 def write_json_file(path: Path, value: JsonValue, what: str) -> None:
-    """Write JSON as `write_report` does. `what` names it in errors."""
+    """Write JSON in the same way as `write_report`. `what` names the file in errors."""
     content = json.dumps(value, indent=2) + "\n"
     try:
         if _is_special(path):
@@ -241,11 +243,11 @@ def _replace_file(target: Path, content: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).replace(target)
     finally:
-        Path(temporary).unlink(missing_ok=True)  # exists only if writing failed
+        Path(temporary).unlink(missing_ok=True)  # the file still exists only if writing failed
 
 
 def _is_special(path: Path) -> bool:
-    """Whether `path` is a device or pipe, for example /dev/stdout. Such files are written, never replaced."""
+    """Whether `path` is a device or pipe, for example /dev/stdout. Such files are written to and never replaced."""
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 

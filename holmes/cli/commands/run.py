@@ -1,6 +1,7 @@
 """Runs `holmes ask` and `holmes investigate`: opens the environment, asks each question, returns the exit code.
 
-The environment (cluster, model, toolsets) opens before the first prompt, so that errors come before typing.
+The environment (cluster, model, toolsets) opens before the first prompt, so that errors appear before the user types a
+question.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _INTERRUPTED: Final = 128
 
 
 class Desk:
-    """Opens investigators and sessions of one command. `stack` closes them."""
+    """Opens the investigators and sessions of one command. `stack` closes them."""
 
     def __init__(self, job: Job, interrupts: Interrupts, redactor: Redactor | None, stack: AsyncExitStack) -> None:
         self._job = job
@@ -62,7 +63,10 @@ class Desk:
         self.store = conversation_store(job.settings)
 
     async def open(self, model: str | None = None) -> Investigator:
-        """The investigator with a model; None for the configured one. Shows its warnings. Raises `HolmesError`."""
+        """Open the investigator for a model and show its warnings. None selects the configured model.
+
+        Raises `HolmesError`.
+        """
         if model not in self._opened:
             settings = self._job.settings
             if model is not None:
@@ -88,7 +92,7 @@ class Desk:
         tracer: InvestigationTracer | None = None,
         report_path: Path | None = None,
     ) -> Session:
-        """A session that asks `investigator`."""
+        """Return a session that sends its questions to `investigator`."""
         settings = self._job.settings
         attributes = RunAttributes(source="cli", model=settings.model.model)
         if conversation.notice:
@@ -129,14 +133,17 @@ async def _open_desk(job: Job, interrupts: Interrupts, redactor: Redactor | None
 
 
 def _exit_code(end: RunEnd) -> int:
-    """Show the error of a run. Returns its exit code."""
+    """Show the error of a run and return its exit code."""
     if end.error:
         write_line(sys.stderr, f"holmes: {one_line(end.error, limit=10_000)}")
     return end.exit_code
 
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
-    """Answer, and return the exit code. Raises `HolmesError` for problems before the first question."""
+    """Answer the question or start the interactive session, and return the exit code.
+
+    Raises `HolmesError` for problems before the first question.
+    """
     async with chosen_cluster(job.settings, job.cluster) as settings, open_tracer(settings) as tracer:
         job = replace(job, settings=settings)
         conversation = _conversation(conversation_store(settings), continue_last=job.continue_last)
@@ -154,7 +161,7 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
 async def _open_or_report(
     job: AskJob, desk: Desk, conversation: Conversation, redactor: Redactor | None
 ) -> Investigator:
-    """The investigator. If opening fails, the report contains the error."""
+    """Open the investigator. If that fails, write the error to the report."""
     try:
         return await desk.open()
     except HolmesError as error:
@@ -167,7 +174,7 @@ async def _open_or_report(
 
 
 async def _converse(job: AskJob, desk: Desk, session: Session) -> int:
-    """Answer one question, or keep asking."""
+    """Answer the question of the job. In interactive mode, also answer follow-up questions. Returns the exit code."""
     if not job.interactive:
         return _exit_code(await session.ask(job.question))
     environment = process_environment()
@@ -194,8 +201,8 @@ def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversat
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
     """Investigate the alerts one incident after the other.
 
-    Returns 0 if all were answered, else the exit code of the first failure. Raises `HolmesError` for problems before
-    the first question.
+    Returns 0 if all incidents were answered, otherwise the exit code of the first failure. Raises `HolmesError` for
+    problems before the first question.
     """
     with interrupts:
         redactor = make_redactor(job.settings)
@@ -215,7 +222,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
 
 
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # its errors come before the first heading
+    await desk.open(cases[0].model)  # errors of opening appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
         gap = "" if number == 1 else "\n"

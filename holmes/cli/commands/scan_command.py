@@ -1,6 +1,6 @@
 """`holmes scan`: finds problems of a cluster without an LLM, for people, pipelines and programs.
 
-The report goes to standard output. Progress goes to standard error, if that is a terminal. Never imports litellm.
+The report goes to standard output. Progress goes to standard error if that is a terminal. Never imports litellm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXIT_UNREAD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """The options, except for the cluster."""
+    """The options, except for those that choose the cluster."""
 
     namespaces: tuple[str, ...]
     all_namespaces: bool
@@ -57,10 +57,10 @@ class ScanOptions:
 
 
 class Seconds(click.FloatRange):
-    """A finite number; `click.FloatRange` accepts `nan`."""
+    """A finite number of seconds. Replaces `click.FloatRange`, which accepts `nan`."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Raises a usage error."""
+        """Return the number. Raises a usage error."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -161,7 +161,7 @@ def _show(report: DiagnosisReport, options: ScanOptions, baseline: DiagnosisRepo
     if options.fail_on and _fails(report, baseline, options.fail_on):
         return EXIT_FOUND
     if options.fail_on and any("Pod" in each.kinds for each in report.not_checked):
-        click.echo("holmes: --fail-on cannot be decided, because pods could not be read", err=True)
+        click.echo("holmes: --fail-on cannot be evaluated, because pods could not be read", err=True)
         return EXIT_UNREAD
     return 0
 
@@ -194,7 +194,7 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
     if options.all_namespaces and options.namespaces:
         message = "-A and -n are mutually exclusive"
         raise click.UsageError(message)
-    chosen_rules(options.rules)  # reports a typo before the cluster is read
+    chosen_rules(options.rules)  # rejects a misspelled rule before the cluster is read
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     return ScanRequest(
         namespaces=() if options.all_namespaces else options.namespaces or configured,
@@ -258,7 +258,7 @@ class ListProgress:
         self._write(_ERASE)
 
     def show(self, what: str, done: int, planned: int) -> None:
-        """Show that `what` was read, number `done` of `planned`."""
+        """Show that `what` was read, as number `done` of `planned`."""
         self._write(f"{_ERASE}reading the cluster: {done}/{planned} {one_line(what, _LONGEST_NAME)}")
 
     def _write(self, text: str) -> None:

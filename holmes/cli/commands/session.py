@@ -1,6 +1,6 @@
 """One conversation: asks questions, and shows, stores and reports each run.
 
-Masks secrets in typed, piped and attached text before anything is stored.
+Masks secrets in typed, piped and attached text before any of it is stored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Questi
 
 
 def question_mask(redactor: Redactor | None) -> MaskQuestion:
-    """Masks the secrets of a question, outside the event loop. Does nothing if redaction is disabled."""
+    """Return a function that masks the secrets of a question, outside the event loop.
+
+    The function returns the question unchanged if redaction is disabled.
+    """
 
     async def mask(question: Question) -> Question:
         if redactor is None:
@@ -61,7 +64,7 @@ Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[Agent
 """Investigates a question that continues these messages."""
 
 Compact: TypeAlias = "Callable[[tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
-"""Shortens these messages."""
+"""Compacts these messages."""
 
 Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
 """Measures how much of the context window these messages use."""
@@ -71,8 +74,8 @@ Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
 class SessionParts:
     """Dependencies of a session.
 
-    Until the loop replaces the question, `kept_attachment_characters` of each attachment are stored. `report_path` gets
-    the report of the last question.
+    Until the loop replaces the question, `kept_attachment_characters` of each attachment are stored. The report of the
+    last question is written to `report_path`.
     """
 
     ask: Ask
@@ -87,7 +90,7 @@ class SessionParts:
 
 
 class Session:
-    """The questions of one conversation."""
+    """Asks the questions of one conversation."""
 
     def __init__(self, parts: SessionParts, conversation: Conversation) -> None:
         self._parts = parts
@@ -95,12 +98,11 @@ class Session:
         self.stats = NOTHING_SPENT
 
     def start_over(self) -> None:
-        """Start a new conversation. The old one stays on disk."""
+        """Start a new conversation. The old conversation stays on disk."""
         self._conversation.close()
         self._conversation = self._parts.store.start()
 
     def close(self) -> None:
-        """Close the file of the conversation."""
         self._conversation.close()
 
     async def ask(self, question: Question) -> RunEnd:
@@ -112,7 +114,7 @@ class Session:
         renderer, interrupts = self._parts.renderer, self._parts.interrupts
         earlier = self._conversation.messages
         transcript = Transcript(self._conversation, renderer.notice)
-        masked = Question(text="", attachments=())  # for the report if masking is interrupted
+        masked = Question(text="", attachments=())  # used in the report if masking is interrupted
         renderer.start()
         try:
             masked = await interrupts.run(self._parts.mask(question))
@@ -138,7 +140,7 @@ class Session:
         await self._parts.interrupts.run(work)
 
     async def compact(self) -> None:
-        """Shorten the conversation now, and show the result and its cost. Raises `HolmesError` if that fails."""
+        """Compact the conversation now, and show the result and its cost. Raises `HolmesError` if that fails."""
         if not self._conversation.messages:
             raise HolmesError("nothing to compact yet")
         self._parts.renderer.start()
@@ -154,7 +156,7 @@ class Session:
                 async for event in events:
                     cost = total_cost(event, cost)
                     if isinstance(event, CompactionFailed):
-                        failure = event  # shown below
+                        failure = event  # the error is shown below
                         continue
                     self._parts.renderer.show(event)
                     shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)
@@ -172,11 +174,11 @@ class Session:
         self._conversation.replace(end.messages)
 
     async def context_usage(self) -> ContextUsage:
-        """How much of the context window the conversation uses."""
+        """Measure how much of the context window the conversation uses."""
         return await self._parts.measure(self._conversation.messages)
 
     async def _follow(self, question: Question, earlier: tuple[Message, ...], transcript: Transcript) -> None:
-        """Pass each event to its readers. Closing the stream cancels the run."""
+        """Pass each event to the renderer and the transcript. Closing the stream cancels the run."""
         async with aclosing(self._parts.ask(question, earlier)) as events:
             async for event in events:
                 transcript.note(event)
@@ -187,7 +189,7 @@ class Session:
             write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
 
     def _as_message(self, question: Question) -> UserMessage:
-        """The stored form of a question, until the loop replaces it at the end of the run."""
+        """Return the stored form of a question, until the loop replaces it at the end of the run."""
         room = self._parts.kept_attachment_characters
         attachments = [
             Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")

@@ -1,4 +1,4 @@
-"""`holmes snapshot create|serve|show`: clusters as files.
+"""`holmes snapshot create|serve|show`: records clusters into files, and serves or shows recordings.
 
 Text of recordings is sanitised for the terminal.
 """
@@ -174,7 +174,7 @@ _SHOWN_NOTES = 20
 
 
 def summary_lines(summary: RecordSummary) -> str:
-    """The summary of a new recording."""
+    """Return the summary of a new recording."""
     size = f"{summary.size_bytes / 1_000_000:.1f} MB"
     lines = [
         f"recorded at {timestamp(summary.recorded_at)} into {summary.folder}, {size}",
@@ -186,7 +186,7 @@ def summary_lines(summary: RecordSummary) -> str:
 
 
 def contents_lines(recording: Recording) -> str:
-    """The content of a recording."""
+    """Return a description of what a recording contains."""
     counts = [(recorded.type.qualified, len(recorded.items)) for recorded in recording.objects.values()]
     scope = ", ".join(recording.namespaces) or "all namespaces"
     lines = [
@@ -198,7 +198,7 @@ def contents_lines(recording: Recording) -> str:
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """Text from a foreign recording, without line breaks and terminal sequences."""
+    """Return text from an untrusted recording without line breaks and terminal sequences."""
     return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
 
 

@@ -1,7 +1,7 @@
-"""Reads what the person at the terminal types: lines at the prompt, and approvals of tool calls.
+"""Reads what the user types at the terminal: lines at the prompt, and approvals of tool calls.
 
-The prompt uses prompt_toolkit, or `input()` on a dumb terminal. Text that was typed before a question about an approval
-never answers it.
+The prompt uses prompt_toolkit, or `input()` on a dumb terminal. Text that was typed before an approval question appears
+is never used as the answer to this question.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ PROMPT = "holmes> "
 
 
 class LineReader(Protocol):
-    """Reads questions."""
+    """Reads the questions of an interactive session."""
 
     async def read(self) -> str | None:
-        """The next input; None at its end (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
+        """Return the next input, or None at its end (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
         ...
 
 
 class PlainLineReader:
-    """Uses `input()`, which blocks the event loop; nothing else runs at the prompt."""
+    """Uses `input()`. It blocks the event loop, which is acceptable because no other work runs at the prompt."""
 
     async def read(self) -> str | None:
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            return input(PROMPT)  # noqa: ASYNC250  nothing else runs while the user thinks
+            return input(PROMPT)  # noqa: ASYNC250  no other work runs at the prompt
         except EOFError:
             return None
         finally:
@@ -63,8 +63,8 @@ class EditingLineReader:
         )
 
     async def read(self) -> str | None:
-        """One input. Pasted text may have several lines, and Alt-Enter adds one."""
-        # Stays installed after the prompt: Ctrl-C between two prompts must not end the session.
+        """Read one input. Pasted text may have several lines, and Alt-Enter adds a line."""
+        # The handler stays installed after the prompt: Ctrl-C between two prompts must not end the session.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         try:
             return await self._session.prompt_async(PROMPT, handle_sigint=False)
@@ -79,14 +79,14 @@ class EditingLineReader:
 
 
 def make_line_reader(environment: Mapping[str, str], history_file: Path, commands: Mapping[str, str]) -> LineReader:
-    """The best reader that this terminal supports."""
+    """Return the best reader that this terminal supports."""
     if environment.get("TERM", "dumb") in {"", "dumb", "unknown"} or not is_terminal(sys.stdout):
         return PlainLineReader()
     return EditingLineReader(history_file, commands)
 
 
 def _history(file: Path) -> History:
-    """The stored history, or only that of this session if the file is not writable."""
+    """Return the stored history. If the file is not writable, the history covers only this session."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     class OptionalFileHistory(FileHistory):
@@ -110,13 +110,13 @@ def _history(file: Path) -> History:
 
 
 _GATHERING_SECONDS = 0.05
-"""Time to collect the tool calls of one reply before the first question, which shows their number."""
+"""Time for collecting the tool calls of one reply before the first question, which shows their number."""
 
 _LONGEST_ANSWER_BYTES = 4_096
 
 
 class _Question:
-    """A call that needs approval. `answer` is None until the person decides."""
+    """A call that needs approval. `answer` is None until the user decides."""
 
     def __init__(self, invocation: ToolInvocation, description: str) -> None:
         arguments = ", ".join(f"{name}={value!r}" for name, value in invocation.arguments.items())
@@ -126,7 +126,7 @@ class _Question:
 
 
 class TerminalApprover:
-    """Asks one question after the other. y allows a call; any other answer refuses it.
+    """Asks for approval of one call at a time. `y` allows a call; any other input refuses it.
 
     If several calls wait, `all` allows and `none` refuses all calls that were waiting when the question appeared.
     """
@@ -138,7 +138,7 @@ class TerminalApprover:
         self._decided = 0
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """Whether the person allows the call. Can be cancelled."""
+        """Whether the user allows the call. Can be cancelled."""
         question = _Question(invocation, description)
         self._waiting.append(question)
         try:
@@ -177,12 +177,12 @@ class TerminalApprover:
 
 
 def _discard_typed() -> None:
-    with suppress(termios.error, OSError):  # not a terminal any more: the answer will be empty
+    with suppress(termios.error, OSError):  # not a terminal any more, so the input will be empty
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 async def _typed_line() -> str:
-    """The next line, read without a thread, because a thread that waits for a key cannot be cancelled.
+    """Read the next line without a thread, because a thread that waits for a key cannot be cancelled.
 
     Reads the descriptor, because the buffer of `sys.stdin` may contain text that was typed earlier.
     """

@@ -1,1 +1,1 @@
-"""How events, findings and answers look on a terminal, in a pipe and in a file."""
+"""Renders events, findings and answers for a terminal, a pipe or a file."""

@@ -1,7 +1,7 @@
 """Shows citations as `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, with a list of their sources.
 
 Programs read the original markers in `--json-output-file`. Only citations that the loop has checked are shortened. If
-citations are disabled, text is unchanged.
+citations are disabled, text stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedSource:
-    """The source of a result id: its tool call, and its file if the store has files."""
+    """The source of a citation: the tool call, and the file of its result if the store has files."""
 
     description: str
     path: str | None
@@ -63,7 +63,7 @@ class ShortCitations:
         self._numbers: dict[Marker, int] = {}
 
     def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
-        """`text`, or its next part, with `[1]` for each marker, or for each marker in `checked`."""
+        """Return `text`, or its next part, with `[1]` for each marker, or for each marker in `checked`."""
         if "[[" not in text:
             return text
         return "".join(
@@ -71,13 +71,13 @@ class ShortCitations:
         )
 
     def peek(self, text: str) -> str:
-        """Like `shorten`, for text that may still change. Thread-safe."""
+        """Shorten text that may still change, without assigning numbers permanently. Thread-safe."""
         draft = ShortCitations(self._sources)
         draft._numbers = dict(self._numbers)
         return draft.shorten(text)
 
     def lines(self) -> tuple[str, ...]:
-        """One line for each number: the call, the lines of its result, its path and the outcome of the check."""
+        """Return one line for each number: the call, the lines of its result, its path and the outcome of the check."""
         return tuple(
             f"[{number}] {self._where(marker)} · {_OUTCOMES[marker.outcome]}"
             for marker, number in self._numbers.items()
@@ -106,13 +106,13 @@ class ShortCitations:
 def render_citations(
     text: str, sources: Mapping[ResultId, CitedSource], checked: Iterable[Citation]
 ) -> tuple[str, tuple[str, ...]]:
-    """A complete text with its `checked` citations shortened, and the lines to show below it."""
+    """Return a complete text with its `checked` citations shortened, and the lines to show below it."""
     citations = ShortCitations(sources)
     return citations.shorten(text, frozenset(map(marker_of, checked))), citations.lines()
 
 
 def _with_tilde(path: str) -> str:
-    """`path` with `~` for the home directory."""
+    """Return `path` with `~` in place of the home directory."""
     try:
         return str("~" / Path(path).relative_to(Path("~").expanduser()))
     except (ValueError, RuntimeError):

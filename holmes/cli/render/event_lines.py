@@ -1,4 +1,4 @@
-"""Turns each event into plain lines, and a run into its cost line. Both renderers print them."""
+"""Turns each event into plain lines, and a run into its cost line. Both renderers print these lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Style: TypeAlias = Literal["good", "bad", "warning", "dim"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A sanitised line."""
+    """A sanitised line and its style."""
 
     text: str
     style: Style
@@ -58,14 +58,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Whether to show complete tool results, and the cost of each model reply."""
+    """Whether to show complete tool results, and whether to show the cost of each model reply."""
 
     tool_output: bool = False
     reply_costs: bool = False
 
 
 def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
-    """The lines of an event; many events have none."""
+    """Return the lines of an event. Many events have none."""
     match event:
         case ToolCallFinished():
             return _finished_lines(event, detail)
@@ -113,7 +113,7 @@ def _finished_lines(event: ToolCallFinished, detail: Detail) -> tuple[Line, ...]
 
 
 def _amount(message: ToolMessage) -> str:
-    """The size of a result. For a stored result, the stored size, not that of its preview."""
+    """Return the size of a result. For a stored result, this is the stored size, not that of its preview."""
     if message.spilled and message.stored:
         return f"{size(sum(stored.size_bytes for stored in message.stored))}, stored"
     pictures = sum(isinstance(part, Image) for part in message.parts)
@@ -137,7 +137,7 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
 
 
 def _summary_costs(event: AgentEvent) -> tuple[Line, ...]:
-    """The cost of each model that wrote a summary."""
+    """Yield the cost of each model that wrote a summary."""
     if not isinstance(event, HistoryCompacted | CompactionFailed):
         return ()
     spends = event.stats.summaries
@@ -163,14 +163,14 @@ def _history_line(
             text = f"no summary: {one_line(event.reason)}"
         case ContextOverflowed():
             window = f" (its window has {tokens(event.window_tokens)} tokens)" if event.window_tokens else ""
-            text = f"{one_line(event.model)} says the conversation is too long{window}: {one_line(event.reason)}"
+            text = f"{one_line(event.model)} rejected the conversation as too long{window}: {one_line(event.reason)}"
         case _:
             assert_never(event)
     return Line(text=f"  {text}", style="dim")
 
 
 def _compacted(event: HistoryCompacted) -> str:
-    """The method, the sizes, the cost and the warnings of a compaction."""
+    """Return the method, the sizes, the cost and the warnings of a compaction."""
     parts = [
         f"{_COMPACTIONS[event.strategy]}: {tokens(event.tokens_before)} → {tokens(event.tokens_after)} tokens",
         f"{event.messages_before} → {event.messages_after} messages",
@@ -206,7 +206,7 @@ def _model_line(event: AttemptDiscarded | ModelSwitched | PromptShortened | Hook
 
 
 class RunSummary:
-    """Steps, calls, model and cost of one run."""
+    """Collects steps, calls, model and cost of one run."""
 
     def __init__(self, started_at_seconds: float) -> None:
         self._started_at_seconds = started_at_seconds
@@ -229,7 +229,7 @@ class RunSummary:
                 pass
 
     def cost_line(self, now_seconds: float) -> str:
-        """The cost line of a finished run; empty if no model was called."""
+        """Return the cost line of a finished run. It is empty if no model was called."""
         if not self._stats.calls:
             return ""
         elapsed_seconds = now_seconds - self._started_at_seconds

@@ -1,7 +1,7 @@
 """The live view on a terminal: a line for each running tool call, and the answer while it is written.
 
 Finished lines are printed once and scroll away. Only the end of the screen is redrawn: running calls, the status, and
-the last lines of the current text. Text from outside is sanitised first.
+the last lines of the current text. Untrusted text is sanitised first.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ class _Moving:
         self._spinner = Spinner("dots")
 
     def frame(self, now_seconds: float) -> RenderableType:
-        """The line at this time."""
+        """Return the line as it looks at `now_seconds`."""
         text = f"{self.text} · {duration(now_seconds - self._since_seconds)}"
         self._spinner.update(text=Text(text, style=self._style, overflow="ellipsis", no_wrap=True))
         return self._spinner
 
 
 class LiveRenderer:
-    """Draws on standard output if the answer goes to the same terminal (`answer_is_live`), else on standard error."""
+    """Draws the live view of a run.
+
+    It uses standard output if the answer goes to the same terminal (`answer_is_live`), otherwise standard error.
+    """
 
     def __init__(self, detail: Detail, *, answer_is_live: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._detail = detail
@@ -87,7 +90,7 @@ class LiveRenderer:
         self._citations = ShortCitations(self._sources.by_id)
 
     def start(self) -> None:
-        """Show activity before the first event."""
+        """Show activity before the first event arrives."""
         self._summary = RunSummary(self._clock())
         self._calls.clear()
         self._blocks, self._reply_text, self._answer_shown = MarkdownBlocks(), "", ""
@@ -224,7 +227,7 @@ class LiveRenderer:
         self._citations = ShortCitations(self._sources.by_id)
 
     def _shown(self, text: str) -> str:
-        """Sanitised text, with short citations if they are checked."""
+        """Return sanitised text, with short citations if they have been checked."""
         return self._citations.shorten(sanitized(text)) if self._reply_is_checked else sanitized(text)
 
     def _print_cost(self) -> None:
@@ -232,7 +235,7 @@ class LiveRenderer:
             self.notice(line)
 
     def _foot(self) -> RenderableType:
-        """The live view, never taller than the screen: a taller one would leave copies behind."""
+        """Return the live view. It is never taller than the screen, because a taller view would leave copies behind."""
         now = self._clock()
         room = max(self._console.height - 2, 1)
         moving = list(self._calls.values())[: max(room - 1, 1)]
@@ -244,7 +247,7 @@ class LiveRenderer:
         return Group(*foot)
 
     def _text_tail(self, height: int) -> RenderableType | None:
-        """The last `height` lines of the current block."""
+        """Return the last `height` lines of the current block."""
         text = sanitized(self._blocks.rest[-_TAIL_CHARACTERS:])
         text = (self._citations.peek(text) if self._reply_is_checked else text).strip("\n")
         if not text.strip():

@@ -1,6 +1,6 @@
-"""Markdown on a terminal: rendered as lines, and split into blocks while it is streamed.
+"""Renders Markdown on a terminal, and splits it into blocks while it is streamed.
 
-A finished block is printed once. Only the rest, a few lines, is redrawn.
+A finished block is printed once. Only the unfinished rest, a few lines, is redrawn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _LeftHeading(Heading):
-    """A left-aligned heading; rich centres headings."""
+    """A left-aligned heading, because rich centres headings."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text
@@ -28,12 +28,12 @@ class _Markdown(Markdown):
 
 
 def markdown_console(stream: TextIO) -> Console:
-    """A console that prints text unchanged: no markup, no emoji codes, no highlighting."""
+    """Return a console that prints text unchanged: no markup, no emoji codes, no highlighting."""
     return Console(file=stream, markup=False, emoji=False, highlight=False)
 
 
 def markdown_lines(console: Console, text: str) -> list[list[Segment]]:
-    """Sanitised Markdown as lines of the screen. Links show their URL."""
+    """Render sanitised Markdown as lines of the screen. Links show their URL."""
     lines = console.render_lines(_Markdown(text, hyperlinks=False), pad=False)
     while lines and _is_blank(lines[-1]):
         lines.pop()
@@ -61,7 +61,7 @@ _LIST_ITEM = re.compile(r"([-*+]|\d{1,9}[.)])(\s|$)")
 
 
 class MarkdownBlocks:
-    """Collects pieces of text and returns complete blocks."""
+    """Collects streamed text and returns complete blocks."""
 
     def __init__(self) -> None:
         self._open: list[str] = []
@@ -71,17 +71,17 @@ class MarkdownBlocks:
 
     @property
     def rest(self) -> str:
-        """Text that may still change."""
+        """The text that may still change."""
         return "\n".join([*self._open, self._partial_line])
 
     def feed(self, piece: str) -> list[str]:
-        """Add a piece. Returns the blocks that it completes."""
+        """Add text and return the blocks that it completes."""
         *lines, self._partial_line = (self._partial_line + piece).split("\n")
         finished = [block for line in lines for block in self._take_line(line)]
         return [block for block in finished if block.strip()]
 
     def finish(self) -> str:
-        """The rest, as a complete block."""
+        """Return the rest as a complete block."""
         rest = self.rest
         self._open, self._partial_line, self._fence, self._blank_seen = [], "", "", False
         return rest

@@ -1,4 +1,4 @@
-"""Chooses a renderer. Contains the plain one, for logs, pipes and dumb terminals.
+"""Chooses a renderer. Contains the plain renderer, for logs, pipes and dumb terminals.
 
 The answer goes to standard output, everything else to standard error, so that `holmes ask … | less` shows only the
 answer. On a terminal, `live_renderer` shows both.
@@ -97,16 +97,16 @@ class PlainRenderer:
 
 
 class Renderer(Protocol):
-    """Shows one run after the other."""
+    """Shows the runs of a command, one after the other."""
 
     def start(self) -> None:
-        """A run starts."""
+        """Prepare for a new run."""
         ...
 
     def show(self, event: AgentEvent) -> None: ...
 
     def stop(self) -> None:
-        """The run has ended. May be called twice."""
+        """End the display of a run. May be called twice."""
         ...
 
     def notice(self, text: str) -> None:
@@ -114,16 +114,16 @@ class Renderer(Protocol):
         ...
 
     def pause(self) -> None:
-        """Stop drawing while a person is asked."""
+        """Stop drawing while the user decides about a call."""
         ...
 
     def resume(self) -> None:
-        """Continue after the person has answered."""
+        """Continue after the user has decided."""
         ...
 
 
 def choose_renderer(detail: Detail, environment: Mapping[str, str]) -> Renderer:
-    """The renderer for the streams of this process."""
+    """Return the renderer for the streams of this process."""
     dumb = environment.get("TERM") in {"dumb", "unknown"}
     if is_terminal(sys.stderr) and not dumb:
         from holmes.cli.render.live_renderer import LiveRenderer

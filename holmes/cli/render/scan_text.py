@@ -1,4 +1,4 @@
-"""The report of a scan as text: for a terminal, a ticket or a program."""
+"""The report of a scan as text, for a terminal, a ticket or a program."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def shown_report(
     narrowed: bool = False,
     colours: bool = False,
 ) -> str:
-    """The report in the format `output`: `table`, `json`, `yaml` or `markdown`.
+    """Return the report in the format `output`: `table`, `json`, `yaml` or `markdown`.
 
-    Only `table` and `markdown` show the baseline. `narrowed`: the scan was limited to some rules, kinds or objects.
+    Only `table` and `markdown` show the baseline. `narrowed` is true if the scan was limited to some rules, kinds or
+    objects.
     """
     match output:
         case "json":
@@ -57,11 +58,14 @@ def shown_report(
 
 
 def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
-    """`3 incidents (2 critical, 1 warning) in namespace shop`. Never claims that all objects are healthy."""
+    """Return for example `3 incidents (2 critical, 1 warning) in namespace shop`.
+
+    Never claims that all objects are healthy.
+    """
     where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
     place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
     if not report.incidents:
-        reservation = "" if report.complete else " in what could be checked"
+        reservation = "" if report.complete else " ; some checks could not run"
         chosen = " that match --kind, --selector, --rule or --severity" if narrowed else ""
         return f"No incidents found{chosen} {place}{reservation}"
     counts = Counter(incident.severity for incident in report.incidents)
@@ -127,7 +131,7 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
 
 
 def _gaps(report: DiagnosisReport) -> Iterator[str]:
-    """The gaps of the scan, at most 60 of them."""
+    """Yield the checks that could not run, at most 60 of them."""
     for gap in report.not_checked[:_MOST_GAPS]:
         yield f"{gap.what}: {gap.why}"
     if len(report.not_checked) > _MOST_GAPS:
@@ -135,7 +139,7 @@ def _gaps(report: DiagnosisReport) -> Iterator[str]:
 
 
 def _labelled(label: str, texts: tuple[str, ...]) -> Iterator[str]:
-    """Wrapped texts with a label before the first one."""
+    """Yield wrapped texts with a label before the first one."""
     indent = " " * (_LABEL_WIDTH + 4)
     for index, text in enumerate(texts):
         start = f"  {label if index == 0 else '':{_LABEL_WIDTH + 1}} "
@@ -162,7 +166,7 @@ def _short(value: str) -> str:
 
 
 def _consequences(incident: Incident) -> tuple[str, ...]:
-    """The consequences of the cause: each workload with its worst symptom."""
+    """Return the consequences of the cause: each workload with its most severe symptom."""
     told: dict[str, str] = {}
     for symptom in incident.symptoms:
         where = symptom.culprit if symptom.subject.kind in {"Pod", "ReplicaSet"} else symptom.subject
@@ -193,7 +197,7 @@ def _counts(report: DiagnosisReport) -> str:
 
 
 def _plural(kind: str) -> str:
-    """`Pods`, `Ingresses`, `NetworkPolicies`."""
+    """Return for example `Pods`, `Ingresses` or `NetworkPolicies`."""
     if kind.endswith("y"):
         return f"{kind.removesuffix('y')}ies"
     return f"{kind}es" if kind.endswith("s") else f"{kind}s"
@@ -210,8 +214,8 @@ def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed
         return
     compared = compare(baseline, report, narrowed=narrowed)
     for title, incidents in (
-        (f"Gone since the baseline of {baseline.taken_at}:", compared.gone),
-        (f"Not scanned this time, in the baseline of {baseline.taken_at}:", compared.unknown),
+        (f"Resolved since the baseline of {baseline.taken_at}:", compared.gone),
+        (f"Not scanned this time, but in the baseline of {baseline.taken_at}:", compared.unknown),
     ):
         if incidents:
             yield ""

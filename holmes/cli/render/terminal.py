@@ -1,7 +1,7 @@
-"""Text for a terminal: safe to show, with numbers that people read, and the context bar.
+"""Formats text for a terminal: safe to show, with readable numbers, and the context bar.
 
-Every string from outside is sanitised here. A log line can contain sequences that move the cursor, set the title of the
-window or hide text; none reaches the terminal. Stored text and text for the model are not changed.
+Every untrusted string is sanitised here. A log line can contain sequences that move the cursor, set the title of the
+window or hide text; none of them reaches the terminal. Stored text and text for the model are not changed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def sanitized(text: str) -> str:
-    """`text` without terminal sequences, control characters and marks that reorder text.
+    """Return `text` without terminal sequences, control characters and marks that reorder text.
 
-    Keeps newlines and tabs; Windows line ends become newlines. Idempotent.
+    Keeps newlines and tabs. Windows line ends become newlines. Idempotent.
     """
     if text.isascii() and text.isprintable():
         return text
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
     before = None
-    while before != text:  # removing a sequence may join the parts of another one
+    while before != text:  # removing a sequence may create a new one from the text around it
         before, text = text, _ESCAPE_SEQUENCE.sub("", text)
     return _CONTROL_CHARACTER.sub("", text)
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """`text` sanitised, on one line of at most `limit` characters."""
+    """Return `text` sanitised, on one line of at most `limit` characters."""
     return shortened(" ".join(sanitized(text).split()), limit)
 
 
@@ -59,19 +59,19 @@ def write_line(stream: TextIO | None, text: str) -> None:
 
 
 def tolerate_narrow_encodings() -> None:
-    """Replace characters that the terminal cannot show with `?`, instead of failing."""
+    """Make the streams replace characters that the terminal cannot show with `?`, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 step`, `3 steps`."""
+    """For example `1 step` or `3 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def tokens(count: int) -> str:
-    """`950`, `23.4k`, `1.2M`."""
+    """For example `950`, `23.4k` or `1.2M`."""
     if count < 1_000:
         return str(count)
     if count < 999_950:
@@ -80,7 +80,7 @@ def tokens(count: int) -> str:
 
 
 def size(size_bytes: int) -> str:
-    """`950 B`, `1.2 KB`, `20 MB`."""
+    """For example `950 B`, `1.2 KB` or `20 MB`."""
     value, units = float(size_bytes), ["B", "KB", "MB"]
     while value >= 999.95 and len(units) > 1:
         value, units = value / 1_000, units[1:]
@@ -88,7 +88,7 @@ def size(size_bytes: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`3.2 s`, `34 s`, `2 min 5 s`."""
+    """For example `3.2 s`, `34 s` or `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(cost: float) -> str:
-    """`$0.012`, `$1.50`; tiny amounts keep two digits."""
+    """For example `$0.012` or `$1.50`. Tiny amounts keep two digits."""
     if cost == 0 or cost >= 0.995:
         return f"${cost:.2f}"
     digits = 2
@@ -106,7 +106,7 @@ def dollars(cost: float) -> str:
 
 
 def price(stats: RequestStats) -> str:
-    """The cost of the calls with known prices."""
+    """Return the cost of the calls with known prices."""
     if not stats.unpriced_calls:
         return dollars(stats.cost)
     if stats.cost == 0:
@@ -115,7 +115,7 @@ def price(stats: RequestStats) -> str:
 
 
 def usage(stats: RequestStats) -> str:
-    """Tokens and price: `23.4k tokens (18k cached) · $0.012`."""
+    """Return tokens and price, for example `23.4k tokens (18k cached) · $0.012`."""
     notes = [f"{tokens(stats.cached_tokens)} cached"] if stats.cached_tokens else []
     notes += ["estimated"] if stats.estimated else []
     suffix = f" ({', '.join(notes)})" if notes else ""
@@ -124,7 +124,7 @@ def usage(stats: RequestStats) -> str:
 
 
 def _compaction_share(stats: RequestStats) -> str:
-    """The share of summaries in tokens and price; `free` if none was written."""
+    """Return the share of summaries in tokens and price, or `free` if no summary was written."""
     if not stats.compaction_tokens:
         return "free"
     share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
@@ -135,7 +135,7 @@ def _compaction_share(stats: RequestStats) -> str:
 
 
 def spending(stats: RequestStats) -> str:
-    """Tokens and price, including the share of compaction, even of failed summaries."""
+    """Return tokens and price, including the share of compaction, even of failed summaries."""
     if stats.compactions:
         return f"{usage(stats)} · {counted(stats.compactions, 'compaction')} ({_compaction_share(stats)})"
     if stats.compaction_tokens:
@@ -144,14 +144,17 @@ def spending(stats: RequestStats) -> str:
 
 
 def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elapsed_seconds: float) -> str:
-    """The last line of an answer: `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`."""
+    """Return the last line of an answer.
+
+    For example `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`.
+    """
     parts = [model] if model else []
     parts += [counted(steps, "step"), counted(tool_calls, "tool call"), spending(stats)]
     return " · ".join([*parts, duration(elapsed_seconds)])
 
 
 _BAR_CELLS = 40
-# (up to this share of the window, word, colour); 214 is orange.
+# Each level: upper limit of the used share, word, and colour. 214 is orange.
 _LEVELS: tuple[tuple[float, str, str | int], ...] = (
     (0.50, "PEAK", "green"),
     (0.70, "GOOD", "yellow"),
@@ -161,7 +164,7 @@ _FULL: tuple[str, str | int] = ("POOR", "red")
 
 
 def context_lines(usage: ContextUsage, *, color: bool) -> tuple[str, ...]:
-    """The bar, its composition, and the time of the next compaction."""
+    """Return the bar, its composition, and when the conversation is compacted next."""
     word, shade = _level(usage.used_share)
     filled = min(_BAR_CELLS, round(usage.used_share * _BAR_CELLS))
     bar = "█" * filled + "░" * (_BAR_CELLS - filled)
@@ -176,7 +179,7 @@ def context_lines(usage: ContextUsage, *, color: bool) -> tuple[str, ...]:
 
 
 def _when(usage: ContextUsage) -> str:
-    """When the conversation is compacted next."""
+    """Return when the conversation is compacted next."""
     match usage.compaction:
         case "off":
             return "compaction is off, except after the provider rejects a request as too long"
@@ -192,7 +195,7 @@ def _when(usage: ContextUsage) -> str:
 
 
 def _level(share: float) -> tuple[str, str | int]:
-    """Below 50% PEAK, up to 70% GOOD, up to 85% DEGRADING, above that POOR."""
+    """Return the level: below 50% PEAK, up to 70% GOOD, up to 85% DEGRADING, above that POOR."""
     if share < _LEVELS[0][0]:
         return _LEVELS[0][1:]
     return next((level[1:] for level in _LEVELS[1:] if share <= level[0]), _FULL)

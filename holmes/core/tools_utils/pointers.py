@@ -36,7 +36,7 @@ _HEADING_TOKENS = 32
 _PARSED_PREVIEW_CHARACTERS = 65_536
 
 NARROW = (
-    "Do not guess what is not shown. If the question needs more, read it back, or narrow the query "
+    "Do not guess what is not shown. If the question needs more, read more of the result, narrow the query "
     "(a pattern, a field or label selector, a namespace, a time range), or ask the user."
 )
 _ERROR_END = "\n[...]\n"
@@ -221,7 +221,7 @@ class Pointer:
         ids, error = _ids(self.stored), self.error
         short = (
             f"[{self.size_text} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. "
-            "Do not guess what it says.]"
+            "Do not guess its content.]"
         )
         lead = self._lead()
         preview = f"{self.heading}\n{self.preview}"

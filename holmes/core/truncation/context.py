@@ -48,7 +48,7 @@ class CompactionGuard:
             raise CompactionInsufficientError(
                 f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
                 f"window of {window_tokens:,} tokens. Start a new conversation, or use a model with a larger "
-                "window."
+                "context window."
             )
         self._attempts += 1
 

@@ -104,7 +104,8 @@ def insufficient(
     return CompactionInsufficientError(
         f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are reserved for the reply. Parts that must stay, in tokens: {listed}. "
-        "Shorten the largest, start a new conversation, enable fewer toolsets, or use a model with a larger window.",
+        "Shorten the largest part, start a new conversation, enable fewer toolsets, or use a model with a larger "
+        "context window.",
         stats=spent,
     )
 
