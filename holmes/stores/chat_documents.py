@@ -99,6 +99,6 @@ def _message_list(text: str, name: str) -> Sequence[JsonValue]:
         raise ConfigError(f"{name} cannot be read as JSON: nested too deeply, or a number is too long") from error
     items = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(items, list):
-        found = "has no list 'messages'" if isinstance(document, dict) else "is not a conversation"
-        raise ConfigError(f"{name} {found}; expected a list of messages, or an object with a list 'messages'")
+        found = "has no 'messages' list" if isinstance(document, dict) else "is not a conversation"
+        raise ConfigError(f"{name} {found}; expected a list of messages, or an object with a 'messages' list")
     return items

@@ -169,7 +169,7 @@ class ConversationStore:
             raise ConversationStoreError(message) from error
 
     def prune(self) -> None:
-        """Delete conversations beyond the limits. Skips files that cannot be deleted or have other names."""
+        """Delete conversations that exceed the limits. Skips files with other names or that cannot be deleted."""
         oldest = time.time() - self._retention_seconds
         for index, path in enumerate(self._paths()):
             if index >= self._limit - 1 or _modified(path) < oldest:
@@ -244,7 +244,7 @@ def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
             file.write(kept.garbage)
         os.ftruncate(descriptor, kept.complete_bytes)
         size = f"{len(kept.garbage):,} bytes"
-        notice = f"the conversation ended with {size} that cannot be read; they were moved to {str(aside)!r}"
+        notice = f"the last {size} of the conversation cannot be read and were moved to {str(aside)!r}"
     if kept.complete_bytes and os.pread(descriptor, 1, kept.complete_bytes - 1) != b"\n":
         os.write(descriptor, b"\n")
     return notice

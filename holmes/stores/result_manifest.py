@@ -1,6 +1,6 @@
 """The manifest of a file store: one JSON object per line.
 
-A line is complete or missing: appending takes a lock between processes, and a write that a full disk cuts short is
+A line is complete or missing: appending takes an inter-process lock, and a write that a full disk cuts short is
 undone. Lines that a crash made unreadable are skipped. The first line contains the generation of the file. `rewrite`
 replaces the file in one step with a new generation, and readers then start again. Lines of older stores, without a time
 or a generation, stay readable.

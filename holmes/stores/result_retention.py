@@ -61,7 +61,7 @@ class SweepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """Stored content with all its entries."""
+    """A blob with all its manifest entries."""
 
     entries: tuple[ManifestEntry, ...]
     last_used: float
@@ -69,7 +69,7 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether any result exceeds a limit, before protection is applied.
+    """Whether any result exceeds a limit, ignoring protection.
 
     Reads only, without a lock. Raises `OSError`.
     """

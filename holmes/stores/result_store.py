@@ -5,7 +5,7 @@ Layout of the folder:
     blobs/<sha256>                      the content, verbatim, stored once
     <tool>_<call id>.txt|json|png|...   the same file under a readable name (a hard link)
     manifest.jsonl                      one line for each call: blob, media type, time
-    .lock                               the lock between processes
+    .lock                               the inter-process lock
 
 Folders have mode 0700, files 0600. Existing files are never overwritten, incomplete files are removed, and names that
 point outside the folder are rejected. Results survive a restart. `result_retention` deletes results above the limits.
@@ -141,7 +141,7 @@ class FileResultStore:
 
     def _find(self, result_id: ResultId) -> ManifestEntry:
         if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
-            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path in the pointer")
+            raise ResultStoreError(f"stored result {result_id[:40]!r}… not found; use the id or path in the pointer")
         try:
             if entry := self._manifest.find(result_id):
                 return entry
@@ -153,7 +153,7 @@ class FileResultStore:
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
         # The error mentions no other id, because the store has the results of many conversations.
-        raise ResultStoreError(f"no stored result {result_id!r}; use the id or path in the pointer")
+        raise ResultStoreError(f"stored result {result_id!r} not found; use the id or path in the pointer")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
         """Return the entry of a file of the store. Rejects every path outside, also through links."""

@@ -145,7 +145,7 @@ def test_no_text_makes_reading_fail_with_anything_but_one_line(text: str) -> Non
         ("[1,", "a.json is not valid JSON: Expecting value at line 1, column 4"),
         ("[" * 100_000, "nested too deeply"),
         ("3", "a.json is not a conversation; expected a list of messages"),
-        ('{"a": []}', "a.json has no list 'messages'"),
+        ('{"a": []}', "a.json has no 'messages' list"),
         ("[1]", "message 1: expected an object"),
         ('[{"role": "user", "content": "x"}, 1]', "message 2: a message is not an object"),
         ('[{"content": "x"}]', "message 1: 'role' is missing"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_RUNNING_CALLS = 32
 MAX_ANSWERED_CALLS = 32
-"""Maximum number of calls that stay in the message without running."""
+"""Maximum number of calls of one reply that stay in the message but do not run."""
 IDENTICAL_CALL = "Identical to the call"
 """The first words of the result of a call that repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
@@ -160,7 +160,7 @@ class RunningLimit(WrapperToolset):
 
 
 def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
-    """Return `toolset` with the limit inside all its wrappers."""
+    """Limit `toolset` inside all its wrappers, so that a call takes a slot only while it runs."""
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, inner=limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)

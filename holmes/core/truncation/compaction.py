@@ -65,7 +65,8 @@ class CompactionAttempt:
 async def compact_conversation_history(history: History, context: CompactionContext) -> CompactionAttempt:
     """Keep the system prompt, the task, a summary, the last user message and a tail of whole turns.
 
-    Does not ask the model if that frees less than 10% of the history, or at most the policy's `compress_above_tokens`.
+    Does not ask the model if the compaction would free less than 10% of the history, or at most
+    `compress_above_tokens` of the policy.
     """
     budget = context.budget
     room = Room.of(budget, largest_message_tokens(budget.summary_tokens))

@@ -47,7 +47,7 @@ class CompactionGuard:
         if self._attempts >= safety.max_attempts:
             raise CompactionInsufficientError(
                 f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
-                f"window of {window_tokens:,} tokens. Start a new conversation, or use a model with a larger "
+                f"context window of {window_tokens:,} tokens. Start a new conversation, or use a model with a larger "
                 "context window."
             )
         self._attempts += 1

@@ -262,7 +262,7 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
     room = writer.window_tokens - writer.output_tokens - counter.exact.count_message(system)
     pieces = await asyncio.to_thread(_pieces, job, room, cap, writer.most_pieces)
     if not pieces:
-        return Summary(failure="the window is too small for a summary request")
+        return Summary(failure="the context window is too small for a summary request")
     summary, stats = "", RequestStats()
     for number, piece in enumerate(pieces, start=1):
         before = f"Summary of the parts before:\n{summary}\n\n" if summary else ""

@@ -216,9 +216,9 @@ def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None
 
 REPAIR_PROMPT = (
     "You get the summary of a conversation, and the names and values that it left out, each with a line that contains "
-    "it. Write the addition to the summary: one short line for each name that matters for the question, with what it "
-    "is and what was seen. Leave out names that do not matter. Do not repeat the summary, and add nothing that is in "
-    "neither. Answer with the lines only, in at most {cap_tokens:,} tokens."
+    "it. Write an addition to the summary: one short line for each name that matters for the question, with what it is "
+    "and what was observed. Leave out names that do not matter. Do not repeat the summary, and do not add facts from "
+    "elsewhere. Answer with the lines only, in at most {cap_tokens:,} tokens."
 )
 ADDED_HEADING = "Added:"
 _ADDITION_SHARE = 0.25

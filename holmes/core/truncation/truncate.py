@@ -77,7 +77,7 @@ def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessag
 
 
 def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) -> None:
-    """Raise `CompactionInsufficientError` if even the shortest form of `history` exceeds the window."""
+    """Raise `CompactionInsufficientError` if even the shortest form of `history` exceeds the context window."""
     plan = plan_removal(history, _NO_ROOM, counter)
     if history.replaced(plan.assemble()).exceeds(budget.hard_limit_tokens):
         raise insufficient(history, budget, counter)
@@ -102,7 +102,7 @@ def insufficient(
     sizes["tool schemas"] = budget.schema_tokens
     listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
     return CompactionInsufficientError(
-        f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
+        f"the conversation does not fit the model's context window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are reserved for the reply. Parts that must stay, in tokens: {listed}. "
         "Shorten the largest part, start a new conversation, enable fewer toolsets, or use a model with a larger "
         "context window.",
