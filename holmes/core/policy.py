@@ -153,8 +153,8 @@ class SummaryPolicy:
 class SafetyPolicy:
     """Limits that prevent endless compaction.
 
-    After a compaction, the next one waits for `cooldown_rounds` turns and for new tokens of `cooldown_share` of the
-    usable context window, unless the hard limit is reached. Compaction stops after `max_attempts` in a row, or after
+    After a compaction, the next one waits for `cooldown_rounds` turns and for `cooldown_share` of the usable context
+    window in new tokens. At the hard limit, it does not wait. Compaction stops after `max_attempts` in a row, or after
     two attempts that free less than `least_progress`. Masking alone is enough if it leaves at most
     `mask_is_enough_share` of the trigger. A compaction aims at `compaction_target_share` of the trigger. With
     `auto_ratio`, a summary follows unless masking leaves at most this share of the history. After an overflow, the

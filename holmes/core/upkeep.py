@@ -35,10 +35,10 @@ class ContextUsage:
     """How full the context window is, in tokens as the provider counts them.
 
     `by_role` is the size of the messages by role, `schema_tokens` the size of the tools, and `reserve_tokens` the size
-    reserved for the reply. `policy` is the name of the policy. `compaction` is when the loop compacts next: `off` only
-    after an overflow, `due` before the next request, `resting` later although a trigger fired, because the last
-    compaction is too recent, and `later` above `trigger_tokens` or after `messages_left` more messages. `messages_left`
-    is None without a limit of messages.
+    reserved for the reply. `policy` is the name of the policy. `compaction` is when the loop compacts next. `off`: only
+    after an overflow. `due`: before the next request. `resting`: a trigger fired, but the last compaction is too
+    recent. `later`: above `trigger_tokens`, or after `messages_left` more messages. `messages_left` is None without a
+    limit of messages.
     """
 
     model: str

@@ -144,7 +144,7 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
-    """The effort of a scan.
+    """The number of requests and the time that a scan needed.
 
     `list_calls` is the number of lists. `requests` is the number of requests for pages, objects and logs.
     """

@@ -60,9 +60,9 @@ class ModelLimits:
     def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
         """Return the limit of a reply with `text_tokens` of text and its thinking.
 
-        The limit is at most `most_tokens` and the output limit. If text and thinking do not both fit, the limit leaves
-        as many tokens as possible for the text: either less text after the thinking, or a limit so low that the request
-        disables thinking.
+        The limit is at most `most_tokens` and the output limit. If text and thinking do not both fit, the limit either
+        shortens the text or is so low that the request disables thinking. It uses the option that leaves more tokens
+        for the text.
         """
         most = min(most_tokens, self.max_output_tokens)
         if text_tokens + self.thinking_tokens <= most:
@@ -107,8 +107,6 @@ EmitEvent: TypeAlias = "Callable[[AgentEvent], Awaitable[None]]"
 
 
 class ChatModel(Protocol):
-    """A model that answers requests."""
-
     @property
     def name(self) -> str:
         """The name that users know."""

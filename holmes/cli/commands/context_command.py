@@ -149,7 +149,7 @@ def _directory(settings: Settings, directory: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedDocument:
-    """The messages in the format of the file.
+    """The offloaded conversation in the format of the file.
 
     `redacted_messages` is the number of messages that contained secrets.
     """

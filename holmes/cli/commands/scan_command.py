@@ -39,7 +39,7 @@ EXIT_UNREAD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """The options, except for those that choose the cluster."""
+    """The options of `holmes scan`, except for those that choose the cluster."""
 
     namespaces: tuple[str, ...]
     all_namespaces: bool
@@ -244,7 +244,7 @@ _LONGEST_NAME = 40
 
 
 class ListProgress:
-    """Shows progress if the stream is a terminal."""
+    """Shows how much of the cluster has been read, if the stream is a terminal."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream if stream is not None and is_terminal(stream) else None

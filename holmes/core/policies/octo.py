@@ -1,7 +1,7 @@
 """The documented policy of Octo: cut results at 20,000 characters, mask after 10 messages, summarise above 70%.
 
-The preview of a large result is its beginning: 20,000 characters including the path of the stored result, or half a
-context window if that is less. Before each request, older results above 4,000 characters become a path. A summary
+The preview of a large result is its first 20,000 characters, or half a context window if that is less. The path of the
+stored result is part of this limit. Before each request, older results above 4,000 characters become a path. A summary
 follows at 70% of the context window, 100,000 tokens or 100 messages. It keeps the newest 20 messages, at most 20,000
 tokens and at most half of the usable context window. Without a summary, the newest 40% of the history remain.
 """

@@ -3,7 +3,7 @@
 `spill_oversized_tool_result` checks the message of a result before it joins the history. `spill_oversized_user_message`
 checks a user message on admission. Both check one message only; `cap_round` limits all results of one turn together.
 Large texts are counted and encoded outside the event loop. A storage failure never raises an error: messages that fit
-stay, and a result that is too large is dropped with a request for a narrower query.
+stay. A result that is too large is dropped with a request for a narrower query.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMask:
-    """The result at `position` becomes `masked`. `is_stored` is false if it must be stored first."""
+    """The replacement of the result at `position` with `masked`. `is_stored` is false if it must be stored first."""
 
     position: int
     call: ToolCall | None

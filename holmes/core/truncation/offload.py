@@ -97,7 +97,7 @@ class OffloadMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOutcome:
-    """The resulting `messages`. Unchanged messages are the same objects."""
+    """The conversation after an offload. Unchanged messages are the same objects."""
 
     messages: tuple[Message, ...]
     metadata: OffloadMetadata

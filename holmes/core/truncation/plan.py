@@ -1,7 +1,7 @@
 """Decides which messages stay and which are removed, for every stage that shortens a history.
 
-A compacted history consists of these parts, in order: the system prompt, the original task, one user message in place
-of the removed messages, the last user message if it is older than the tail, and the tail. Only whole turns are removed,
+A compacted history starts with the system prompt, the original task, and one user message in place of the removed
+messages. The last user message follows if it is older than the tail. The tail comes last. Only whole turns are removed,
 so a call always stays with its results. `repair_pairing` pairs calls and results in conversations from other programs
 or aborted runs. In a kept turn that is too large, only results and their images are cut, and stored results keep their
 pointer.

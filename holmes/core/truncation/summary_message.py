@@ -79,7 +79,7 @@ _LINE_CHARACTERS = 140
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
-    """The content of the message.
+    """The parts of the message that replaces removed messages.
 
     `missing` are names that the summary does not mention, the most important first. `ledger` takes at most
     `ledger_room_tokens`. `tools` is empty if no reminder is needed.
