@@ -92,7 +92,7 @@ def image_tokens(image: Image, formula: ImageFormula = "largest") -> int:
 
 
 def _anthropic(width: int, height: int) -> int:
-    """Return width times height over 750, after scaling to 1568 pixels."""
+    """Count width times height over 750, after scaling to 1568 pixels."""
     scale = min(1.0, 1568 / max(width, height))
     return math.ceil(width * scale * height * scale / 750)
 
@@ -106,7 +106,7 @@ def _openai(width: int, height: int) -> int:
 
 
 def _gemini(width: int, height: int) -> int:
-    """Return 258 for an image of at most 384 pixels per side, otherwise for each tile of 768 after scaling to 3072."""
+    """Count 258 for an image of at most 384 pixels per side, otherwise for each tile of 768 after scaling to 3072."""
     if max(width, height) <= 384:
         return 258
     scale = min(1.0, 3072 / max(width, height))

@@ -189,7 +189,7 @@ class Session:
             write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
 
     def _as_message(self, question: Question) -> UserMessage:
-        """Return the stored form of a question, until the loop replaces it at the end of the run."""
+        """Return the form of a question that is stored until the loop replaces it at the end of the run."""
         room = self._parts.kept_attachment_characters
         attachments = [
             Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")

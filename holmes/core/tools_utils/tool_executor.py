@@ -205,7 +205,7 @@ class ToolExecutor:
         return toolset.name if toolset is not None else None
 
     def describe(self, call: ToolCall) -> str:
-        """Return one line for the user. If the arguments are not valid, it shows them unchanged."""
+        """Describe `call` on one line for the user. Invalid arguments are shown unchanged."""
         try:
             invocation = self._prepare(call)
             line = self._toolset_by_tool[call.name].describe(invocation)

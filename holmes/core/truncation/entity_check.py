@@ -256,7 +256,7 @@ def _sentence_around(line: str, value: str) -> str:
 
 
 def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int) -> float:
-    """Return the importance of an entity. If more than a `crowd` of entities has its kind, each one matters less."""
+    """Return the importance of an entity. It is lower if `crowd`, the number of similar entities, is large."""
     score = _WEIGHTS[entity.kind] + seen.recency + min(_MOST_FOR_FREQUENCY, math.log2(seen.count) / 4)
     score += _SAID_BY_ASSISTANT if seen.by_assistant else 0.0
     score += _SAID_BY_USER if seen.by_user or is_mentioned(entity, request) else 0.0
