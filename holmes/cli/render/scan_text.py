@@ -65,7 +65,7 @@ def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
     where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
     place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
     if not report.incidents:
-        reservation = "" if report.complete else " ; some checks could not run"
+        reservation = "" if report.complete else "; some checks could not run"
         chosen = " that match --kind, --selector, --rule or --severity" if narrowed else ""
         return f"No incidents found{chosen} {place}{reservation}"
     counts = Counter(incident.severity for incident in report.incidents)
