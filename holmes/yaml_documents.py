@@ -115,7 +115,7 @@ def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
     known = sizes.get(id(node))
     if known is not None:
         return known
-    sizes[id(node)] = math.inf  # meeting the node again below itself, before its size is known, means a cycle
+    sizes[id(node)] = math.inf  # a node that contains itself is met again before its size is known
     children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     below = () if isinstance(node, yaml.ScalarNode) else children
     sizes[id(node)] = 1 + sum(expanded_size(child, sizes) for child in below)

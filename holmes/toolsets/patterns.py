@@ -58,7 +58,7 @@ def bounded_pattern(
         reason = f"repeats too much: unrolled it has more than {_MOST_ELEMENTS:,} elements"
         raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
     try:
-        # Not cached: the cache of the library would keep hundreds of large patterns.
+        # Not cached, because the library's cache would keep hundreds of large patterns.
         return regex.compile(written, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
     except (regex.error, ValueError, LookupError, ArithmeticError) as error:
         reason = f"is not a valid regular expression: {error}"

@@ -175,7 +175,8 @@ class KubernetesDiagnosisFactory:
     async def prerequisites(self, context: ToolsetContext) -> str | None:
         """Return None if the cluster is configured. Only the first call tests the connection."""
         if context.config:
-            return f"config of toolset 'kubernetes/diagnosis': unknown key {next(iter(context.config))!r}; expected no keys"
+            key = next(iter(context.config))
+            return f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none"
         try:
             await ClusterLogin.load(context.environment)
         except HolmesError as error:

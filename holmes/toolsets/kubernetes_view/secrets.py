@@ -56,7 +56,7 @@ _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `text` contains the kind Secret in the syntax of an object, complete or cut off."""
+    """Whether `text` contains the kind Secret in the syntax of an object, complete or truncated."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 

@@ -137,7 +137,7 @@ class StoredResultsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools, including the picture tool only if the model has vision."""
+        """All tools; the picture tool is included only if the model has vision."""
         return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:

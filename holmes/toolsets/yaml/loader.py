@@ -174,7 +174,7 @@ def _declared(value: object) -> set[str]:
 def with_environment(value: object, variables: Mapping[str, str], *, key: str = "") -> object:
     """Replace every `{{ env.NAME }}` in `value`, except in commands.
 
-    In commands the renderer replaces it by a reference, which does not contain the value. Raises `ConfigError` for a
+    In commands the renderer replaces it with a reference, which does not contain the value. Raises `ConfigError` for a
     variable that is not set.
     """
     if isinstance(value, str):

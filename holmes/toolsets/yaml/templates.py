@@ -114,7 +114,7 @@ class ValueList:
 
 @pass_context
 def place(context: Context, value: object) -> ShellText:
-    """Template filter that replaces the value of an expression by marks."""
+    """Template filter that replaces the value of an expression with marks."""
     return _marked(value, context[VALUES])
 
 

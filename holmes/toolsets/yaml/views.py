@@ -77,7 +77,7 @@ class Means:
 
 
 async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
-    """Replace the output by its view. If the view fails, set the exit code, as the last program of a pipe does."""
+    """Replace the output with its view. If the view fails, set the exit code, as the last program of a pipe does."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
