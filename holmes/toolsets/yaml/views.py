@@ -66,9 +66,9 @@ def view_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a view needs from its toolset.
+    """Redactor and process settings of a view.
 
-    `redactor` is None if redaction is off. The other fields apply to the separate process of a view.
+    `redactor` is None if redaction is off. The other fields apply to the separate process.
     """
 
     redactor: Redactor | None
