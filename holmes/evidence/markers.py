@@ -1,9 +1,9 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-The marker contains the outcome: no suffix if checked, `[[<id>:12-18 cited]]` if the lines cannot prove the whole claim,
-`[[<id>:12-18 not found there: OOMKilled, 137]]` if a part is missing. One bracket may contain several citations
-(`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki
-links. A claim is the sentence, list item or fenced block before a marker.
+The marker contains the outcome. A checked claim has no suffix. `[[<id>:12-18 cited]]` means that the lines cannot prove
+the whole claim, `[[<id>:12-18 not found there: OOMKilled, 137]]` that a part is missing. One bracket may contain
+several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`,
+`[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
 """
 
 from __future__ import annotations

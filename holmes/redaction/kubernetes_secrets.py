@@ -203,8 +203,8 @@ class YamlSecrets:
     """Reads the Secrets of one text.
 
     Remembers which lines were read, so that no line is read twice at one column. Nested Secrets have many columns.
-    Beyond a limit, every further map called `data` is treated as a map of a Secret, so the time stays linear and no
-    secret is missed.
+    Beyond a limit, every further map called `data` is treated as a map of a Secret. The time therefore stays linear,
+    and no secret is missed.
     """
 
     __slots__ = ("_covered", "_exhausted", "_read", "_text", "_work")
