@@ -159,7 +159,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def _text_of(incident: Incident) -> str:
-    """The titles and causes of the incident in lower case, in which symptom words are searched."""
+    """The text of an incident in which symptom words are searched: titles, causes and kinds, in lower case."""
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]

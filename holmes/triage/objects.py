@@ -80,7 +80,10 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
 
 
 def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located | None:
-    """Looks up names in the API server that the diagnosis did not find. None if none of them exists there."""
+    """Asks the API server for names that the diagnosis did not find.
+
+    None if the API server does not find them either.
+    """
     for named in names:
         _call(lookups.want, named, namespace)
     answers = [_by_name(lookups, named, namespace) for named in names]

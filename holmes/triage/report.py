@@ -43,7 +43,7 @@ _LEADS: Final = {
     "dependency": "{named} is on the path from the cause to the symptom.",
 }
 _NEEDED: Final = ("Pod", "Deployment")
-"""Kinds that a diagnosis must be able to read. Without them, an empty diagnosis proves almost nothing."""
+"""Kinds that a diagnosis must be able to read. Without them, a diagnosis without incidents proves almost nothing."""
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (

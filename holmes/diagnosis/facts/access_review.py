@@ -223,9 +223,9 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 
 
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
-    """The reason from the role's rule for this resource that differs least from the request.
+    """The reason found in the rule of the role that concerns the resource and is closest to the request.
 
-    A rule that misspells the resource also counts as a rule for it.
+    A rule that misspells the resource is also considered.
     """
     if is_built_in(role):
         return None

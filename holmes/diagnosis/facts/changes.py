@@ -277,7 +277,7 @@ def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The scaling of a Deployment after its newest rollout, of a StatefulSet to zero, and by an autoscaler."""
+    """Yields the scaling of a Deployment after its newest rollout, of a StatefulSet to zero, or by an autoscaler."""
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
         rolled_out = (newest.created if newest else 0.0) + state.grace_seconds

@@ -271,7 +271,8 @@ def awaited_services(
 ) -> tuple[ObjectRef, ...]:
     """The Services that the container's command, variables and log name. They may not exist.
 
-    With `certain`, only Services that its command or log names are returned, because a variable may be used later.
+    With `certain`, Services in variables that the command does not use are excluded, because the variables may be used
+    later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
     services = {use.service: None for use in host_uses(script, pod.namespace, state)}

@@ -334,7 +334,7 @@ def said(words: LastWords | None) -> str:
 
 
 def restarts(container: Container) -> str:
-    """The number of restarts for a cause: ` (3 restarts so far)`, or an empty string."""
+    """The number of restarts as causes show it: ` (3 restarts so far)`, or an empty string."""
     noun = "restart" if container.restarts == 1 else "restarts"
     return f" ({container.restarts} {noun} so far)" if container.restarts else ""
 

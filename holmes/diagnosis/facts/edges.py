@@ -235,7 +235,7 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
     """Failed connections in the logs by Service, the newest line of each log first. Computed once for each state."""
-    # Read even if the result is known: the state counts reads of logs, and only rules that read logs run again.
+    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:

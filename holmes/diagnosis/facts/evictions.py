@@ -58,7 +58,7 @@ class RepeatedEviction:
 
 
 def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
-    """The workloads whose pods are evicted repeatedly because of their own limit."""
+    """The workloads whose pods were evicted at least twice in the last hour because of the same limit of their own."""
     same: dict[tuple[ObjectRef, str], dict[str, Eviction]] = defaultdict(dict)
     for workload, each in _recent(state):
         same[workload.ref, each.message].setdefault(each.uid, each)

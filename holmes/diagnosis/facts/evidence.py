@@ -32,9 +32,9 @@ def shown(value: object) -> str:
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether a value with this name is a secret, which causes must not quote.
+    """Whether the name shows that its value is a secret.
 
-    In a sentence, later masking could not recognise the value by its name.
+    Causes must not quote such a value, because masking cannot recognise it in a sentence.
     """
     return strength_of(name) != "none"
 

@@ -273,7 +273,7 @@ def last_words(container: Container, state: ClusterState) -> LastWords | None:
 
     Computed once for each state.
     """
-    # Read even if the result is known: the state counts reads of logs, and only rules that read logs run again.
+    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -297,7 +297,7 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
     """The container's own logs, then those of the same container in other pods of the owner.
 
-    Other pods can help, because only a few logs are read.
+    The logs of other pods are included because Holmes reads only a few logs.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

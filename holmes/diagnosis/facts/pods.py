@@ -33,7 +33,7 @@ _TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = W
 class Container:
     """A container of a pod with its definition (`spec`) and its status (empty if unknown).
 
-    `spec_path` and `status_path` are their fields in the pod, for evidence: `spec.containers[0]`.
+    `spec_path` and `status_path` are the fields of the pod that contain them, for evidence: `spec.containers[0]`.
     """
 
     pod: ClusterObject

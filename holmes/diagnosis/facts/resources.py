@@ -155,7 +155,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """The amount of a resource that is not requested on each node, by node name."""
+    """The unrequested amount of a resource on each node, by node name."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))
