@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the call failed or was not approved."""
+        """Whether the call failed or requires approval."""
         return self.status in ("error", "approval_required")
 
     @property
