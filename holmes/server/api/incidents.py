@@ -1,4 +1,4 @@
-"""`/api/incidents` and `/api/deliveries`: incidents with alerts and investigations, and their notifications."""
+"""`/api/incidents` and `/api/deliveries`: incidents with their alerts and investigations, and notifications."""
 
 from typing import Annotated
 
@@ -61,7 +61,7 @@ def router(service: Service) -> APIRouter:
         responses=documented(401, 403, 404, 409, 422, 503),
     )
     async def close(identity: _Identity) -> None:
-        """Its alerts count as resolved until they fire again. No notification is sent."""
+        """Close an open incident. Its alerts count as resolved until they fire again. No notification is sent."""
         if await service.incidents.close(IncidentId(identity)):
             return
         if await service.incidents.get(IncidentId(identity)) is None:

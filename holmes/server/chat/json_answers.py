@@ -1,6 +1,7 @@
-"""Answers that must be JSON: finds it in the text of a model, and checks it against the schema of a client.
+"""Finds the JSON in a model's answer, and checks it against the schema of a client.
 
-The schema is not trusted: it fetches nothing, its regular expressions are not run, and the number of checks is limited.
+The schema is untrusted: its remote references are not fetched, its regular expressions do not run, and the number of
+checks is limited.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _MAX_CHECKS: Final = 50_000
 _MAX_QUOTED_CHARACTERS: Final = 60
 _MAX_MESSAGE_CHARACTERS: Final = 300
-# These would run a client's regular expressions; the last two read `patternProperties`.
+# These keywords would run regular expressions of the client. The last two read `patternProperties`.
 _NOT_CHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 
 _Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
 def schema_of(response_format: JsonObject) -> JsonObject:
-    """The schema in `response_format`: OpenAI's wrapping, or the schema itself. Raises `ConfigError`."""
+    """Read the schema from an OpenAI `response_format`, or from the schema itself. Raises `ConfigError`."""
     kind = response_format.get("type")
     if kind == "json_object":
         return {"type": "object"}
@@ -39,12 +40,12 @@ def schema_of(response_format: JsonObject) -> JsonObject:
     wrapped = response_format.get("json_schema")
     schema = wrapped.get("schema") if isinstance(wrapped, Mapping) else None
     if not isinstance(schema, Mapping):
-        raise ConfigError("response_format: 'json_schema' needs an object 'schema'")
+        raise ConfigError("response_format: 'json_schema' requires a 'schema' object")
     return _valid(schema)
 
 
 def find_json(text: str) -> JsonValue:
-    """The JSON in a model's answer: the whole text, a fenced block, or the first object. Raises `ValueError`."""
+    """Parse the JSON in an answer: the whole text, the last fenced block, or the first object. Raises `ValueError`."""
     for candidate in (text, *(_FENCE.findall(text)[::-1])):
         try:
             value: JsonValue = json.loads(candidate)
@@ -62,16 +63,16 @@ def find_json(text: str) -> JsonValue:
 
 
 def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
-    """The place in `value` that does not fit `schema`, and why; None when it fits.
+    """Describe where and why `value` does not match `schema`; None if it matches.
 
-    Raises `ConfigError` for a schema that refers to itself without end or takes too long.
+    Raises `ConfigError` if the schema refers to itself endlessly or checking takes too long.
     """
     from jsonschema.exceptions import best_match
 
     try:
         error = best_match(_validator(schema).iter_errors(value))
     except RecursionError:
-        raise ConfigError("response_format: the schema refers to itself without end") from None
+        raise ConfigError("response_format: the schema refers to itself endlessly") from None
     if error is None:
         return None
     message, quoted = error.message, repr(error.instance)
@@ -81,7 +82,7 @@ def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
 
 
 def _valid(schema: JsonObject) -> JsonObject:
-    """`schema`, when it is a JSON Schema of its dialect."""
+    """Return `schema` if it is a valid JSON Schema. Raises `ConfigError`."""
     from jsonschema.exceptions import SchemaError
 
     try:
@@ -100,12 +101,12 @@ def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no ty
 
     if not isinstance(schema.get("$schema"), str):
         return Draft202012Validator
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # for an unknown `$schema`
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # raised for an unknown `$schema`
         return validator_for(schema, default=Draft202012Validator)
 
 
 def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
-    """A validator that fetches nothing, runs no regular expression, and stops after `_MAX_CHECKS` checks."""
+    """Create a validator without network access and regular expressions, limited to `_MAX_CHECKS` checks."""
     from jsonschema.validators import extend
     from referencing import Registry
 
@@ -125,7 +126,7 @@ def _bounded(name: str, check: _Check, checks: Iterator[int]) -> _Check:
         if name not in {"$ref", "$dynamicRef"}:
             yield from check(validator, wanted, value, schema) or ()
         elif wanted.startswith("#"):
-            with suppress(Unresolvable):  # like an address: it allows everything
+            with suppress(Unresolvable):  # like a remote reference, it matches any value
                 yield from check(validator, wanted, value, schema) or ()
 
     return bounded
