@@ -68,7 +68,7 @@ def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCou
     """Omit tools whose schemas do not fit the context window.
 
     A context window of at least 16,000 tokens gets all tools. A smaller context window gets the essential tools, and
-    other tools while all schemas use at most 12% of the window.
+    other tools as long as all schemas fit in 12% of the context window.
     """
     if window_tokens >= SMALL_WINDOW_TOKENS:
         return FittedTools(toolsets=tuple(toolsets))
@@ -276,9 +276,7 @@ def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
     if not fitted.left_out:
         return ()
     window = f"the context window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
-    return (
-        f"{window}; to leave room for the investigation, these tools are not offered: {', '.join(fitted.left_out)}",
-    )
+    return (f"{window}; to leave room for the investigation, these tools are omitted: {', '.join(fitted.left_out)}",)
 
 
 def result_store(settings: Settings) -> FileResultStore:

@@ -1,7 +1,7 @@
 """Investigators of the server: one for each requested model, opened on first use and then kept.
 
 Recorded steps, a budget and an approver belong to one run. The tools of a run start as tasks while its first event is
-produced, so that a context variable reaches exactly the tools of this run.
+produced, so that a context variable reaches only these tools.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class SlackDestination:
         reply = await self._call("chat.postMessage", {**arguments, **quiet, **metadata}, message)
         posted = _Thread(channel=str(reply.get("channel") or self._channel), ts=str(reply.get("ts") or ""))
         if not posted.ts:
-            raise SlackFailed(f"{self._name}: Slack's reply has no `ts`; is `api_url` correct?", retryable=False)
+            raise SlackFailed(f"{self._name}: Slack's response has no `ts`; is `api_url` correct?", retryable=False)
         self._channel_id = posted.channel
         return posted
 

@@ -113,7 +113,7 @@ class SlackApi:
         except SlackApiError as error:
             self._refused(method, error)
         except TimeoutError:
-            raise self._failed("did not answer in time") from None
+            raise self._failed("did not respond in time") from None
         except (aiohttp.ClientConnectorError, OSError) as error:
             raise self._failed(f"cannot be reached: {error}") from None
         except aiohttp.ClientError as error:
@@ -147,7 +147,7 @@ class SlackApi:
             ) from None
         if status >= 500 or not isinstance(reply, dict) or not reply:
             raise SlackFailed(
-                f"{self.name}: Slack answered {method} with HTTP {status} and without JSON; is `api_url` correct?",
+                f"{self.name}: Slack responded to {method} with HTTP {status} and without JSON; is `api_url` correct?",
                 retryable=status >= 500 or status == 408 or status < 300,
                 retry_after_seconds=wait,
             ) from None

@@ -76,7 +76,7 @@ class WebhookDestination:
         status = response.status_code
         if 200 <= status < 300:
             return
-        answered = f"{self._name}: {place(self._url)} answered with HTTP {status}"
+        answered = f"{self._name}: {place(self._url)} responded with HTTP {status}"
         if status >= 500 or status in _RETRIED:
             wait = retry_after_seconds(response.headers)
             raise DeliveryFailed(f"{answered}; will retry", retryable=True, retry_after_seconds=wait)
@@ -86,7 +86,7 @@ class WebhookDestination:
 
     def _connection_failure(self, error: Exception) -> str:
         if isinstance(error, httpx.TimeoutException | TimeoutError):
-            return f"{place(self._url)} did not answer in time"
+            return f"{place(self._url)} did not respond in time"
         if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
             return f"the request to {place(self._url)} is not valid"  # without `error`: it may contain a secret
         cause = str(error).strip() or type(error).__name__

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.app.cluster import ClusterChoice
 
 _PATH = click.Path(path_type=Path)
-_EXTRA: Final = "holmes serve needs additional packages: pip install 'holmes[server]'"
+_EXTRA: Final = "holmes serve requires additional packages: pip install 'holmes[server]'"
 _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", "prometheus_client", "multipart")
 
 

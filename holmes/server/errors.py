@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS: Final = 5
 _LONGEST_MESSAGE: Final = 2_000
-_NO_DATABASE: Final = "the database does not answer; try again later"
+_NO_DATABASE: Final = "the database is not responding; try again later"
 _CODES: Final = {
     400: "bad_request",
     401: "unauthorized",
@@ -55,12 +55,12 @@ _log = logging.getLogger(__name__)
 class ErrorBody(BaseModel):
     """The code and the message of an error."""
 
-    code: str = Field(description="A code for programs.")
-    message: str = Field(description="A message for people, in one line.")
+    code: str = Field(description="The error code, for programs.")
+    message: str = Field(description="The error message, in one line.")
 
 
 class ErrorDocument(BaseModel):
-    """The body of every error."""
+    """The body of an error response."""
 
     error: ErrorBody
 
@@ -120,14 +120,14 @@ def add_error_handlers(application: FastAPI) -> None:
 
 
 async def _on_holmes_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HolmesError)  # noqa: S101  registered for it
+    assert isinstance(error, HolmesError)  # noqa: S101  the handled type
     if isinstance(error, DatabaseUnavailable):
         _log.warning("%s", one_line(str(error)))
     return error_response(api_error(error))
 
 
 async def _on_invalid_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101  registered for it
+    assert isinstance(error, RequestValidationError)  # noqa: S101  the handled type
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return error_response(ApiError(400, f"the body is not valid JSON: {first['ctx']['error']}"))
@@ -138,7 +138,7 @@ async def _on_invalid_request(request: Request, error: Exception) -> Response:
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHttpException)  # noqa: S101  registered for it
+    assert isinstance(error, StarletteHttpException)  # noqa: S101  the handled type
     code = error.code if isinstance(error, ApiError) else _CODES.get(error.status_code, "error")
     return _document(error.status_code, code, str(error.detail), error.headers)
 

@@ -123,7 +123,7 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts as many connections at once as `backlog` allows, so `backlog` is small and set here again.
+        # asyncio accepts `backlog` connections at once, so the configured value is small and raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 

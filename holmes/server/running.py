@@ -58,7 +58,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"HOLMES_SSL_CERTFILE={str(certificate)!r} and HOLMES_SSL_KEYFILE={str(key)!r} cannot be used: "
-            f"{_reason(error)}; both must be matching PEM files; an encrypted key needs "
+            f"{_reason(error)}; both must be matching PEM files; an encrypted key requires "
             "HOLMES_SSL_KEYFILE_PASSWORD"
         ) from error
     if authorities is not None:

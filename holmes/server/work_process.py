@@ -38,9 +38,9 @@ _SILENT_WATCHES: Final = 12
 
 Several short checks tolerate a suspended machine.
 """
-_GOES_ON: Final = "its investigations resume after the next start or at another replica"
+_GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Time to exit after the drain time. The grace period of the chart is five seconds longer than both together."""
+"""Time to exit after the drain time. The chart's grace period is five seconds longer than both times together."""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 

@@ -82,7 +82,7 @@ class IntakePlan:
                 self._fire(alert, incident_key(group.key, alert.labels))
 
     def changes(self) -> IntakeChanges:
-        """All differences from the stored state."""
+        """Compute all changes to the stored state."""
         firing = self._firing_by_incident()
         for identity in self._touched:
             self._settle(identity, tuple(firing.get(identity, ())))
@@ -363,7 +363,7 @@ def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two times; None is never later."""
+    """The later of two times, either of which may be unknown."""
     return max(filter(None, (one, other)), default=None)
 
 

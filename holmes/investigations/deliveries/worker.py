@@ -197,7 +197,7 @@ class _Lane:
             async with asyncio.timeout(self._policy.send_seconds):
                 news = await self._compose(claim.delivery)
                 if news is None:
-                    return DeliveryFailed("its incident was deleted", retryable=False)
+                    return DeliveryFailed("the incident was deleted", retryable=False)
                 reference = await self._destination.send(news, claim.reference)
         except DeliveryFailed as failure:
             return failure

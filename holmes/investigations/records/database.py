@@ -153,7 +153,7 @@ class Database:
                     return await loop.run_in_executor(threads, _once, engine, work)
             except TimeoutError:
                 # The database server hangs. The thread waits until the connection breaks.
-                raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
+                raise DatabaseUnavailable(self._name(), f"no response within {wait_seconds:.0f} s") from None
             except DBAPIError as error:
                 if is_damage(error):
                     damage = DatabaseDamaged(str(self.url.database), _reason(error))
@@ -202,7 +202,7 @@ def lock_recovery(connection: Connection) -> None:
 def _lock(connection: Connection, key: int) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
-    # SQLite: BEGIN IMMEDIATE already serialises all transactions, see `_engine`.
+    # SQLite: BEGIN IMMEDIATE already serializes all transactions, see `_engine`.
 
 
 def _parsed(address: str) -> URL:

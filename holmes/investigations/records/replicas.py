@@ -109,7 +109,7 @@ def single_owner(database: Database) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(
                 f"another holmes serve uses the database {file!r}: stop it first, or set another "
-                "HOLMES_DATABASE_URL; several replicas need postgresql://..."
+                "HOLMES_DATABASE_URL; several replicas require postgresql://..."
             ) from error
         yield
 

@@ -179,7 +179,7 @@ def _of_tools(
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
             # A notice, because the wire event `approval_required` ends the stream.
-            return _notice(event.kind, f"Needs approval: {event.description}", tool_call_id=event.call.id)
+            return _notice(event.kind, f"Approval required: {event.description}", tool_call_id=event.call.id)
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
             return _notice(event.kind, f"Shortened {event.count} old tool results from {sizes}.")

@@ -75,7 +75,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
                 lambda connection: connection.execute(text("SELECT 1")), wait_seconds=_DATABASE_SECONDS
             )
         except DatabaseUnavailable:
-            raise ApiError(503, "the database does not answer", code="database_unavailable") from None
+            raise ApiError(503, "the database is not responding", code="database_unavailable") from None
         if problem := await writes.problem():
             raise ApiError(503, f"cannot write to the database: {problem}", code="database_unavailable")
         if service.investigators.toolsets.nothing_works:

@@ -31,7 +31,9 @@ def router(service: Service) -> APIRouter:
         *,
         state: IncidentState | None = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=CURSOR_PATTERN, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            str | None, Query(pattern=CURSOR_PATTERN, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> IncidentList:
         query = IncidentQuery(state=state, after=position_of(before) if before else None, limit=limit)
         found = await service.incidents.list(query)
@@ -83,7 +85,9 @@ def deliveries_router(service: Service) -> APIRouter:
         state: DeliveryState | None = None,
         incident: Annotated[str | None, Query(pattern=r"^[0-9a-f]{1,40}$")] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            int | None, Query(ge=0, le=_LARGEST_ID, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> DeliveryList:
         incident_id = IncidentId(incident) if incident else None
         found = await service.deliveries.list(incident_id=incident_id, state=state, before=before, limit=limit)

@@ -112,7 +112,7 @@ LastEventId = Annotated[
 ]
 AfterEvent = Annotated[
     int,
-    Query(ge=0, lt=10**15, description="Like `Last-Event-ID`, which browsers cannot send with the first request."),
+    Query(ge=0, lt=10**15, description="Same as `Last-Event-ID`, which browsers cannot send with their first request."),
 ]
 
 
@@ -140,10 +140,12 @@ class InvestigationRoutes:
         source: Annotated[Clean | None, Query(max_length=64)] = None,
         incident: Annotated[str | None, Query(pattern=_ID_PATTERN)] = None,
         text: Annotated[
-            Clean | None, Query(max_length=200, description="Text in the title, question or answer.")
+            Clean | None, Query(max_length=200, description="Text to find in the title, question or answer.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=_ID_PATTERN, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            str | None, Query(pattern=_ID_PATTERN, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> InvestigationList:
         """List investigations, newest first."""
         query = InvestigationQuery(
@@ -172,7 +174,7 @@ class InvestigationRoutes:
     async def events(
         self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
     ) -> Response:
-        """Stream past and future events until the investigation ends. As JSON, the response has only past events."""
+        """Stream past and future events until the investigation ends. A JSON response has only past events."""
         record = await self._record(identity)
         after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
         if "json" in accept and MEDIA_TYPE not in accept:
@@ -291,7 +293,7 @@ def results_router(service: Service) -> APIRouter:
         ] = None,
     ) -> Response:
         if service.results is None:
-            raise ApiError(404, "storing results is disabled")
+            raise ApiError(404, "result storage is disabled")
         try:
             found, stored = await service.results.read(ResultId(identity))
         except ResultStoreError:

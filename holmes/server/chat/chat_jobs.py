@@ -62,9 +62,9 @@ def _image(entry: JsonValue, place: str) -> Image:
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ImageError(f"{place}: not valid base64") from None
+        raise ImageError(f"{place}: the image is not valid base64") from None
     if len(data) > MAX_IMAGE_BYTES:
-        raise ImageError(f"{place}: larger than {MAX_IMAGE_BYTES:,} bytes")
+        raise ImageError(f"{place}: the image is larger than {MAX_IMAGE_BYTES:,} bytes")
     return Image(data=data, media_type=_media_type(data, place))
 
 

@@ -144,7 +144,7 @@ class _Reading:
         match message:
             case SystemMessage():
                 if self.position > 1:
-                    self.messages.append(_quoted("a message of the role 'system'", message.text))
+                    self.messages.append(_quoted("a message with the role 'system'", message.text))
             case UserMessage():
                 self.messages.append(self._codec.restored(message, None, own) or message)
             case AssistantMessage():

@@ -46,7 +46,7 @@ class StoredOutputs:
     async def show(self, identity: str, work: Callable[[bytes, StoredResult], T]) -> T:
         """Run `work` on the content in a thread and return its result. Raises `ResultStoreError` for an unknown id."""
         if self._store is None:
-            raise ResultStoreError("storing results is disabled")
+            raise ResultStoreError("result storage is disabled")
         if not _ID.fullmatch(identity):
             raise ResultStoreError("this is not a valid result id")
         async with self._free:
