@@ -1,4 +1,4 @@
-"""Builds the larger parts of the server from the settings, and limits its memory."""
+"""Builds parts of the server from the settings, and limits the memory of the process."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
 
 
 def _quieten() -> None:
-    """Route DBOS logs through the Holmes handlers, which mask secrets. Other errors are logged by the queue."""
+    """Send only critical DBOS logs to the Holmes handlers, which mask secrets. The queue logs all other errors."""
     logger = logging.getLogger("dbos")
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)

@@ -30,7 +30,7 @@ Clean = Annotated[str, AfterValidator(_without_nul)]
 
 
 class InvestigationDocument(BaseModel):
-    """An investigation. `answer` is Markdown, `answered_by` the model that wrote it. Costs are in US dollars."""
+    """An investigation. `answer` is Markdown. `answered_by` is the model that answered. Costs are in US dollars."""
 
     id: str
     state: InvestigationState
