@@ -155,7 +155,7 @@ def _refuse_half(settings: Settings) -> None:
     if alerts.slack_token and not (isinstance(made, SlackSettings) and made.token == alerts.slack_token):
         raise ConfigError(
             f"{_place(settings, 'slack_token')}'slack_token' defines the destination {UPSTREAM_SLACK!r}, and "
-            "'alerts.destinations' defines another destination with this name: remove one of the two"
+            "'alerts.destinations' defines another destination with this name: remove one of them"
         )
 
 
