@@ -96,7 +96,7 @@ def _valid(schema: JsonObject) -> JsonObject:
 
 
 def _levels(schema: JsonObject) -> int:
-    """The number of nested objects and lists."""
+    """The nesting depth of the objects and lists in a schema."""
     levels, inside = 0, [cast("JsonValue", schema)]
     while inside:
         levels += 1
@@ -138,7 +138,7 @@ def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[
             raise ConfigError("response_format: checking an answer against this schema takes too long")
         if open_checks[0] >= _MAX_NESTED_CHECKS:
             raise ConfigError(
-                "response_format: the schema refers to itself without end, or the answer is nested too deeply"
+                "response_format: the schema refers to itself endlessly, or the answer is nested too deeply"
             )
         if name in _NOT_CHECKED or (name == "additionalProperties" and "patternProperties" in schema):
             return
