@@ -1,7 +1,7 @@
 """Reads alerts from Alertmanager, and matches their labels.
 
-Returns the bytes of the API, limited in size and time, without interpreting them. Every failure is a
-`SourceUnreachable` with one line that contains the next step.
+Returns the unparsed response of the API, limited in size and time. Every failure is a `SourceUnreachable` with one line
+that contains the next step.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition. A missing label is empty. A regular expression must match the whole value."""
+    """A condition on one label. A missing label counts as empty. A regular expression must match the whole value."""
 
     label: str
     operator: Operator
     value: str
 
     def __str__(self) -> str:
-        """The form that the API of Alertmanager accepts."""
+        """Return the condition in the syntax of the Alertmanager API."""
         return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -49,7 +49,7 @@ class LabelMatcher:
 
 
 def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
-    """Whether all conditions hold. Raises `ConfigError` for a regular expression that takes too long."""
+    """Whether the labels meet all conditions. Raises `ConfigError` for a regular expression that takes too long."""
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
@@ -93,14 +93,14 @@ _PATH: Final = "/api/v2/alerts"
 
 
 class SourceUnreachable(HolmesError):
-    """The source of alerts does not answer, or its answer is not valid."""
+    """Alertmanager does not respond, or its response is invalid."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerAccess:
-    """`url` is for example `http://host:9093`, with a path prefix if it has one."""
+    """Reads from the Alertmanager at `url`, for example `http://host:9093`, including its path prefix."""
 
     url: str
     username: str | None = None
@@ -108,9 +108,9 @@ class AlertmanagerAccess:
 
 
 async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatcher] = ()) -> bytes:
-    """Read the firing alerts that match and are not silenced or inhibited, as the JSON list of `/api/v2/alerts`.
+    """Read the firing alerts that match and are not silenced or inhibited.
 
-    Raises `SourceUnreachable`, and `ConfigError` for a URL that is not valid.
+    Returns the JSON list of `/api/v2/alerts`. Raises `SourceUnreachable`, and `ConfigError` for an invalid URL.
     """
     import httpx
 
@@ -129,7 +129,7 @@ async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatch
             return await _content(response, address)
     except (TimeoutError, httpx.TimeoutException):
         raise SourceUnreachable(
-            f"Alertmanager at {address} does not answer in time; check --alertmanager-url"
+            f"Alertmanager at {address} does not respond in time; check --alertmanager-url"
         ) from None
     except (httpx.TransportError, httpx.DecodingError) as error:
         reason = str(error) or type(error).__name__
@@ -161,7 +161,10 @@ async def _content(response: httpx.Response, address: str) -> bytes:
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """The URL without user information, and the user information. Messages must not show the password."""
+    """Split a URL into the URL without user information, and the user information.
+
+    Messages must not show the password.
+    """
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname

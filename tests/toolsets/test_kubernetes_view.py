@@ -247,7 +247,7 @@ def test_broken_input_shows_nothing() -> None:
 def test_an_object_of_two_kinds_is_not_shown() -> None:
     done = _view(["yaml"], '{"kind": "Secret", "kind": "ConfigMap", "data": {"password": "x"}}')
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the key 'kind' twice" in done.stderr
+    assert "duplicate key 'kind'" in done.stderr
 
 
 def test_manifests_of_several_documents_lose_only_secret_values() -> None:
@@ -284,7 +284,8 @@ def test_helm_values_hide_what_sounds_secret_and_keep_the_rest() -> None:
 def test_jq_on_objects_that_are_masked_already_loads_little() -> None:
     request = json.dumps({"form": "jq", "text": "{}", "argument": ".", "key": None})
     command = [sys.executable, "-I", "-X", "importtime", "-m", "holmes.toolsets.kubernetes_view"]
-    done = subprocess.run(command, input=request, text=True, check=True, capture_output=True)
+    environment = {"PATH": os.environ["PATH"]}  # coverage follows processes by a variable, and loads much
+    done = subprocess.run(command, input=request, text=True, check=True, capture_output=True, env=environment)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "jq" in loaded
     assert not {name.partition(".")[0] for name in loaded} & {"yaml", "regex", "pydantic", "asyncio", "base64"}
@@ -331,7 +332,7 @@ def test_a_table_loses_the_values_that_the_objects_behind_it_hide() -> None:
 def test_a_table_whose_objects_cannot_be_read_is_not_shown(behind: str) -> None:
     done = _view(["table"], f"NAME\n{_PLANTED}\n", objects=behind)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "it is not shown" in done.stderr
+    assert "is not shown" in done.stderr
 
 
 def test_a_description_hides_templates_of_secrets_and_annotations_that_sound_secret() -> None:
