@@ -1,6 +1,6 @@
 """Reads alerts from Alertmanager, and matches their labels.
 
-Returns the bytes of the API, limited in size and time, without interpreting them. Every failure is a
+Returns the response of the API without interpreting it, limited in size and time. Every failure is a
 `SourceUnreachable` with one line that contains the next step.
 """
 
@@ -30,14 +30,14 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition. A missing label is empty. A regular expression must match the whole value."""
+    """One condition for a label. A missing label is empty. A regular expression must match the whole value."""
 
     label: str
     operator: Operator
     value: str
 
     def __str__(self) -> str:
-        """The form that the API of Alertmanager accepts."""
+        """Format the matcher for the API of Alertmanager."""
         return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -49,7 +49,7 @@ class LabelMatcher:
 
 
 def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
-    """Whether all conditions hold. Raises `ConfigError` for a regular expression that takes too long."""
+    """Whether all conditions are met. Raises `ConfigError` for a regular expression that takes too long."""
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
@@ -93,14 +93,14 @@ _PATH: Final = "/api/v2/alerts"
 
 
 class SourceUnreachable(HolmesError):
-    """The source of alerts does not answer, or its answer is not valid."""
+    """Alertmanager does not respond, or its response is not valid."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerAccess:
-    """`url` is for example `http://host:9093`, with a path prefix if it has one."""
+    """Address and credentials of Alertmanager. `url` is for example `http://host:9093`, optionally with a path."""
 
     url: str
     username: str | None = None
@@ -108,9 +108,10 @@ class AlertmanagerAccess:
 
 
 async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatcher] = ()) -> bytes:
-    """Read the firing alerts that match and are not silenced or inhibited, as the JSON list of `/api/v2/alerts`.
+    """Read the firing alerts that match `matchers` and are not silenced or inhibited.
 
-    Raises `SourceUnreachable`, and `ConfigError` for a URL that is not valid.
+    Returns the JSON list of `/api/v2/alerts`. Raises `SourceUnreachable`, and `ConfigError` for a URL that is not
+    valid.
     """
     import httpx
 
@@ -129,7 +130,7 @@ async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatch
             return await _content(response, address)
     except (TimeoutError, httpx.TimeoutException):
         raise SourceUnreachable(
-            f"Alertmanager at {address} does not answer in time; check --alertmanager-url"
+            f"Alertmanager at {address} does not respond in time; check --alertmanager-url"
         ) from None
     except (httpx.TransportError, httpx.DecodingError) as error:
         reason = str(error) or type(error).__name__
@@ -146,7 +147,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         )
     if not response.is_success:
         raise SourceUnreachable(
-            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; "
+            f"Alertmanager at {address} returned {response.status_code} for {_PATH}; "
             "Alertmanager 0.16 or later is required"
         )
     content = bytearray()
@@ -154,14 +155,17 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         content += piece
         if len(content) > MAX_BYTES:
             raise SourceUnreachable(
-                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; ask for fewer alerts with "
+                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; request fewer alerts with "
                 "--alertmanager-label"
             )
     return bytes(content)
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """The URL without user information, and the user information. Messages must not show the password."""
+    """Split the URL into an address without user information, and user name with password.
+
+    Messages must not show the password.
+    """
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname

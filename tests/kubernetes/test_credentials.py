@@ -348,7 +348,7 @@ async def test_an_auth_provider_without_a_token_says_to_log_in(
     user = {"auth-provider": {"name": "azure", "config": {}}}
 
     async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
-        with pytest.raises(ClusterUnreachable, match="auth provider 'azure' of user 'u' gave no token"):
+        with pytest.raises(ClusterUnreachable, match="auth provider 'azure' of user 'u' did not return a token"):
             await client.probe()
 
 
