@@ -64,7 +64,7 @@ def parse_matcher(text: str) -> LabelMatcher:
             f'{text!r} is not a valid label matcher; expected for example severity=critical or namespace=~"shop|legacy"'
         )
         raise ConfigError(message)
-    operator: Operator = match[2]  # type: ignore[assignment]  # the expression allows nothing else
+    operator: Operator = match[2]  # type: ignore[assignment]  # the expression matches only operators
     value = _unquoted(match[3], text)
     if operator in {"=~", "!~"}:
         try:

@@ -72,8 +72,7 @@ class ClusterState:
         self.reading = reading
         self._logs = dict(logs or {})
         self.log_questions = 0
-        """The number of requests for logs. Rules that never request one do not need to run again after logs are read.
-        """
+        """Number of requests for logs. A rule that requests no log does not need to run again after logs are read."""
 
         self._objects = tuple(objects)
         self._events = tuple(events)

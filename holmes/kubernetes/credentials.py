@@ -57,8 +57,8 @@ async def run_exec_plugin(
     """Run `plugin` and return its credentials. Raises `ClusterUnreachable` with the command if the plugin fails."""
     if plugin.needs_terminal:
         raise access.unreachable(
-            f"the credential plugin {plugin.command!r} needs a terminal (interactiveMode: Always)",
-            "log in with kubectl first, or use a plugin that does not need one",
+            f"the credential plugin {plugin.command!r} requires a terminal (interactiveMode: Always)",
+            "log in with kubectl first, or use a plugin that does not require a terminal",
         )
     variables = _variables(plugin, environment)
     process = await _start(plugin, access, variables)
@@ -286,7 +286,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
         raise access.unreachable(why, advice) from error
 
-    # The package copies host, token and TLS files to this object. Without TLS it does not create files.
+    # The package copies host, token and TLS files to this object. Without TLS, it creates no files.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",

@@ -191,7 +191,7 @@ class RequestSender:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
             raise connection_error(self._access, error) from error
-        except ssl.SSLError as error:  # a client certificate rejected after the handshake; httpx does not wrap it
+        except ssl.SSLError as error:  # the server rejected the client certificate after the handshake
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:
             raise _Again(connection_error(self._access, error)) from error

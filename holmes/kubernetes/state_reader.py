@@ -216,9 +216,10 @@ class StateReader:
         return ClusterState(reading, harvest.objects, harvest.events)
 
     def _places(self, kind: Kind) -> tuple[str, ...]:
-        """Return the namespaces in which to list a kind. An empty name means all, or a cluster-scoped kind.
+        """Return the namespaces in which to list a kind.
 
-        Includes the system namespace, because everything depends on its DNS and webhooks.
+        An empty name selects all namespaces, and is used for cluster-scoped kinds. Includes the system namespace,
+        because everything depends on its DNS and webhooks.
         """
         if kind.name == "Lease":
             return (LEASES,)

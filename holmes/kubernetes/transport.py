@@ -58,7 +58,7 @@ def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLConte
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         why = f"its certificate-authority is not a PEM certificate ({error})"
         raise access.unreachable(why, "correct it in the kubeconfig") from error
-    # Python 3.13 rejects authorities without a key identifier. Clusters have them, and kubectl accepts them.
+    # Python 3.13 rejects authorities without a key identifier. Clusters use such authorities, and kubectl accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cluster.skip_tls_verify:
         context.check_hostname = False

@@ -25,7 +25,7 @@ _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
-_TRACEBACK = "Traceback (most recent call last)"  # litellm includes it in its own messages
+_TRACEBACK = "Traceback (most recent call last)"  # messages of litellm can contain it
 _REPETITION = "The model is repeating the same chunk"
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
@@ -277,7 +277,7 @@ def _decoded(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _as_status(value: object) -> int | None:
-    """Return `value` as an HTTP error status, or None if it is not one."""
+    """Return `value` if it is an HTTP error status, else None."""
     status = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
     return status if isinstance(status, int) and 400 <= status < 600 else None
 

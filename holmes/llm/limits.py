@@ -90,7 +90,7 @@ def _family(model: str) -> tuple[str, int, int, bool] | None:
 
 
 def _image_formula(facts: ModelFacts) -> ImageFormula:
-    """Select the formula by the model vendor, whatever the provider. Unknown vendors get the most expensive formula."""
+    """Select the formula by the model vendor, not the provider. Unknown vendors get the most expensive formula."""
     name = facts.model.lower()
     if facts.provider == "anthropic" or "claude" in name:
         return "anthropic"

@@ -1,9 +1,9 @@
 """Imports litellm once, in a daemon thread, and configures it.
 
 The import takes seconds and runs while toolsets are checked. Callers can stop waiting for it. litellm uses the bundled
-price map, sends no telemetry and prints nothing. No module imports litellm at its top.
+price map, sends no telemetry and prints nothing. No module imports litellm at module level.
 
-Python does not wait for daemon threads at its exit. An extension module that is then still being imported prints
+Python does not wait for daemon threads when it exits. An extension module that is then still being imported prints
 errors. So the import is stopped at its next module before Python exits. A stopped import cannot be started again.
 """
 
@@ -116,7 +116,7 @@ async def close_connections() -> None:
     if litellm is None:
         return
     await litellm.close_litellm_async_clients()
-    # litellm has no public way to drop its closed clients, and it would use both again.
+    # litellm would reuse its closed clients, and it has no public function to drop them.
     litellm.in_memory_llm_clients_cache.flush_cache()
     litellm.__dict__.pop("module_level_aclient", None)
 
@@ -149,7 +149,7 @@ def _import_litellm() -> LitellmModule:
     watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
-    litellm.disable_hf_tokenizer_download = True  # otherwise it downloads one if a provider reports no token counts
+    litellm.disable_hf_tokenizer_download = True  # otherwise litellm downloads one to count tokens
     # An abandoned aiohttp session prints an error when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):

@@ -112,7 +112,7 @@ class _Reader:
         is_sum = isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0
         return StreamUsage(usage=self._usage, reported=bool(reported), billed_cost=float(cost) if is_sum else None)
 
-    def _add(self, chunk: Any) -> str:  # noqa: ANN401  litellm's
+    def _add(self, chunk: Any) -> str:  # noqa: ANN401  a litellm chunk has no usable types
         """Add the content of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if it is not a chunk."""
         self._pieces += 1
         self._usage = getattr(chunk, "usage", None) or self._usage
@@ -182,7 +182,7 @@ def _text(value: object) -> str:
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    """Return the error types of reading, except timeouts and errors of the operating system."""
+    """Return the error types that reading can raise, except timeouts and errors of the operating system."""
     import httpx
     import openai
 

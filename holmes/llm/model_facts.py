@@ -62,7 +62,7 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
-        raise ConfigError(f"{provider!r} does not stream and follows redirects; name the model 'openai/{model}'")
+        raise ConfigError(f"{provider!r} does not stream, and it follows redirects; name the model 'openai/{model}'")
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")

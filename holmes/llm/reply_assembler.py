@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Calls of one tool without ids and indexes are separated by parsing, repeatedly while they grow.
+# Calls of one tool without ids and indexes are separated by parsing their arguments again for each chunk.
 _PARSED_CHARACTERS = 16_384
 
 

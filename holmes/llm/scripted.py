@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a `ChatModel` that plays given replies, for tests, documentation and demos.
+"""Provides `ScriptedModel`, a `ChatModel` that returns given replies for tests, documentation and demos.
 
     model = ScriptedModel([
         ScriptedReply(tool_calls=(scripted_call("kubectl_get", kind="pod", namespace="shop"),)),
@@ -6,7 +6,8 @@
     ])
 
 An entry can also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
-reads the same from YAML or JSON. It sends nothing, needs no key, and fails at the end of the script.
+reads the entries from YAML or JSON. The model sends no requests and requires no key. It raises `ModelError` after the
+last entry.
 """
 
 from __future__ import annotations

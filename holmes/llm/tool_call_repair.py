@@ -34,8 +34,8 @@ _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _BRACKET = re.compile(r"[\[\]{}]")
-_REPAIR_LIMIT_CHARACTERS = 200_000  # for all calls of a reply together
-_MAX_DEPTH = 100  # far above any schema, and low enough for later parsers
+_REPAIR_LIMIT_CHARACTERS = 200_000  # total for all tool calls of a reply
+_MAX_DEPTH = 100  # far above the depth of any schema, and within the limits of later parsers
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:

@@ -158,7 +158,7 @@ def assemble(found: Assembly) -> Recording:
         by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
     _add_namespaces(by_kind, recorded_at)
     types = {(kind.group, kind.plural): kind for kind in (*KNOWN_KINDS, *kinds.values())}
-    # Kinds without objects are omitted, not empty: the cluster may have some.
+    # Kinds without objects are omitted instead of empty, because the cluster may have some.
     objects = {
         key: RecordedObjects(type=_type(types[key]), items=tuple(items[place] for place in sorted(items)))
         for key, items in by_kind.items()

@@ -141,7 +141,7 @@ _CLOCK_TOLERANCE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """Selects what to record. Empty `namespaces` mean the whole cluster.
+    """Selects what to record. Empty `namespaces` select the whole cluster.
 
     Cluster-scoped objects are always recorded. `objects_per_kind` limits each list. `openapi` adds the schemas for
     `kubectl explain`, a few megabytes.

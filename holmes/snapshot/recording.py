@@ -222,7 +222,7 @@ def parsed_json(path: Path, content: bytes) -> JsonValue:
             document = json.loads(whole.decode("utf-16", "replace"))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, or thousands of levels
+    except (ValueError, RecursionError) as error:  # not UTF-8, a very long number, or nested too deeply
         raise ConfigError(f"{path}: the file is not valid JSON: {error}") from error
     return document
 
@@ -232,7 +232,7 @@ def _check_format(path: Path, manifest: JsonObject) -> None:
     if found == FORMAT:
         return
     if found > FORMAT:
-        raise ConfigError(f"{path}: the recording has format {found}, above the supported {FORMAT}; update Holmes")
+        raise ConfigError(f"{path}: the recording has format {found}, but at most {FORMAT} is supported; update Holmes")
     raise ConfigError(f"{path}: 'format' is missing or not a number; expected a recording of `holmes snapshot create`")
 
 

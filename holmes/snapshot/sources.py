@@ -163,7 +163,7 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
     # Imported here because a recording does not contain YAML.
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two, at run time
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either class at run time
         """A YAML loader that does not convert timestamps."""
 
     Loader.yaml_implicit_resolvers = {

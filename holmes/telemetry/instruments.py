@@ -111,7 +111,7 @@ class Instruments:
         )
         self.llm_attempts_discarded = Counter(
             "holmes_llm_attempts_discarded",
-            "Number of attempts that were retried.",
+            "Number of failed attempts that were retried.",
             ("model",),
             registry=registry,
         )

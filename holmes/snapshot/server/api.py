@@ -285,7 +285,7 @@ class SnapshotApp:
             wanted = await self._read(request)
             answer = await asyncio.to_thread(self._api.answer, wanted)
             if isinstance(answer, Watch):
-                await asyncio.to_thread(self._api.objects.selected, answer.request)  # reject a wrong selector now
+                await asyncio.to_thread(self._api.objects.selected, answer.request)  # reject invalid selectors now
         except ApiFailure as failure:
             response = _whole(failure_answer(failure), request.method)
             if failure.allow:
