@@ -162,7 +162,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """Split the URL into an address without user information, and user name with password.
+    """Split the URL into the address and the user name with password.
 
     Messages must not show the password.
     """

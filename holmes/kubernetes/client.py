@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
-"""Header with the namespaces of a recording. The server of the recording omits it if all were recorded."""
+"""Header with the namespaces of a recording. The server omits the header if all namespaces were recorded."""
 
 _PARSE_IN_THREAD_BYTES = 256 * 1024
 _PROBE_TIMEOUT_SECONDS = 5.0

@@ -119,7 +119,7 @@ class _Reader:
         return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
 
     def _judge(self, error: BaseException) -> None:
-        """Raise `error` in its final form. After a complete reply, an error concerns only the usage and is ignored."""
+        """Raise `error`, converted if necessary. After a complete reply, it concerns only the usage and is ignored."""
         unusable = unusable_answer(error)
         if unusable is not None:
             raise unusable from error

@@ -108,7 +108,7 @@ def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -
 
 
 def _ends(messages: list[Wire]) -> list[int]:
-    """Return the positions of the last message before and after the last reply of the model."""
+    """Return the positions of the last messages that can be marked before and after the last reply."""
     last_reply = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), 0)
     ends = (_last_marked(messages, 1, last_reply), _last_marked(messages, max(1, last_reply + 1), len(messages)))
     return [end for end in ends if end is not None]

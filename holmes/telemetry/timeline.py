@@ -224,7 +224,7 @@ class Timeline:
             case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
                 self._note_compaction(event, now)
             case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
-                pass  # handled before
+                pass  # handled by `_note_tool`, or in `note`
             case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
                 pass  # takes no time
             case _:

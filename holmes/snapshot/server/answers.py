@@ -141,7 +141,7 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
 
 
 def _container(pod: JsonObject, wanted: str) -> str:
-    """Return the container to read. The request can omit the name of an only or default container."""
+    """Return the container to read. The request can omit the name if the pod has one container or a default."""
     name = text(pod, "metadata", "name")
     known = [text(each, "name") for group, _ in _GROUPS for each in children(pod, "spec", group)]
     if wanted:
