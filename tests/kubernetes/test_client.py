@@ -71,7 +71,7 @@ async def test_probe_takes_a_forbidden_version_for_a_living_cluster(api: Kuberne
         (Answer(body=b"[1, 2]"), "JSON that is not an object"),
         (Answer(body=b"[" * 100_000), "the response is not JSON"),
         (Answer(body=b'{"hello": 1}'), "has no gitVersion"),
-        (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "answered 302: Moved"),
+        (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "returned 302: Moved"),
         (Answer(body=b"x" * 100, cut_after=20), "the connection ended before the response was complete"),
     ],
 )
@@ -242,7 +242,7 @@ async def test_a_page_of_a_proxy_is_not_taken_for_an_object(api: KubernetesApi, 
         await client.list(PODS)
 
     api.on(PODS, Answer(status=302, body=b"Moved", headers={"Location": "/login"}))
-    with pytest.raises(ApiError, match="answered 302: Moved"):
+    with pytest.raises(ApiError, match="returned 302: Moved"):
         await client.list(PODS)
 
 

@@ -171,7 +171,7 @@ async def test_a_connection_that_is_reset_after_the_handshake_hints_at_the_clien
         try:
             async with await ClusterClient.connect(Environment.of({"KUBECONFIG": str(path)})) as client:
                 with pytest.raises(
-                    ClusterUnreachable, match=r"ended before an answer \(.*; check .* client certificate"
+                    ClusterUnreachable, match=r"ended before a response \(.*; check .* client certificate"
                 ):
                     await client.probe()
         finally:
