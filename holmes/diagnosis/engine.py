@@ -1,6 +1,6 @@
-"""The rules of `holmes.diagnosis.rules`, and the findings of one rule in a state.
+"""Discovers the rules in `holmes.diagnosis.rules` and runs one of them on a cluster state.
 
-Equal faults of several pods become one finding. Only the state is read.
+Identical faults of several pods become one finding. The engine reads only the state and sends no requests.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, sorted by id. Raises `ValueError` when two have the same id."""
+    """Every rule, sorted by id. Raises `ValueError` if two rules have the same id."""
     found: dict[str, Rule] = {}
     for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if not isinstance(value, Rule):
                 continue
             if found.setdefault(value.id, value) is not value:
-                message = f"two rules have the id {value.id!r}"
+                message = f"duplicate rule id {value.id!r}"
                 raise ValueError(message)
     return tuple(found[rule_id] for rule_id in sorted(found))
 
 
 def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules with these ids in any case, all rules for no ids. Raises `ConfigError` for an unknown id."""
+    """The rules with these ids in any case, or all rules if `ids` is empty. Raises `ConfigError` for an unknown id."""
     if not ids:
         return all_rules()
     known = {rule.id.lower(): rule for rule in all_rules()}
@@ -53,7 +53,7 @@ def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
 
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
-    """The findings of one rule, merged and sorted by culprit."""
+    """Runs one rule and returns its findings, merged and sorted by culprit."""
     return merged_findings(rule, rule.check(state), state)
 
 
@@ -84,13 +84,16 @@ def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
 
 
 def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
-    """The outermost owner of an object, or the object itself when it is unknown or has no owner."""
+    """The outermost owner of an object, or the object itself if it has no owner or is not in the state."""
     found = state.find(ref)
     return ref if found is None else state.workload_of(found).ref
 
 
 def _merged(earlier: Finding, later: Finding) -> Finding:
-    """Merges two pods with the same fault: the more severe finding, then the first by name, and the earliest time."""
+    """Merges the findings for two pods with the same fault.
+
+    Keeps the more severe finding, or the first by name if both are equally severe, with the earlier of the two times.
+    """
     times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
     first, second = sorted((earlier, later), key=lambda finding: (SEVERITIES.index(finding.severity), finding.subject))
     return replace(

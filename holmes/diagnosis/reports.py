@@ -1,6 +1,7 @@
-"""Selects, compares and masks the incidents of reports.
+"""Filters, compares and masks the incidents of reports.
 
-An incident belongs to a namespace when any of its objects does: the culprit of a fault in `shop` may be elsewhere.
+An incident belongs to every namespace that contains one of its objects, because the culprit and the failure can be in
+different namespaces.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _SHORT_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFilter:
-    """Which incidents to include. An empty field includes everything.
+    """Criteria for the incidents to include. An empty field matches every incident.
 
-    `severity` is the lowest severity to include. `labels` are labels of affected objects. `resource` is `kind/name` or
-    a name.
+    `severity` is the lowest severity to include. `labels` must match at least one object of the incident. `resource` is
+    `kind/name` or a name.
     """
 
     severity: Severity = "info"
@@ -63,7 +64,7 @@ def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
 
 
 def plain_kind(written: str) -> str:
-    """A kind in any form that kubectl accepts (`deploy`, `deployments`, `Deployment`), as one lower-case word."""
+    """Converts a kind as kubectl accepts it (`deploy`, `deployments`, `Deployment`) to one lower-case word."""
     plain = written.strip().lower().partition(".")[0]
     if plain in _SHORT_NAMES:
         return _SHORT_NAMES[plain]
@@ -92,9 +93,10 @@ def _has_labels(ref: ObjectRef, state: ClusterState, labels: dict[str, str]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Incidents by comparison with an earlier report.
+    """The differences between the incidents of an earlier and a later report.
 
-    `gone` are incidents that the later report looked for and did not find. `unknown` are those it did not look for.
+    `gone` are earlier incidents that the later report checked for and did not find. `unknown` are earlier incidents
+    that the later report did not check for.
     """
 
     new: tuple[Incident, ...]
@@ -103,9 +105,9 @@ class Comparison:
 
 
 def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool = False) -> Comparison:
-    """Compares two reports; each part keeps the order of its report.
+    """Compares two reports. Each list keeps the order of the report that it comes from.
 
-    `narrowed`: the later report covers only some rules, kinds or objects.
+    `narrowed` means that the later report covers only some rules, kinds or objects.
     """
     missing = [incident for incident in earlier.incidents if incident.id not in {each.id for each in later.incidents}]
     before = {incident.id for incident in earlier.incidents}
@@ -125,7 +127,7 @@ def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
-    """The report with `mask` applied to everything that quotes the cluster, once for equal texts."""
+    """The report with `mask` applied to all text from the cluster. Identical texts are masked only once."""
     mask = cache(mask)
     return replace(
         report,

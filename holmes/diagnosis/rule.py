@@ -1,4 +1,4 @@
-"""Rules: a description for `holmes rules` and the documents, and a pure function of the cluster state.
+"""A rule is a description, for `holmes rules` and the documentation, and a pure function of the cluster state.
 
     @Row(
         id="P03",
@@ -13,8 +13,8 @@
             ...
                 yield Fault(subject=pod.ref, cause="...", evidence=(...), next_check="...")
 
-The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings: it adds the
-defaults of the row, replaces a pod as the culprit by its workload, and merges equal faults of several pods.
+The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings. It adds the
+defaults of the row, replaces a culprit that is a pod with its workload, and merges identical faults of several pods.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Fault:
 
     `subject` is the object that shows the fault. `culprit` is the object to change or create, by default the workload
     that owns the subject. The first `evidence` is the decisive one: the wrong field with its value. `cause` is one
-    sentence that names culprit, field and value. `because` are objects that explain this fault if they have faults
-    themselves: a Service that a crashing pod cannot reach, the PersistentVolumeClaim of a pending pod, the node. The
-    role `symptom` is for a failure without its cause (not ready, not available, no endpoints); it ranks behind every
-    cause at the same workload. `logs` can add detail, the most useful first.
+    sentence that names the culprit, the field and the value. `because` are objects whose own faults would explain this
+    fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure without its
+    cause (not ready, not available, no endpoints). A symptom ranks behind every cause at the same workload. `logs` are
+    the logs that can add detail, the most useful first.
     """
 
     subject: ObjectRef
@@ -60,7 +60,10 @@ Check: TypeAlias = Callable[[ClusterState], Iterable[Fault]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A row of the catalogue with the function that finds it. `Row` creates it as a decorator."""
+    """A row of the catalogue with the function that detects its fault.
+
+    Decorating a function with a `Row` creates it.
+    """
 
     row: Row
     check: Check
@@ -72,12 +75,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of the catalogue. A letter follows its id when the row has several rules.
+    """A row of the catalogue. If a row has several rules, a letter follows its id.
 
     `severity` is the default. `kinds` are the kinds that the rule judges, `needs` further kinds that it must be able to
-    list. When one of them cannot be listed, the report says that the rule was not checked there. `reads` are its fields
-    and event reasons. `explanation` describes the fault for `holmes rules explain`, how to tell it from similar states,
-    and the usual fix.
+    list. If one of these kinds cannot be listed, the report names the rule as not checked. `reads` are the fields and
+    event reasons that the rule reads. `explanation` describes the fault, its difference from similar states, and the
+    usual fix.
     """
 
     id: str

@@ -1,6 +1,7 @@
-"""One scan: reads the cluster, runs the rules, reads the logs they request, runs them again and merges the findings.
+"""Scans a cluster: reads its objects, runs the rules, reads the logs that they request, and merges the findings.
 
-The report lists everything that could not be read. An empty list of incidents alone never means healthy.
+Rules that use logs run again after the logs are read. The report lists everything that could not be read. An empty list
+of incidents alone does not mean that the cluster is healthy.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""When more kinds than this cannot be read for one reason in one place, they share a line."""
+"""If more kinds than this cannot be read in a namespace for the same reason, one line of the report covers them all."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
     "HorizontalPodAutoscaler",
 )  # fmt: skip
-"""Built-in kinds that the report counts; custom resources are added."""
+"""Built-in kinds whose objects the report counts. It also counts the objects of custom resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """What to scan. No `namespaces` means the whole cluster; no `rules` means all rules.
+    """The scope of a scan. Empty `namespaces` means the whole cluster, and empty `rules` means all rules.
 
-    `wanted` filters the incidents that were found and does not change which objects are read.
+    `wanted` filters the incidents in the report and does not change which objects are read.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -62,13 +63,13 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """The report and the state that it was made from."""
+    """The report of a scan and the cluster state that it describes."""
 
     report: DiagnosisReport
     state: ClusterState
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
-        """The report with only the matching incidents."""
+        """The report with only the incidents that match `wanted`."""
         kept = tuple(each for each in self.report.incidents if in_scope(each, self.state, (), wanted))
         return replace(self.report, incidents=kept, resource=wanted.resource)
 
@@ -76,7 +77,7 @@ class ScanResult:
 async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
     """Scans the cluster of `client`.
 
-    Raises `ClusterUnreachable` when nothing can be read, `ConfigError` for an unknown rule or namespace.
+    Raises `ClusterUnreachable` if nothing can be read, and `ConfigError` for an unknown rule or namespace.
     """
     with _deferred_collections():
         return await _scan(client, request, progress)
@@ -84,7 +85,10 @@ async def scan(client: ClusterClient, request: ScanRequest, progress: Progress |
 
 @contextmanager
 def _deferred_collections() -> Iterator[None]:
-    """A scan creates no garbage before its end, and a collection over 100 MB takes a third of its time."""
+    """Disables garbage collection, because a scan frees no memory before its end.
+
+    Collections over 100 MB of objects would take a third of its time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -133,9 +137,9 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRun:
-    """The findings of each rule, and the logs that would add detail, those of the most severe findings first.
+    """The findings of each rule, and the logs that can add detail to them, the most useful logs first.
 
-    `log_readers` are the rules that requested a log. Only their findings can change after logs are read.
+    `log_readers` are the ids of the rules that use logs. Only their findings can change after logs are read.
     """
 
     by_rule: dict[str, tuple[Finding, ...]]
@@ -148,7 +152,7 @@ class RuleRun:
 
 
 def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | None = None) -> RuleRun:
-    """Runs all rules, or after an earlier run without logs only those that requested logs."""
+    """Runs all rules. After an `earlier` run without logs, runs again only the rules that use logs."""
     by_rule: dict[str, tuple[Finding, ...]] = {}
     wanted: list[tuple[int, int, str, str, LogKey]] = []
     readers: set[str] = set()
@@ -173,7 +177,10 @@ def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | Non
 def _wanted_logs(
     rule: Rule, faults: Sequence[Fault], state: ClusterState
 ) -> Iterator[tuple[int, int, str, str, LogKey]]:
-    """The requested logs with their priority. Pods of one workload log the same lines, so one pod comes first."""
+    """The requested logs with their sort keys.
+
+    The first pod of each workload precedes its other pods, because pods of one workload log the same lines.
+    """
     earlier: Counter[ObjectRef] = Counter()
     for fault in faults:
         workload = workload_ref(fault.subject, state)
@@ -213,7 +220,7 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
 def _not_checked(
     rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
 ) -> tuple[NotChecked, ...]:
-    """Kinds and logs that could not be read, with the rules that need them."""
+    """The kinds and logs that could not be read, with the rules that need them."""
     alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
         alike[gap.namespace, gap.category].append(gap)

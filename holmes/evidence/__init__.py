@@ -1,4 +1,4 @@
-"""Checks the claims of an answer against the stored results that it cites.
+"""Checks the claims of an answer against the stored results that the answer cites.
 
 `CitationVerifier` judges the claims of one run. `CitationFilter` verifies streamed text before it becomes an event.
 Compaction keeps checked claims in a `Ledger`. `scan_markers` finds citations in finished text.

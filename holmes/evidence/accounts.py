@@ -1,4 +1,4 @@
-"""Tracks which words of an assertion are accounted for by one record, and judges names and quotes."""
+"""Tracks which words of an assertion one record accounts for, and judges names and quotes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ag
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """The state of a judgement.
+    """Progress of judging one assertion against one record.
 
-    `missing` lists parts that the record lacks or contradicts. `doubts` lists parts that cannot be judged. `proved`
-    counts the parts that the record shows.
+    `missing` lists parts of the assertion that the record lacks or contradicts. `doubts` lists parts that cannot be
+    judged. `proved` counts the parts that the record shows.
     """
 
     record: Record
@@ -67,7 +67,7 @@ class Account:
 
     @property
     def holds(self) -> bool | None:
-        """True if the record shows all parts, False if one is missing, None if one cannot be judged."""
+        """True if the record shows every part, False if it lacks a part, None if a part cannot be judged."""
         return False if self.missing else None if self.doubts or not self.proved else True
 
     @property
@@ -78,11 +78,11 @@ class Account:
         return said(self.tokens, category) is not None
 
     def _has_word(self, category: str) -> bool:
-        """Whether a word of a plain list of the lexicon occurs."""
+        """Whether the assertion contains a word of the lexicon list `category`."""
         return any(word in words_of(category) for token in self.tokens for word in token.text.casefold().split())
 
     def _texts(self) -> Iterator[str]:
-        """The sentences of the record: a whole log entry or event, or the messages of an object."""
+        """Yield the free text of the record: a whole log entry or event, or the messages of an object."""
         is_json = bool(self.record.lines) and self.record.lines[0][1].lstrip().startswith("{")
         if self._is_text and not is_json:
             yield _by_sentences(" ".join(line for _, line in self.record.lines))
@@ -90,7 +90,7 @@ class Account:
             yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Note that `text` is shown, contradicted, or neither."""
+        """Record that `text` is shown (True), contradicted (False) or cannot be judged (None)."""
         if shown is None:
             self.doubts.append(text)
         elif shown:
@@ -99,9 +99,9 @@ class Account:
             self.missing.append(text)
 
     def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
-        """The runs of field words on both sides of a value.
+        """Yield the indexes of the field words on each side of a value.
 
-        An adjacent run on the right comes first, else the left one.
+        The right run comes first if it is directly beside the value, otherwise the left run.
         """
         left, right = self._run_from(index, -1), self._run_from(index, 1)
         is_beside = bool(right) and (
@@ -142,35 +142,35 @@ class Account:
         return tuple(sorted(found))
 
     def _may_pass(self, place: int) -> bool:
-        """Whether the search for a field word continues beyond this token."""
+        """Whether the search for a field word continues beyond the token at `place`."""
         token = self.tokens[place]
         if token.quoted or (self._lookup.names_field(token) and place in self._open):
             return False
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """The nearby tokens of some categories."""
+        """Return the indexes of tokens in any of `categories`, at most two tokens from `index`."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
     def _note_exact(self, index: int, fields: Sequence[Field]) -> None:
-        """Remember whether a number or name is the whole value of its field, and the key is unique."""
+        """Remember whether a number or name is the whole value of its field, and whether the key is unique."""
         keys = {each.key for each in fields}
         is_whole = any(each.value.strip() == self.tokens[index].text for each in fields)
         self._exact.append((index, is_whole and len(self.record.of(keys)) == len(keys)))
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember the list elements of a value, so that values of two elements are not mixed."""
+        """Remember the list elements that contain a value, so that values from two elements are not combined."""
         found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
         if found and () not in found and not all(each.key in ("name", "type") for each in fields):
             self._elements.append(found)
 
     def _note_condition(self, state: str) -> None:
-        """Remember the condition of a state."""
+        """Remember the list elements of the conditions that express `state`."""
         self._note_elements(conditions_of(self.record, lexicon().states[state].conditions.split()))
 
     def _value(self, index: int, token: Token) -> None:
-        """A name or a quote, which must be in the field that the adjacent words name."""
+        """Judge a name or a quote, which must be in the field that the adjacent words name."""
         self._open.discard(index)
         text, denied = token.text, index in self._denied
         if not denied and self._is_place(index):
@@ -202,7 +202,7 @@ class Account:
             self._unbound_value(index, token, bound)
 
     def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
-        """A name or a quote without a field word, which may be anywhere in the record."""
+        """Judge a name or a quote without a field word, which may be anywhere in the record."""
         text = token.text
         stands = self._stands(token) and not self._is_denied(text)
         if stands and self._is_text and self._is_said_otherwise(index):
@@ -225,7 +225,7 @@ class Account:
             each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
         )
         if self._said and not is_field:
-            return True  # the rest occurs in another order
+            return True  # the other words occur in another order
         words = tokens_of(self.tokens[index].text).casefold()
         if self._is_of_another_noun(index, text.split(), words.split()):
             return True
@@ -236,7 +236,7 @@ class Account:
         return self.tokens[index - 1].concept("kind") if index else ""
 
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
-        """Whether a text has another kind before a name than the claim: `volume "certs"`, not a Secret."""
+        """Whether a text calls the name another kind than the claim does: `volume "certs"`, not a Secret."""
         claimed = self._kind_before(index)
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
         told = {_noun(text[at - 1]) for at in places}
@@ -250,7 +250,7 @@ class Account:
         return bool(claimed and kinds - {""}) and claimed not in kinds
 
     def _is_place(self, index: int) -> bool:
-        """Whether it is the namespace of the record, after a word like `in`."""
+        """Whether the token is the namespace of the record and follows a word such as `in`."""
         beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
         before = self.tokens[index - 1].text.casefold() if index else ""
         is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
@@ -258,12 +258,12 @@ class Account:
         return is_named and self.tokens[index].text in spaces
 
     def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
-        """Whether a key follows a name directly, or in a log entry after a copula: `a1 is the leader`."""
+        """Whether a key directly follows a name. In a log entry, a copula may separate them: `a1 is the leader`."""
         between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
         return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
 
     def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
-        """The fields that match a quote such as `app: checkout`, limited to the fields named beside it."""
+        """Return the fields that match a quote such as `app: checkout`, limited to the fields named beside it."""
         match = _PAIR.fullmatch(token.text) if token.quoted else None
         if match is None:
             return ()
@@ -275,11 +275,11 @@ class Account:
 
     @property
     def _around(self) -> frozenset[str | None]:
-        """The names of the record, of its elements and of the result."""
+        """The names of the record, of its elements and of the whole result."""
         return self.record.names | self.record.labels | self.source.names | {self.source.namespace}
 
     def _is_unplaced(self, token: Token) -> bool:
-        """Whether it is the name of another object, or a key with another value than the claimed one."""
+        """Whether the token is the name of another object, or a key whose value differs from the claimed one."""
         says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
         if says_more and self._lookup.own(token):
             return True
@@ -304,7 +304,7 @@ class Account:
         return True if fields or (not bound and told is False) else None
 
     def _is_absent_key(self, token: Token) -> bool:
-        """Whether a complete object has no such key: `no key DB_USER`."""
+        """Whether a complete object lacks this key: `no key DB_USER`."""
         keys = {part for each in self.record.fields for part in each.path}
         is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
         return (
@@ -320,7 +320,7 @@ class Account:
         return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
 
     def _stands(self, token: Token) -> bool:
-        """Whether the lines of the record contain it, or it is a name of the whole result."""
+        """Whether the lines of the record contain the token, or the whole result has this name."""
         text = token.text
         if self.record.says(text, exactly=token.quoted):
             is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
@@ -343,7 +343,7 @@ def _by_sentences(text: str) -> str:
 
 
 def are_nothing(fields: Sequence[Field]) -> bool | None:
-    """Whether all of these fields are empty; None without fields."""
+    """Whether all fields are empty; None if no fields are given."""
     if not fields:
         return None
     numbers = [next(numbers_of([each]), None) for each in fields]
@@ -354,5 +354,5 @@ def are_nothing(fields: Sequence[Field]) -> bool | None:
 
 
 def _noun(word: str) -> str:
-    """The kind of object that a word names; empty for none."""
+    """Return the kind of object that a word names; empty if the word is not a kind."""
     return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

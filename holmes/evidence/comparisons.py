@@ -31,7 +31,7 @@ _ASIDE: Final = ("total", "kind", "times", "relation", "compare", "both", "all")
 
 
 def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`ran for 12 seconds`: the duration of one record, or the time between its start and its end."""
+    """Judge `ran for 12 seconds` by the duration of one record, or the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
         verb = None  # `running for 3 days without a restart`, for one record
@@ -57,7 +57,7 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
 
 
 def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bool:
-    """Whether the claim means other times: of an object that has not ended, or of the previous run."""
+    """Whether the claim means another time: of an object that has not ended, or of the previous run."""
     ended = any(token.concept("state") in ("succeeded", "finished") for token in tokens) or _COMPLETED.search(verb.text)
     is_before = any("laststate" in each.path for each in record.fields)
     says_last = any(token.has("last") for token in tokens)
@@ -69,7 +69,7 @@ def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bo
 
 
 def _times_of(record: Record) -> tuple[Quantity, ...] | None:
-    """The duration of a record, stated or computed from its start and end; None if unknown."""
+    """Return the duration of a record, stated or computed from its start and end; None if unknown."""
     told = record.of(("duration", "elapsed"))
     starts, ends = record.of(_STARTS), record.of(_ENDS)
     if len(told) == 1:
@@ -83,7 +83,10 @@ def _times_of(record: Record) -> tuple[Quantity, ...] | None:
 
 
 def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`B came 31 seconds after A`: two cited log entries with this distance, one for each half of the claim."""
+    """Judge `B came 31 seconds after A`.
+
+    Two cited log entries must differ by this time, and each half of the claim must match one of them.
+    """
     number = next((token for token in tokens if token.quantity and "time" in token.quantity.dimensions), None)
     word = said(tokens, "later")
     entries = [record for record in passage.cited if record.form == "entry"][:_MOST_ENTRIES]
@@ -132,7 +135,10 @@ def _says(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool:
 
 
 def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`web is the oldest pod`, `has the most restarts`: one row of a whole table has the extreme value of a column."""
+    """Judge `web is the oldest pod` or `has the most restarts`.
+
+    One row of a whole table must have the extreme value of a column.
+    """
     word = said(tokens, "superlative")
     if word is None:
         return None
@@ -158,7 +164,7 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
 
 
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`web is older than db`, `241 days younger than db`: two rows, compared by one column."""
+    """Judge `web is older than db` or `241 days younger than db` by one column of two rows."""
     word = said(tokens, "comparative")
     than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
@@ -189,7 +195,7 @@ def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
 
 
 def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`12 restarts in total`: the sum over all records, or over the subjects."""
+    """Judge `12 restarts in total` by the sum over all records, or over the subjects."""
     plain = [token for token in tokens if token not in subjects and not token.has("state")]
     counted = [token for token, after in pairwise(plain) if token.is_count and _is_kind(after)]
     number = next((token for token in reversed(tokens) if token.shape == "number" and token not in counted), None)
@@ -221,7 +227,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """The sum of the named field in each dimension. Without a name, of the only field that every record has."""
+    """Sum the named field in each dimension. Without a name, sum the only field that every record has."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]
@@ -237,7 +243,7 @@ def _values(record: Record, named: Sequence[Token], dimension: Dimension) -> lis
 
 
 def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, counted: Sequence[Token]) -> Judgement:
-    """`the two containers have 6 restarts in total`."""
+    """Judge `the two containers have 6 restarts in total`."""
     keys = frozenset(key for token in tokens if token.has("field") for key in token.concept("field").split())
     rest = [token for token in tokens if not (token.has("field") or token in (number, *counted))]
     fields = [each for each in record.of(keys) if each.labels]
@@ -254,7 +260,7 @@ def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, c
 
 
 def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
-    """The number of the only field with one of `keys`."""
+    """Return the number in the field with one of `keys`; None unless exactly one field has such a key."""
     fields = [each for each in record.fields if each.path[0] in keys and len(each.path) == 1]
     order: list[Dimension] = ["time", "count", "memory", "cpu", "percent"]
     order.sort(key=lambda dimension: dimension not in keys)
@@ -271,7 +277,7 @@ def holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | N
 
 
 def number_of(token: Token) -> Fraction | None:
-    """The plain number of a token; None for other tokens."""
+    """Return the plain number of a token; None for other tokens."""
     return token.quantity.number("count") if token.quantity is not None else None
 
 

@@ -1,6 +1,6 @@
 """Finds the fields that words of a claim mean, compares numbers with them, and decides which states a record shows.
 
-A word in the record does not prove a state: a condition is in every description, with any status.
+A word in the record does not prove a state, because every description lists its conditions, whatever their status.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _ROUNDED: Final = 10
 def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
     """Whether `record` shows `state`, a name of the lexicon.
 
-    `last` selects the previous state of the object, `now` excludes it. None means that the fields do not show it either
-    way.
+    `last` selects the previous state of the object, and `now` excludes it. Returns None if the fields neither show nor
+    deny the state.
     """
     words = lexicon().states[state]
     if last and (before := tuple(each for each in record.fields if "laststate" in each.path)):
@@ -97,7 +97,7 @@ def is_nothing(value: str) -> bool:
 
 
 def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
-    """The verdicts of the fields, most reliable first. The first group with a verdict decides."""
+    """Yield groups of verdicts, the most reliable group first. The first group with a verdict decides."""
     yield _named_booleans(record, words.conditions.split())
     yield _full_ratios(record, words.ratios.split())
     yield _above_zero(record, words.above_zero.split())
@@ -150,7 +150,7 @@ def _by_reason(record: Record, words: State) -> Iterator[bool]:
 
 
 def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
-    """Boolean fields and statuses of conditions with these names."""
+    """Yield the values of boolean fields and condition statuses with these names."""
     wanted = frozenset(names)
     conditions = conditions_of(record, wanted)
     if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
@@ -162,19 +162,19 @@ def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
 
 
 def conditions_of(record: Record, names: Iterable[str]) -> list[Field]:
-    """The statuses of conditions with these names."""
+    """Return the status fields of the conditions with these names."""
     wanted = frozenset(names)
     statuses = (each for each in record.fields if each.key == "status")
     return [each for each in statuses if any(plain_key(label) in wanted for label in each.labels)]
 
 
 def _conditions(record: Record) -> frozenset[str]:
-    """The types of the conditions."""
+    """Return the types of the conditions in the record."""
     return frozenset(label for each in record.fields if "conditions" in each.path for label in each.labels)
 
 
 def _tells_of(record: Record, state: str) -> bool | None:
-    """Whether a log entry or an event reports a failure: by its status code or level, else by its words."""
+    """Whether a log entry or event reports a failure, judged by its status code or level, else by its words."""
     if state == "failed" and (code := _code_of(record)) is not None:
         return code
     if state == "error" and (levels := record.of(_LEVELS)):
@@ -183,13 +183,13 @@ def _tells_of(record: Record, state: str) -> bool | None:
 
 
 def _code_of(record: Record) -> bool | None:
-    """Whether the status code of a request is an error; None without a code."""
+    """Whether the HTTP status code of the record is an error; None without a code."""
     codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
     return next(iter(codes)) >= "4" if len(codes) == 1 else None
 
 
 def _tells_of_failure(record: Record) -> bool:
-    """Whether its level or a word reports a failure that is not denied."""
+    """Whether the level of the record reports a failure, or one of its words does and is not denied."""
     if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
         return True
     words = record.folded.split()
@@ -210,15 +210,15 @@ def _is_boolean(each: Field) -> bool:
 
 
 def _parts(value: str) -> set[str]:
-    """The words of `Ready,SchedulingDisabled` or `Init:Error`."""
+    """Split a compound status such as `Ready,SchedulingDisabled` or `Init:Error` into words."""
     return {part.strip().casefold() for part in re.split(r"[,:/]", value)} if len(value) <= 120 else set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """The fields of `record`.
+    """Finds fields of `record` by the words of a claim.
 
-    With `last`, the fields of its previous state, if any. `words` are all words of the claim.
+    With `last`, it searches the previous state, if the record has one. `words` are all words of the claim.
     """
 
     record: Record
@@ -226,7 +226,10 @@ class Lookup:
     words: frozenset[str] = frozenset()
 
     def names_field(self, token: Token) -> bool:
-        """Whether a token names a field of this record. A kind does if the record has such a field."""
+        """Whether a token names a field of this record.
+
+        A kind counts as a field name if the record has such a field.
+        """
         if token.shape == "number" or any(token.has(each) for each in ("not", "compare", "ago", "later")):
             return False
         if token.has("kind"):
@@ -236,7 +239,7 @@ class Lookup:
         return bool(self.own(token))
 
     def own(self, token: Token) -> tuple[Field, ...]:
-        """Fields with `token` as their key, for example `progressDeadlineSeconds` or `spec.replicas`."""
+        """Return fields with `token` as their key, for example `progressDeadlineSeconds` or `spec.replicas`."""
         if len(token.text) < 3 or token.text in self.record.labels | self.record.names:
             return ()
         is_plain = any(token.has(each) for each in ("state", "unjudged", "not", "kind"))
@@ -251,12 +254,15 @@ class Lookup:
         return found or self.record.of((whole, *(f"{whole}{unit}" for unit in _UNITS_OF_KEYS)))
 
     def is_heading(self, token: Token) -> bool:
-        """Whether it is a column heading: `READY`."""
+        """Whether the token is a column heading such as `READY`."""
         is_upper = token.text.isupper() and len(token.text) > 2 and self.record.form in ("row", "event")
         return is_upper and bool(self.record.of((plain_key(token.text),)))
 
     def of(self, tokens: Sequence[Token]) -> tuple[Field, ...]:
-        """The fields that the words name together: `memory limit` is `limits.memory`. Empty if there are none."""
+        """Return the fields that the words name together: `memory limit` is `limits.memory`.
+
+        Empty if no field matches.
+        """
         if len(tokens) == 1 and not tokens[0].has("field") and (own := self.own(tokens[0])):
             return self._now(own, frozenset({plain_key(tokens[0].text)}))
         keys = [keys_of(token) for token in tokens]
@@ -277,30 +283,30 @@ class Lookup:
 
     @property
     def ready(self) -> tuple[Field, ...]:
-        """The number of ready replicas or containers in `1/2`."""
+        """The fields with the first number of `1/2`: ready replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "current"))
 
     @property
     def ready_total(self) -> tuple[Field, ...]:
-        """The total of `ready`."""
+        """The fields with the second number of `1/2`: all replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "total"))
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
-        """The fields of the previous state, or those of the current one."""
+        """Keep only the fields of the previous state if `last` is set, otherwise only those of the current state."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
         found = below or found  # the size of `request`, if `response` has a size too
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Whether a part of a value can be meant: the total of `1/2` or of a target needs a matching word."""
+    """Whether the words can mean this field. The total of `1/2` or of a target needs a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
 
 
 def keys_of(token: Token) -> frozenset[str]:
-    """The keys that a field word means."""
+    """Return the keys that a field word means."""
     if token.has("kind") and not token.has("field"):
         return frozenset({token.concept("kind"), f"{token.concept('kind')}s"})
     if token.concept("state") == "restarted" and not token.has("field"):
@@ -310,12 +316,12 @@ def keys_of(token: Token) -> frozenset[str]:
 
 
 def ways(each: Field) -> frozenset[str]:
-    """All names in the path: keys, and labels of elements as keys."""
+    """Return all names in the path of a field: keys, and element labels in the form of keys."""
     return frozenset(plain_key(part) if part.startswith("=") else part for part in each.path)
 
 
 def quantities_of(each: Field) -> tuple[Quantity, ...]:
-    """The quantities in a field. The key determines the dimension of a number without a unit."""
+    """Return the quantities in a field. The key determines the dimension of a number without a unit."""
     value = each.value[:_LONGEST_VALUE].strip()
     if each.key.startswith("port"):
         return tuple(count_of(int(number)) for number in _PORT.findall(_NODE_PORT.sub("/", value[:200])))
@@ -366,7 +372,7 @@ def measures(each: Field, quantity: Quantity) -> bool:
 
 
 def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
-    """The first quantity of each field."""
+    """Yield the first quantity of each field."""
     for each in fields:
         if found := quantities_of(each)[:1]:
             yield found[0]
@@ -378,11 +384,11 @@ def holds_text(value: str, text: str) -> bool:
 
 
 def gaps(record: Record, keys: frozenset[str], quantity: Quantity, *, is_lack: bool) -> Iterator[bool]:
-    """For each ratio with these keys, whether its parts differ by `quantity`."""
+    """Yield, for each ratio with these keys, whether its two parts differ by `quantity`."""
     totals = {each.path[:-1]: each for each in record.fields if each.key == "total" and len(each.path) > 1}
     for each in record.fields:
         if ("ready" in each.path) is not is_lack:
-            continue  # replicas are missing, capacity is left
+            continue  # only replicas can be missing, and only capacity can be left
         if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
             pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
             measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"

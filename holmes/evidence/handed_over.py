@@ -1,8 +1,8 @@
 """Determines which stored results belong to a conversation, so that no others can be read or listed in it.
 
 Conversations share a store. A result belongs to a conversation if its messages, summaries or ledger point to it, or if
-a person names its id. Ids in texts of a tool, a model or a quotation do not count, because anyone may have written
-them.
+the user names its id. Ids in tool results, model replies and quotations are ignored, because untrusted parties may have
+written them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
 
 
 class HandedOverSoFar:
-    """The results of a growing conversation. Each message is read once."""
+    """Finds the results that belong to a growing conversation, and reads each message once."""
 
     def __init__(self) -> None:
         self._known = NOTHING_HANDED_OVER
@@ -33,7 +33,7 @@ class HandedOverSoFar:
         self._read = 0
 
     def by(self, history: Sequence[Message]) -> HandedOver:
-        """The results of `history` and of earlier histories."""
+        """Return the results that belong to `history` or to an earlier history."""
         if history is not self._history:
             self._history, self._read = history, 0
         if self._read < len(history):
@@ -43,7 +43,7 @@ class HandedOverSoFar:
 
 
 def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:
-    """`earlier` extended by the results of `messages`. Compaction does not remove results."""
+    """Extend `earlier` by the results of `messages`. Compaction does not remove results."""
     messages = tuple(messages)
     people = [message for message in messages if isinstance(message, UserMessage)]
     removed = {found for message in people for found in _removed(message)}
@@ -55,7 +55,10 @@ def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> Handed
 
 
 def _removed(message: UserMessage) -> Iterator[ResultId]:
-    """Ids of the stored messages that a summary replaced. The first part of a summary also contains text of a model."""
+    """Yield the ids of results that hold removed messages.
+
+    The first part of a summary also contains text of the model, so only ids in `message.stored` are accepted there.
+    """
     if message.kind != "summary":
         return
     stored = {each.id for each in message.stored}
@@ -66,7 +69,7 @@ def _removed(message: UserMessage) -> Iterator[ResultId]:
 
 
 def _said(message: UserMessage) -> str:
-    """The text that a person wrote."""
+    """Return the text that the user wrote, without fenced data and quotations."""
     if message.kind != "request":
         return ""
     return _NOT_SAID.sub("", message.text)

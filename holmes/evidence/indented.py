@@ -38,7 +38,7 @@ _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """An open key or list element."""
+    """A key or list element to which deeper lines still belong."""
 
     indent: int
     key: str
@@ -49,7 +49,7 @@ class _Open:
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """An object while its lines are read: its values with their open keys."""
+    """An object whose lines are being read: its values, each with the open keys above it."""
 
     first_line: int
     lines: list[Line] = field(default_factory=list)
@@ -59,7 +59,7 @@ class _Draft:
     is_element: bool = False
 
     def record(self) -> Iterator[Record]:
-        """The object, and the events at the end of a description."""
+        """Yield the object, then the events at the end of a description."""
         if not self.values and not self.events:
             return
         fields = tuple(
@@ -94,7 +94,7 @@ class _Draft:
 
 
 def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
-    """A field for a pair of `path` and `value` about another object."""
+    """Yield the field that each adjacent pair of `path` and `value` describes."""
     for before, each in pairwise(fields):
         if before.key == "path" and each.key == "value" and before.path[:-1] == each.path[:-1]:
             path = tuple(plain_key(part) for part in _PATH_PARTS.split(before.value) if part)
@@ -102,7 +102,7 @@ def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
 
 
 def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Record]:
-    """The objects of `lines`: one, the elements of a list, or several in sequence."""
+    """Yield the objects of `lines`: one, the elements of a list, or several in sequence."""
     elements = frozenset() if is_one else _starts_of_elements(lines)
     indent_of_elements = _indent(lines[min(elements)][1]) if elements else 0
     draft = _Draft(first_line=lines[0][0] if lines else 1)
@@ -140,7 +140,7 @@ def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Recor
 
 
 def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last: bool) -> None:
-    """One line with a key, an element, or only a value."""
+    """Read one line: a key, an element, or only a value."""
     indent, rest = _opened_elements(opened, text)
     match = _KEY.match(rest)
     if rest == "{":
@@ -166,14 +166,14 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last
 
 
 def _read_plain(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
-    """A line without a key. It belongs to the open key, and may be a setting in a text block."""
+    """Read a line without a key. The line belongs to the open key, and may be a setting in a text block."""
     draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(text), number)] if text and opened else []
     if opened and (setting := _SETTING.fullmatch(text)):
         draft.values.append((tuple(opened), plain_key(setting[1]), setting[2], number))
 
 
 def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, number: int) -> None:
-    """A key with its value. The value may name its element or consist of several values."""
+    """Read a key with its value. The value may name its element or consist of several values."""
     element = opened[-1] if opened and opened[-1].is_element else None
     rank = _NAMES_OF_ELEMENTS.index(own.key) if own.key in _NAMES_OF_ELEMENTS else 99
     if element is not None and rank < element.rank and (own.key != "path" or shown.startswith("/")):
@@ -191,7 +191,7 @@ def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, numb
 
 
 def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open, ...], str, str]]:
-    """The values of one-line JSON, each with its path."""
+    """Yield the values of one-line JSON, each with its open keys and its own key."""
     try:
         value: JsonValue = json.loads(text.rstrip().removesuffix(","))
     except (ValueError, RecursionError):
@@ -219,7 +219,7 @@ def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
 
 
 def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], number: int, text: str) -> None:
-    """A row of a table in a description: an event, a condition, or allocated resources."""
+    """Read a table row in a description: an event, a condition, or allocated resources."""
     cells = [cell.strip() for cell in _GAP.split(text.strip(), maxsplit=max(0, len(table) - 1))]
     if len(cells) != len(table):
         words = text.split()
@@ -237,7 +237,7 @@ def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], numbe
 
 
 def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, ...]:
-    """The columns of a table without a rule below its name, for example the conditions of a pod."""
+    """Return the columns of a table that has no dashes below its heading, for example the conditions of a pod."""
     cells = _GAP.split(stripped)
     is_first = bool(opened) and above.rstrip().endswith(":") and plain_key(above) == opened[-1].key
     if is_first and len(cells) > 1 and ":" not in stripped and all(cell[:1].isupper() for cell in cells):
@@ -246,7 +246,7 @@ def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, .
 
 
 def _starts_of_elements(lines: Sequence[Line]) -> frozenset[int]:
-    """The start positions of the objects in the outermost list; empty for a single object."""
+    """Return the start positions of the objects in the outermost list; empty for a single object."""
     for position, (_, text) in enumerate(lines[:2_000]):
         stripped = text.strip()
         if plain_key(stripped.partition(":")[0]) == "metadata" and _indent(text) <= 2 and position < 6:

@@ -1,7 +1,7 @@
 """Judges a claim against the cited lines: checked, cited, or not found.
 
-The weakest assertion determines the result. An assertion inherits the subject of the previous one, and the record of
-its subject must show it.
+The weakest assertion of a claim determines the outcome. An assertion without a subject inherits the subject of the
+previous assertion. The record of the subject must show the assertion.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
-    """The judgement of `statement` by `passages` together."""
+    """Judge `statement` by all `passages` together."""
     passage = Passage.joined(passages)
     walk = _Walk(passage)
     for assertion in assertions_of(statement):
@@ -58,7 +58,7 @@ def _words(text: str) -> str:
 
 
 class _Walk(Readings):
-    """Processes the assertions of a claim in order, with the context of the previous one."""
+    """Processes the assertions of a claim in order, with the context of the previous assertion."""
 
     def __init__(self, passage: Passage) -> None:
         super().__init__(passage)
@@ -119,13 +119,13 @@ class _Walk(Readings):
             self._judgements.append(judgement)
 
     def _states_another(self, token: Token | None, tokens: tuple[Token, ...]) -> bool:
-        """Whether `token` is an unknown name and `tokens` state its condition, in a table."""
+        """Whether, in a table, `token` is an unknown name and `tokens` state its condition."""
         is_row = any(record.form == "row" for record in self._passage.cited)
         is_name = token is not None and token.is_value and NAME.fullmatch(token.text) and not self._is_subject(token)
         return bool(is_row and is_name and self._subjects and states_of(tokens))
 
     def _waits(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it only introduces the next assertion: `in total,` or `one second after the restart,`."""
+        """Whether an assertion only introduces the next one: `in total,` or `one second after the restart,`."""
         content = [token for token in tokens if not token.is_neutral]
         if content and all(token.has("total") for token in content):
             return True
@@ -136,7 +136,7 @@ class _Walk(Readings):
         return is_later and all(record.form == "entry" for record in self._passage.cited)
 
     def _named(self, tokens: tuple[Token, ...]) -> list[Token]:
-        """`tokens` with unquoted names as names: names of the result, and the word after `called`."""
+        """Mark unquoted names in `tokens`: names from the result, and the word after `called`."""
         found: list[Token] = []
         for token in tokens:
             is_called = bool(found) and found[-1].text.casefold() in words_of("called")
@@ -146,7 +146,7 @@ class _Walk(Readings):
         return found
 
     def _with_element(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the container or condition of the previous assertion if they name none."""
+        """Add the container or condition of the previous assertion if `tokens` name none."""
         labels = {label for record in self._passage.cited for label in record.labels}
         own = [token for token in tokens if token.text in labels]
         if own or any(self._is_subject(token) for token in tokens):
@@ -156,7 +156,7 @@ class _Walk(Readings):
         return tokens
 
     def _with_total(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the word for a sum from the previous assertion: `together they use 2 CPU and hold 4Gi`."""
+        """Add the word for a sum from the previous assertion: `together they use 2 CPU and hold 4Gi`."""
         word = next((token for token in self._last if token.has("total")), None)
         is_number = any(token.shape == "number" for token in tokens)
         says_whose = any(token.has(each) for token in tokens for each in ("total", "all", "of which", "state", "kind"))
@@ -165,7 +165,7 @@ class _Walk(Readings):
         return (word, *tokens)
 
     def _with_counted(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the counted kind if they omit it: `of which 2`, `of 5 pods, 3 are`."""
+        """Add the counted kind if `tokens` omit it: `of which 2`, `of 5 pods, 3 are`."""
         own = said(tokens, "kind")
         counted = own or self._counted or self._listed_kind()
         if own is None and counted is not None:
@@ -181,7 +181,7 @@ class _Walk(Readings):
         return Token(shape="word", text=kind, tags=frozenset({("kind", kind)})) if kind else None
 
     def _continued(self, tokens: tuple[Token, ...], judgement: Judgement) -> Judgement:
-        """The judgement of an assertion that may continue the previous one: `ports 80 and 443`."""
+        """Return the judgement of an assertion that may continue the previous one: `ports 80 and 443`."""
         says_more = any(token.has(each) and not token.quoted for token in tokens for each in ("field", "state"))
         if judgement.outcome == "checked" or not self._last or says_more:
             return judgement
@@ -194,7 +194,7 @@ class _Walk(Readings):
         return judgement
 
     def _as_cause(self, judgement: Judgement) -> Judgement:
-        """A cause is checked only if one log entry, event or condition states both facts."""
+        """Limit the judgement of a cause: it is checked only if one log entry, event or condition states both facts."""
         return CITED if judgement.outcome == "checked" and not self._is_told() else judgement
 
     def _is_told(self) -> bool:
@@ -202,7 +202,7 @@ class _Walk(Readings):
         return len(cited) == 1 and cited[0].form in ("entry", "event")
 
     def finish(self) -> Judgement:
-        """The final judgement. Names at the end are subjects of the last assertion, or more values in it."""
+        """Return the final judgement. Names at the end are subjects or further values of the last assertion."""
         if self._held or self._lead:
             self._judgements.append(CITED)
         waiting, self._waiting = self._waiting, []
@@ -216,7 +216,7 @@ class _Walk(Readings):
         return replace(all_of(self._judgements))
 
     def _named_again(self, token: Token) -> Judgement:
-        """The last assertion, applied to another name: `two of them are Failed: a and b`."""
+        """Judge the last assertion again with another name: `two of them are Failed: a and b`."""
         subjects, self._subjects = self._subjects, (token,)
         plain = tuple(each for each in self._last if each not in subjects and not _counts_things(each))
         judgement = self._assertion(plain)
@@ -227,7 +227,7 @@ class _Walk(Readings):
         return judgement
 
     def _listed(self, names: Sequence[Token]) -> Judgement:
-        """`the pods are a, b and c`: these exist, and no others."""
+        """Judge `the pods are a, b and c`: these pods exist, and no others."""
         found = frozenset(name for record in self._passage.cited for name in record.names)
         missing = [token.text for token in names if not names_of(token) & found]
         if missing:
@@ -236,7 +236,10 @@ class _Walk(Readings):
         return CHECKED if is_all and len(names) > 1 else CITED
 
     def _first_names(self, tokens: tuple[Token, ...]) -> list[Token]:
-        """The names at the start of an assertion. If no subject is known, the first name anywhere in it."""
+        """Return the names at the start of an assertion.
+
+        If no subject is known, return the first name anywhere in the assertion.
+        """
         found: list[Token] = []
         for token in tokens:
             if self._is_subject(token):
@@ -252,7 +255,7 @@ class _Walk(Readings):
 
 
 def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequence[Token]) -> bool:
-    """Whether an assertion only names things: `the two volumes a`."""
+    """Whether an assertion only names objects: `the two volumes a`."""
     if any(token.has("relation") and not token.has("neutral") for token in tokens) or len(set(named)) < len(named):
         return False
     return all(
@@ -264,15 +267,15 @@ def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequenc
 
 
 def _is_label(tokens: tuple[Token, ...]) -> bool:
-    """Whether it only names the owner of the next value: `memory request of app:`."""
+    """Whether an assertion only names the owner of the next value: `memory request of app:`."""
     return any(t.has("field") for t in tokens) and not any(t.shape == "number" or t.has("state") for t in tokens)
 
 
 def _counts_on(tokens: tuple[Token, ...]) -> bool:
-    """`3 are ready` after `of 5 pods`."""
+    """Whether an assertion continues a count: `3 are ready` after `of 5 pods`."""
     return len(tokens) > 2 and tokens[0].is_count and tokens[1].is_neutral
 
 
 def _counts_things(token: Token) -> bool:
-    """Whether it counts the names after it."""
+    """Whether a token counts the names that follow."""
     return token.has("of which") or token.has("both") or token.has("all") or (token.is_count or bool(token.parts))

@@ -1,9 +1,9 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-The marker contains the outcome: no suffix if checked, `[[<id>:12-18 cited]]` if the lines cannot prove the whole claim,
-`[[<id>:12-18 not found there: OOMKilled, 137]]` if a part is missing. One bracket may contain several citations
-(`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki
-links. A claim is the sentence, list item or fenced block before a marker.
+The marker contains the outcome. A checked claim has no suffix. `[[<id>:12-18 cited]]` means that the lines cannot prove
+the whole claim, `[[<id>:12-18 not found there: OOMKilled, 137]]` that a part is missing. One bracket may contain
+several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`,
+`[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EDGES = " \t\n|,;:.—–-("  # noqa: RUF001  models write dashes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Lines of a stored result. Line numbers start at 1 and include both ends.
+    """A citation of lines in a stored result. Lines are counted from 1, and `last_line` is included.
 
     `missing` lists what the lines lack, for display. It may be empty.
     """
@@ -86,7 +86,7 @@ class Marker:
                 return f"{_NOT_FOUND}: {shown}" if shown else _NOT_FOUND
 
     def short(self, number: int) -> str:
-        """The marker for display: `[1]`, `[2 cited]`, `[3 not found there: OOMKilled]`."""
+        """Return the marker for display: `[1]`, `[2 cited]`, `[3 not found there: OOMKilled]`."""
         return f"[{number}{f' {self.words}' if self.words else ''}]"
 
 
@@ -116,12 +116,12 @@ class MarkerScanner:
         self._before = ""
 
     def feed(self, text: str) -> list[Piece]:
-        """The complete pieces after adding `text`."""
+        """Add `text`, and return the pieces that are now complete."""
         self._held += text
         return list(self._take(final=False))
 
     def finish(self) -> list[Piece]:
-        """The remaining pieces at the end of the text."""
+        """Return the held-back pieces at the end of the text."""
         return list(self._take(final=True))
 
     def _take(self, *, final: bool) -> Iterator[Piece]:
@@ -149,7 +149,7 @@ class MarkerScanner:
 
 
 def _may_go_on(group: re.Match[str], held: str) -> bool:
-    """Whether another marker of `group` may follow."""
+    """Whether another marker of `group` may follow in the held-back text."""
     left = len(held) - group.end()
     if left >= MAX_MARKER_CHARACTERS + 3 or not _OPEN_GROUP.fullmatch(held, group.end()):
         return False
@@ -157,13 +157,13 @@ def _may_go_on(group: re.Match[str], held: str) -> bool:
 
 
 def scan_markers(text: str) -> list[Piece]:
-    """The plain text and marker groups of a whole text, in order."""
+    """Split a whole text into plain text and marker groups, in order."""
     scanner = MarkerScanner()
     return [*scanner.feed(text), *scanner.finish()]
 
 
 def markers_in(text: str) -> tuple[Marker, ...]:
-    """Every marker in `text` once, in order."""
+    """Return the distinct markers in `text`, in order."""
     found: dict[Marker, None] = {}
     for bracket in _ONE_MARKER.finditer(text):
         result_id = ""
@@ -183,7 +183,10 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 
 
 def without_markers(text: str) -> str:
-    """`text` for places without links: markers of checked claims are removed, other outcomes are written out."""
+    """Return `text` for output without links.
+
+    Markers of checked claims are removed; other outcomes are written in words.
+    """
     if "[[" not in text:
         return text
     pieces = (piece if isinstance(piece, str) else _spoken(piece) for piece in scan_markers(text))
@@ -206,13 +209,13 @@ def _outcome_of(words: str) -> tuple[CitationOutcome, tuple[str, ...]]:
 
 
 def shown_missing(item: str) -> str:
-    """`item` in the form for a marker: short, without brackets, commas and line feeds."""
+    """Return `item` shortened for a marker, without brackets, commas and line feeds."""
     plain = " ".join(_NOT_SHOWN.sub(" ", item).split())
     return plain if len(plain) <= _MISSING_CHARACTERS else f"{plain[: _MISSING_CHARACTERS - 1].rstrip()}…"
 
 
 def end_of_last_marker(text: str) -> int:
-    """The end of the last marker in `text`; 0 without one."""
+    """Return the position after the last marker in `text`; 0 if `text` has no marker."""
     return max((match.end() for match in _ONE_MARKER.finditer(text)), default=0)
 
 
@@ -226,7 +229,7 @@ class Claim:
 
 
 def claim_before(before: str) -> Claim:
-    """The claim that ends at the end of `before`."""
+    """Return the claim that ends at the end of `before`."""
     text = _without_citations_at_end(before)
     if block := _fenced_block(text):
         lead, lines = block
@@ -238,7 +241,7 @@ def claim_before(before: str) -> Claim:
 
 
 def _without_citations_at_end(before: str) -> str:
-    """`before` without trailing white space and markers of the same claim."""
+    """Return `before` without trailing white space and markers of the same claim."""
     text = before.rstrip()
     while True:
         end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
@@ -254,7 +257,10 @@ def _without_citations_at_end(before: str) -> str:
 
 
 def _fenced_block(text: str) -> tuple[str, list[str]] | None:
-    """The text before the fenced block at the end of `text`, and the lines of the block; None without a block."""
+    """Return the text before the fenced block at the end of `text`, and the lines of the block.
+
+    Returns None if `text` does not end with a block.
+    """
     lines = text.split("\n")
     if not _FENCE.fullmatch(lines[-1].rstrip()):
         return None
@@ -265,7 +271,7 @@ def _fenced_block(text: str) -> tuple[str, list[str]] | None:
 
 
 def _last_statement(text: str) -> str:
-    """The last sentence of the last list item or paragraph, after markers of other claims."""
+    """Return the last sentence of the last list item or paragraph, after markers of other claims."""
     end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
     lines = text[end:].rstrip().split("\n")
     start = len(lines) - 1
@@ -283,18 +289,18 @@ def _last_statement(text: str) -> str:
 
 
 def _plain(statement: str) -> str:
-    """`statement` on one line without Markdown; table cells become parts of it."""
+    """Return `statement` on one line without Markdown, with table cells separated by commas."""
     return " ".join(_DECORATION.sub("", statement).replace("|", ", ").split())
 
 
 def _claim_text(statement: str) -> str:
-    """`statement` on one line without Markdown, at most 240 characters. A clipped quote is closed."""
+    """Return `statement` on one line without Markdown, at most 240 characters. A clipped quote is closed."""
     line = " ".join(_DECORATION.sub("", statement).replace("|", " ").split()).strip(_EDGES)
     return clipped_claim(line)
 
 
 def clipped_claim(line: str) -> str:
-    """`line`, clipped to 240 characters. The function is idempotent."""
+    """Clip `line` to 240 characters. The function is idempotent."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

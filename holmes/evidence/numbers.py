@@ -1,7 +1,7 @@
 """Judges the numbers of an assertion against one record.
 
-A number must be in the field that the adjacent words name, or computed from the record. Without such words, it must be
-the only number of its unit.
+A number must be in the field that the adjacent words name, or computable from the record. Without such words, the
+number must be the only one of its unit.
 """
 
 from __future__ import annotations
@@ -38,15 +38,13 @@ _ALLOWED: Final = frozenset({
     "limits", "requests", "capacity", "allocatable", "hard", "total", "maxpods", "maxreplicas", "minpods",
     "minreplicas",
 })  # fmt: skip
-"""Keys of maximum or reserved amounts, as opposed to usage."""
+"""Keys of maximum or reserved amounts. A number in such a field does not prove usage."""
 _LONGEST_LINE: Final = 500
 _MOST_NUMBERS: Final = 40
 
 
 @dataclass(slots=True, kw_only=True)
 class Numbers(Account):
-    """Judges numbers."""
-
     def _number(self, index: int, token: Token) -> None:
         self._open.discard(index)
         sign, rounded = self._comparison(index)
@@ -86,7 +84,10 @@ class Numbers(Account):
         return self._gap(index, quantity) or self._counted_elements(index, token)
 
     def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
-        """The fields that the words of `run` name and that contain such a number, else the lists among them."""
+        """Return the fields that `run` names and that contain such a number.
+
+        If none does, return the lists among the named fields.
+        """
         fields = self._lookup.of([self.tokens[place] for place in run])
         quantities = (quantity, *token.parts)
         found = tuple(
@@ -95,7 +96,7 @@ class Numbers(Account):
         return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
 
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
-        """Accept a number in these fields; without fields, as a share of several."""
+        """Accept a number that `matching` contains. Without matching fields, it is a share of several fields."""
         token = self.tokens[index]
         is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
@@ -109,12 +110,12 @@ class Numbers(Account):
         self._note_exact(index, matching)
 
     def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
-        """Whether a number is of the previous state, but the claim says "running": `Running with exit code 137`."""
+        """Whether a number is of the previous state although the claim says "running": `Running with exit code 137`."""
         is_before = bool(matching) and all("laststate" in each.path for each in matching)
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Whether a number is a limit, request or capacity, but the claim does not say so or speaks of usage."""
+        """Whether a number is a limit, request or capacity, but the claim does not say so or means usage."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -137,7 +138,7 @@ class Numbers(Account):
         yield from (*far, *beside) if token.parts else far or beside
 
     def _far_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
-        """Other field words in the assertion: `2 replicas are available` counts available replicas."""
+        """Yield other field words in the assertion: `2 replicas are available` counts available replicas."""
         beside = [place for run in self._runs(index) for place in run]
         is_open = bool(token.parts) or (beside and all(keys_of(self.tokens[place]) == REPLICAS for place in beside))
         for place in sorted(self._open - set(beside)) if is_open else ():
@@ -146,7 +147,10 @@ class Numbers(Account):
                 yield (*beside, place) if not token.parts else (place,)
 
     def _comparison(self, index: int) -> tuple[str, bool]:
-        """The comparison (`>` for `more than`), and whether the number is rounded. Accounts for these words."""
+        """Return the comparison (`>` for `more than`) and whether the number is rounded.
+
+        The words that say so are accounted for.
+        """
         before = [each for each in (index - 1, index - 2) if each >= 0]
         signs = [each for each in before if self.tokens[each].has("compare")]
         rough = [each for each in before if self.tokens[each].has("approximate")]
@@ -156,7 +160,11 @@ class Numbers(Account):
     def _denied_number(
         self, token: Token, quantity: Quantity, fields: tuple[Field, ...], sign: str, *, by_key: bool
     ) -> None:
-        """`the exit code is not 137`: the field has another value. `one is not ready`: the difference of a ratio."""
+        """Judge `the exit code is not 137` and `one is not ready`.
+
+        In the first form, the field must have another value. In the second, the number must be the difference of a
+        ratio.
+        """
         if by_key:
             self._judge(token.text, shown=self._are_left(quantity, fields))
         else:
@@ -177,7 +185,7 @@ class Numbers(Account):
         return None if first is None or last is None else last - first == quantity.number("count")
 
     def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """`2 of 3 replicas are available`: one field has the part, another the total."""
+        """Whether one field has the part and another the total: `2 of 3 replicas are available`."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
         wholes = wholes or self._lookup.ready_total or self.record.of(("total", "ready", "current"))
@@ -188,11 +196,11 @@ class Numbers(Account):
         )
 
     def _of_replicas(self) -> set[int]:
-        """The words that only mean that replicas are counted."""
+        """Return the indexes of the words that only say that replicas are counted."""
         return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
 
     def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
-        """A number without a field word."""
+        """Judge a number without a field word."""
         fields = tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
         alike = tuple(each for each in fields if measures(each, quantity))
         matching = tuple(each for each in alike if has_number(each, quantity, sign))
@@ -228,7 +236,7 @@ class Numbers(Account):
     ) -> bool:
         """Whether a number is the only one of its unit and no adjacent word gives it another meaning.
 
-        The age of an object does not prove how long it has been in a state.
+        The age of an object does not prove how long the object has been in a state.
         """
         if any(each.key == "age" for each in matching) and self._is_as_old():
             self._open -= self._beside(index, "since")
@@ -243,11 +251,11 @@ class Numbers(Account):
         return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
 
     def _is_plain_count(self, quantity: Quantity) -> bool:
-        """Whether it is a count without a word for the counted things."""
+        """Whether a quantity is a count and no word names what is counted."""
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
-        """Whether it is the only plain number. With several, only their order shows their meaning."""
+        """Whether the assertion has only one plain number. With several, only their order would show their meaning."""
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
@@ -266,14 +274,14 @@ class Numbers(Account):
         return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
 
     def _is_as_old(self) -> bool:
-        """Whether a pod has been in its state since its creation: it never restarted, or is still pending."""
+        """Whether a pod has been in its state since its creation, because it never restarted or is still pending."""
         states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
         return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
 
     def _times(self, index: int, quantity: Quantity) -> bool:
-        """`25 times`, for an event with a count."""
+        """Judge `25 times` by the count of an event. Returns whether the event has a count and the claim means it."""
         fields = self.record.of(("count",)) if self.record.form == "event" else ()
         words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
         if not words:
@@ -283,7 +291,7 @@ class Numbers(Account):
         return True
 
     def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
-        """A time without a field word: an age, a duration or a period."""
+        """Judge a time without a field word as an age, a duration or a period. Returns whether one of them applies."""
         if "time" not in quantity.dimensions:
             return False
         beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}
@@ -310,7 +318,7 @@ class Numbers(Account):
         return has_key and any(token.is_count for token in self.tokens)
 
     def _ago_fields(self) -> tuple[Field, ...]:
-        """The fields with the time of the last occurrence."""
+        """Return the fields that contain the time of the last occurrence."""
         if self.record.form == "event":
             return self.record.of(("age", "lastseen"))
         restarted = any(
@@ -320,7 +328,7 @@ class Numbers(Account):
         return self.record.of(("ago",)) if restarted or is_last else ()
 
     def _gap(self, index: int, quantity: Quantity) -> bool:
-        """`2 more`, `40Gi of memory are left`: the difference between the parts of a ratio."""
+        """Judge `2 more` or `40Gi of memory are left` by the difference of a ratio. Returns whether a ratio applies."""
         words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
         is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
         named = [place for run in self._runs(index) for place in run]
@@ -334,7 +342,10 @@ class Numbers(Account):
         return True
 
     def _counted_elements(self, index: int, token: Token) -> bool:
-        """`has 2 containers`, `5 keys`: the elements of an object, or the second part of `1/2`."""
+        """Judge `has 2 containers` or `5 keys` by the elements of an object, or by the total of `1/2`.
+
+        Returns whether the elements can be counted.
+        """
         following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
         if following is None or token.quantity is None or token.parts:
             return self._ready_elements(token) if token.parts else False
@@ -365,7 +376,10 @@ class Numbers(Account):
         return True
 
     def _ready_elements(self, token: Token) -> bool:
-        """`1 of 2 containers is ready`: the elements of an object."""
+        """Judge `1 of 2 containers is ready` by the elements of an object.
+
+        Returns whether the elements can be counted.
+        """
         ready = next((index for index, each in enumerate(self.tokens) if each.concept("state") == "ready"), None)
         values = [each.value.casefold() for each in self.record.of(("ready",)) if each.labels]
         if self.record.form != "object" or ready is None or not values or not set(values) <= {"true", "false"}:
@@ -380,6 +394,6 @@ class Numbers(Account):
 
 
 def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
-    """Whether a field has a number, or a version or tag that looks like one."""
+    """Whether a field has the number, or a version or tag that looks like the number."""
     is_version = token.text.count(".") > 1 or token.text.startswith("v")
     return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

@@ -1,6 +1,6 @@
 """Parses lines into records: tables, `kubectl describe`, YAML, multi-line JSON, logs, events.
 
-The time is linear. Lines without a known form become entries without fields.
+Parsing takes linear time. Lines without a known form become entries without fields.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|N
 
 
 def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:
-    """The records of numbered `lines`, which may start anywhere in a result.
+    """Parse numbered `lines`, which may start anywhere in a result.
 
-    `source` shows whether they are one object, and the columns of a table without a header.
+    `source` shows whether the lines are one object, and which columns a table without a header has.
     """
     first = next((text for _, text in lines if text.strip()), "")
     if _is_laid_out(first, lines):
@@ -97,7 +97,7 @@ def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[
 
 
 def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
-    """Whether it is one value in JSON, YAML or a description, with keys and indentation."""
+    """Whether the lines are one value in JSON, YAML or a description, with keys and indentation."""
     if first.rstrip() in ("{", "[", "---", "[{"):
         return True
     if _OBJECT_LINE.match(first):
@@ -116,7 +116,7 @@ def _goes_on(text: str, *, stamped: bool) -> bool:
 
 
 def _finished(entry: Sequence[Line]) -> Iterator[Record]:
-    """The record of a log entry; none for a heading."""
+    """Yield the record of a finished log entry. A heading yields no record."""
     if not entry or _HEADING.fullmatch(entry[0][1]):
         return
     number, text = entry[0]
@@ -151,7 +151,7 @@ def _flattened(value: JsonValue, path: tuple[str, ...], number: int) -> Iterator
 
 
 def _text_fields(number: int, text: str) -> Iterator[Field]:
-    """The level and the `key=value` pairs of a log line."""
+    """Yield the level and the `key=value` pairs of a log line."""
     if klog := _KLOG.match(text):
         yield Field(path=("level",), value=_KLOG_LEVELS[klog[1]], line=number)
     elif level := _LEVEL.search(text[:80]):
@@ -164,7 +164,7 @@ def _text_fields(number: int, text: str) -> Iterator[Field]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """The columns of a table; empty if the rows have only tabs between cells."""
+    """The columns of a table; empty if only tabs separate the cells."""
 
     cells: tuple[str, ...]
     starts: tuple[int, ...]
@@ -191,7 +191,7 @@ class _Header:
 
     @classmethod
     def without_heading(cls, first: str, source: Source) -> _Header | None:
-        """The default columns of a kind, if the command omitted the header."""
+        """Return the default columns of a kind if the command omitted the header, else None."""
         keys = lexicon().columns.get(source.kind, ())
         if "--no-headers" not in source.words or not keys:
             return None
@@ -200,7 +200,6 @@ class _Header:
         return cls(cells=keys, starts=(), keys=keys) if count == len(keys) else None
 
     def row(self, number: int, text: str) -> Record:
-        """One line as a record."""
         cells = self._cells(text)
         keys = self.keys or tuple(f"column{index}" for index in range(len(cells)))
         fields = tuple(Field(path=_path(key), value=cell, line=number) for key, cell in zip(keys, cells, strict=False))
@@ -228,7 +227,7 @@ class _Header:
         )
 
     def _cells(self, text: str) -> tuple[str, ...]:
-        """The cells of a row: by gaps, else by column positions, else by single spaces; else empty."""
+        """Split a row into cells at gaps, else at column positions, else at single spaces. Empty if nothing fits."""
         cells = tuple(cell.strip() for cell in _GAP.split(text.strip()))
         if not self.cells or len(cells) == len(self.cells):
             return cells
@@ -242,7 +241,7 @@ class _Header:
         return words if len(words) == len(self.cells) else ()
 
     def _kind(self) -> str:
-        """The kind of object with these columns; empty if ambiguous or unknown."""
+        """Return the kind of object that these columns identify; empty if ambiguous or unknown."""
         own = frozenset(self.keys)
         if {"reason", "object"} <= own and ("message" in own or "type" in own):
             return "event"
@@ -252,13 +251,16 @@ class _Header:
 
 
 def _key(cell: str) -> str:
-    """`PORT(S)` means ports, `CPU(cores)` CPU, `MEMORY(%)` the percentage of memory."""
+    """Return the key of a column heading.
+
+    `PORT(S)` means ports, `CPU(cores)` CPU, `MEMORY(%)` the percentage of memory.
+    """
     name, _, unit = cell.partition("(")
     return "ports" if cell == "PORT(S)" else plain_key(f"{name}%" if unit.startswith("%") else name)
 
 
 def _path(key: str) -> tuple[str, ...]:
-    """`MEMORY%` is the percentage of memory."""
+    """Return the field path of a column key: `MEMORY%` is the percentage of memory."""
     base = key.removesuffix("percent")
     return (base, "percent") if base != key and base else _ABBREVIATED.get(key, (key,))
 

@@ -64,19 +64,22 @@ class NumberedText:
         self.total_lines = line_feeds + (not self.text.endswith("\n"))
 
     def lines(self, first_line: int, last_line: int) -> list[str]:
-        """Lines `first_line` to `last_line`, inclusive, without line ends. Fewer at the end of the text."""
+        """Return lines `first_line` to `last_line`, inclusive, without line ends.
+
+        Returns fewer at the end of the text.
+        """
         if first_line > self.total_lines:
             return []
         start, end = self.span(first_line, min(last_line, self.total_lines))
         return [line.rstrip("\r") for piece in self._pieces(start, end) for line in piece.split("\n")]
 
     def span(self, first_line: int, last_line: int) -> tuple[int, int]:
-        """The start and end of these lines in `text`, without the last line feed. Both lines must exist."""
+        """Return the start and end of these lines in `text`, without the last line feed. Both lines must exist."""
         start = self._line_end(first_line - 1) + 1 if first_line > 1 else 0
         return start, self._line_end(last_line)
 
     def line_at(self, position: int) -> int:
-        """The line number of the character at `position`."""
+        """Return the line number of the character at `position`."""
         piece = position // _COUNTED_CHARACTERS
         before = self._ends[piece - 1] if piece else 0
         return before + self.text.count("\n", piece * _COUNTED_CHARACTERS, position) + 1
@@ -84,10 +87,10 @@ class NumberedText:
     def find(
         self, pattern: Pattern[str], span: tuple[int, int], *, contains: str = "", deadline: float = float("inf")
     ) -> Iterator[tuple[int, int]]:
-        """First and last line of each match of `pattern` in `span`, up to 2,048 characters long.
+        """Yield the first and last line of each match of `pattern` in `span`.
 
-        `contains` is a literal part of every match, which makes the search fast. `deadline` is a monotonic time; raises
-        `TimeoutError` after it.
+        A match has at most 2,048 characters. `contains` is text that every match contains; it makes the search fast.
+        `deadline` is a monotonic time; raises `TimeoutError` after it.
         """
         start, end = span
         searched = start
@@ -110,7 +113,7 @@ class NumberedText:
         return self.line_at(match.start()), self.line_at(max(match.start(), match.end() - 1))
 
     def _line_end(self, line: int) -> int:
-        """The position of the line feed that ends `line`, or the end of the text."""
+        """Return the position of the line feed that ends `line`, or the end of the text."""
         piece = bisect_left(self._ends, line)
         if piece == len(self._ends):
             return len(self.text)
@@ -121,7 +124,7 @@ class NumberedText:
         return position
 
     def _pieces(self, start: int, end: int) -> Iterator[str]:
-        """`text[start:end]` in pieces cut at line feeds, without these line feeds."""
+        """Yield `text[start:end]` in pieces cut at line feeds, without these line feeds."""
         while end - start > _COUNTED_CHARACTERS:
             cut = self.text.rfind("\n", start, start + _COUNTED_CHARACTERS)
             cut = self.text.find("\n", start, end) if cut < 0 else cut
@@ -140,7 +143,7 @@ def _decoded(content: bytes) -> str:
 
 
 class CitedText:
-    """A stored result as text, with its source. Its records are parsed once."""
+    """A stored result as text, with its source. The records of the text are parsed once."""
 
     def __init__(self, text: NumberedText, source: Source) -> None:
         self.text = text
@@ -148,17 +151,16 @@ class CitedText:
 
     @property
     def characters(self) -> int:
-        """The length of the text."""
         return len(self.text.text)
 
     @cached_property
     def is_read_whole(self) -> bool:
-        """Whether it is small enough to parse completely."""
+        """Whether the text is small enough to parse completely."""
         return self.text.total_lines <= _MOST_LINES and self.characters <= _MOST_CHARACTERS
 
     @cached_property
     def whole(self) -> Passage:
-        """A passage with all records and no citation. Only for a text that is parsed completely."""
+        """A passage with all records and no citation. Use it only for a text that is parsed completely."""
         return Passage(
             cited=(),
             records=self._records(self._lines(1, self.text.total_lines)),
@@ -168,7 +170,7 @@ class CitedText:
         )
 
     def passage(self, first_line: int, last_line: int) -> Passage:
-        """The records of these lines."""
+        """Return a passage that cites these lines."""
         text = "\n".join(line for _, line in self._lines(first_line, min(last_line, first_line + _LINES_AROUND)))
         heading = "\n".join(self.text.lines(1, 1))[:_LONGEST_LINE]
         if self.is_read_whole:
@@ -181,7 +183,7 @@ class CitedText:
         return passage.within(first_line, last_line, text)
 
     def _records(self, lines: list[tuple[int, str]]) -> tuple[Record, ...]:
-        """The records of `lines`. Log entries belong to the object that the command names."""
+        """Return the records of `lines`. Log entries belong to the object that the command names."""
         return tuple(
             replace(record, names=self.source.names) if record.form == "entry" else record
             for record in records_of(lines, self.source)
@@ -192,14 +194,14 @@ class CitedText:
         return [(number, line[:_LONGEST_LINE]) for number, line in enumerate(lines, first_line)]
 
     def has(self, marker: Marker) -> bool:
-        """Whether its lines exist."""
+        """Whether the cited lines of `marker` exist."""
         return 1 <= marker.first_line <= marker.last_line <= self.text.total_lines
 
 
 def judge_cited(
     texts: Sequence[CitedText | None], markers: Sequence[Marker], claim: Claim, deadline: float
 ) -> tuple[Marker, ...]:
-    """`markers` with their outcomes. Of several markers that check a claim, only the required ones are kept."""
+    """Return `markers` with their outcomes. If several markers prove a claim, only the required ones are kept."""
     pairs = list(zip(texts, markers, strict=True))
     passages = [
         text.passage(marker.first_line, marker.last_line) if text is not None and text.has(marker) else None
@@ -223,7 +225,10 @@ def judge_cited(
 
 
 def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim) -> list[Marker]:
-    """The markers that prove the claim alone; if none does, those that are required."""
+    """Return the markers that each prove the claim alone.
+
+    If none does, return the markers without which the claim is not proved.
+    """
     own = [m for m, p in zip(markers, passages, strict=True) if _shown(claim.statement, [p]).outcome == "checked"]
     if own:
         return own
@@ -232,7 +237,7 @@ def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
-    """Every marker as not found; the first one names the missing parts."""
+    """Mark every marker as not found. The first marker names the missing parts."""
     first, *others = markers
     shown = tuple(filter(None, map(shown_missing, judgement.missing)))[:MAX_MISSING]
     return (
@@ -242,7 +247,7 @@ def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Mark
 
 
 def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
-    """The judgement of a statement, or of a fenced block that must be quoted word for word."""
+    """Judge a statement, or a fenced block that must be quoted word for word."""
     if not claim.block:
         return _shown(claim.statement, passages)
     cited = "".join(tokens_of(text) for passage in passages for text in (passage.text, passage.heading))
@@ -278,10 +283,10 @@ def _is_quoted_from(line: str, cited: str) -> bool:
 
 
 def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float) -> Marker | None:
-    """`marker` moved to the only other place that proves the whole claim, or None.
+    """Return `marker` moved to the only other lines that prove the whole claim, or None.
 
-    The place must be a record of a named object or contain a long quote. The outcome is at most *cited*, because the
-    answer named other lines.
+    These lines must belong to a record of a named object or contain a long quote. The outcome is at most *cited*,
+    because the answer named other lines.
     """
     if text is None or claim.block or marker.outcome != "checked":
         return None
@@ -309,7 +314,7 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
 
 
 def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Record, tuple[int, int]]]:
-    """The records that contain `literal`, with their lines: the line of a log entry, the element of an object."""
+    """Yield the records that contain `literal`, with their lines: the line of a log entry, the element of an object."""
     if text.is_read_whole:
         records = (record for record in text.whole.records if record.says(literal))
     else:
@@ -321,7 +326,7 @@ def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Re
 
 
 def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
-    """The lines of `record` that contain the words of `literal`."""
+    """Return the lines of `record` that contain the words of `literal`."""
     if record.form in ("row", "event"):
         return [(record.first_line, record.last_line)]
     words = tokens_of(literal)
@@ -332,7 +337,7 @@ def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
 
 
 def _element_around(record: Record, number: int) -> tuple[int, int]:
-    """The adjacent lines with values of the same object, at most ten on each side."""
+    """Return the lines around `number` with values of the same element, at most ten on each side."""
     paths = {each.line: each.path[:-1] for each in reversed(record.fields)}
     first = last = number
     while first > number - _LONGEST_ELEMENT and paths.get(first - 1) == paths.get(number, ()):

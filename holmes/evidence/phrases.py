@@ -33,7 +33,7 @@ _LONGEST_KEY: Final = 4
 
 
 def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
-    """`tokens`, with adjacent words that form a key of the record joined: `kubelet version`."""
+    """Join adjacent words of `tokens` that form a key of the record: `kubelet version`."""
     keys = frozenset(plain_key(part) for each in record.fields for part in each.path)
     found: list[Token] = []
     position = 0
@@ -57,10 +57,10 @@ def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
 
 
 def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: frozenset[int]) -> set[int]:
-    """The tokens at `places` that a text contains: the longest chain in the same order.
+    """Return the indexes in `places` whose tokens a text contains in the same order, as the longest chain.
 
     `text` consists of words and signs, separated by spaces. A number must be followed by the same word, with no other
-    number between. Denied tokens must be denied in the text too, and no others.
+    number between. The text must deny exactly the tokens that `denied` lists.
     """
     words = _RATIO.sub(r"\1/\2", text).split()[:_MOST_WORDS]
     stems = [stem(word) for word in words]
@@ -72,7 +72,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
         if _is_unreal(words, at, told) is (place in denied) and not _is_turned(tokens, place, words, at)
     ][:_MOST_PAIRS]
     counts = any(tokens[place].is_count for place, *_ in found)
-    best: list[tuple[int, int]] = []  # length of the chain that ends here, and the previous place
+    best: list[tuple[int, int]] = []  # for each match: length of the chain that ends there, index of the match before
     for index, (place, at, _) in enumerate(found):
         length, before = 1, -1
         for other, (other_place, start, size) in enumerate(found[:index]):
@@ -93,13 +93,13 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
 
 
 def _is_reason_of(between: Sequence[str]) -> bool:
-    """Whether the next text is the end of a chain of reasons: `failed: Get "http://a": timed out`."""
+    """Whether the words after `between` end a chain of reasons: `failed: Get "http://a": timed out`."""
     said = [word for word in between if word[:1].isalnum()]
     return between[-1:] == [":"] and len(said) <= _FARTHEST and _ENDS.isdisjoint(set(between) - {"."})
 
 
 def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> bool:
-    """Whether only filler words are between the last two of a chain: `heap usage at 98%`."""
+    """Whether only filler words separate the last two tokens of a chain: `heap usage at 98%`."""
     if len(chain) < 2:
         return False
     between = words[chain[1][1] + chain[1][2] : chain[0][1]]
@@ -127,7 +127,7 @@ def is_unreal(text: str, name: str, tokens: Sequence[Token]) -> bool:
 
 
 def is_turned(text: str, tokens: Sequence[Token], place: int) -> bool:
-    """Whether a text has another direction before each occurrence of a name: `replaced by b`, not `replaced b`."""
+    """Whether a text reverses the direction before each occurrence of a name: `replaced by b`, not `replaced b`."""
     words, wanted = text.split(), tokens_of(tokens[place].text).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_turned(tokens, place, words, at) for at in places)
@@ -142,17 +142,17 @@ def _is_turned(tokens: Sequence[Token], place: int, words: Sequence[str], at: in
 
 
 def _direction(words: Sequence[str]) -> str:
-    """The direction of the last of these words; empty for none."""
+    """Return the direction that the last of these words expresses; empty if none does."""
     return next((way for word in reversed(words) for way in _WAYS if word in words_of(f"direction {way}")), "")
 
 
 def _told(tokens: Sequence[Token]) -> frozenset[str]:
-    """The stems of all words of a claim, including denials."""
+    """Return the stems of all words of a claim, including denials."""
     return frozenset(stem(word) for token in tokens for word in token.text.split())
 
 
 def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
-    """Whether an earlier word of the same clause makes this word unreal. Words of the claim itself do not count."""
+    """Whether an earlier word of the same clause makes this word unreal. Words that the claim also uses are ignored."""
     unreal = words_of("unreal") | words_of("not")
     for index in range(at - 1, max(-1, at - _CLAUSE), -1):
         if words[index] in _ENDS:
@@ -164,7 +164,7 @@ def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
 
 
 def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list[int]:
-    """The positions of a token among the words of a record."""
+    """Return the positions of a token among the words of a record."""
     if token.is_neutral or any(token.has(each) for each in ("not", "cause", "only", "unreal")):
         return []
     number = token.quantity.number("count") if token.quantity is not None and token.is_count else None
@@ -196,7 +196,7 @@ def _is_near(words: Sequence[str], first: int, second: int, *, counts: bool) -> 
 
 
 def stem(word: str) -> str:
-    """A word without its ending, so that `fails` matches `failed`."""
+    """Remove the ending of a word, so that `fails` matches `failed`."""
     folded = word.casefold()
     return _ENDING.sub("", folded) if len(folded) > _SHORTEST_STEMMED else folded
 
@@ -205,7 +205,7 @@ def stem(word: str) -> str:
 class Denials:
     """The denials of an assertion.
 
-    `words` are the denying tokens, `denied` their targets, `nothing_of` the words of a field that must be empty.
+    `words` are the denying tokens and `denied` their targets. `nothing_of` are the words of a field that must be empty.
     `is_unclear` means that the target is ambiguous.
     """
 
@@ -216,7 +216,7 @@ class Denials:
 
 
 def denied_tokens(tokens: Sequence[Token]) -> Denials:
-    """The denied token: the next one that can be denied, else the previous one."""
+    """Find the target of each denial: the next token that can be denied, else the previous one."""
     places = frozenset(index for index, token in enumerate(tokens) if token.has("not") and not token.quoted)
     if not places:
         return Denials()
@@ -241,7 +241,7 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
 
 
 def _field_run(tokens: Sequence[Token], start: int) -> tuple[int, ...]:
-    """`no available replicas`: several words for one field, which must be empty."""
+    """Return the indexes of the words that name one field, which must be empty: `no available replicas`."""
     end = start
     while end < len(tokens) and tokens[end].has("field") and not tokens[end].quoted:
         end += 1
@@ -249,7 +249,7 @@ def _field_run(tokens: Sequence[Token], start: int) -> tuple[int, ...]:
 
 
 def _are_one(tokens: Sequence[Token]) -> bool:
-    """Whether all tokens are one denied thing: a kind or field with its name."""
+    """Whether the tokens denote one denied thing: a kind or field with its name."""
     return not any(token.has("state") for token in tokens[1:]) and all(token.shape != "number" for token in tokens)
 
 

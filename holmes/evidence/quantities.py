@@ -75,28 +75,26 @@ _COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A written number with all its possible meanings; empty if it is not a number."""
+    """A written number with all its possible values. It has no values if the text is not a number."""
 
     text: str
     meanings: frozenset[tuple[Dimension, Fraction | str]]
 
     @property
     def dimensions(self) -> frozenset[Dimension]:
-        """Its possible dimensions."""
         return frozenset(dimension for dimension, _ in self.meanings)
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a point in time."""
         return bool(self.dimensions & {"clock", "moment"})
 
     def measured(self, dimension: Dimension) -> Quantity:
-        """The same quantity, with a plain number read in `dimension`."""
+        """Return the same quantity, with `dimension` for a plain number."""
         taken = {(dimension, value) if each == "count" else (each, value) for each, value in self.meanings}
         return replace(self, meanings=frozenset(taken))
 
     def equals(self, other: Quantity) -> bool:
-        """Whether both can be equal. A time of day equals a moment with that time."""
+        """Whether both quantities can be equal. A time of day equals a moment with that time."""
         if self.meanings & other.meanings:
             return True
         clocks = [str(value) for dimension, value in self.meanings if dimension in ("clock", "moment")]
@@ -104,18 +102,18 @@ class Quantity:
         return any(_same_time(clock, moment) for clock in clocks for moment in moments)
 
     def number(self, dimension: Dimension | None = None) -> Fraction | None:
-        """Its value in `dimension`; None if it has none or several."""
+        """Return the only value, in `dimension` if given; None if the quantity has no value or several."""
         values = {value for each, value in self.meanings if isinstance(value, Fraction) and dimension in (None, each)}
         return next(iter(values)) if len(values) == 1 else None
 
 
 def quantities_in(text: str) -> tuple[Quantity, ...]:
-    """Every quantity in `text`, in order."""
+    """Find every quantity in `text`, in order."""
     return tuple(quantity_of(match) for match in QUANTITY.finditer(text))
 
 
 def quantity_of(match: re.Match[str]) -> Quantity:
-    """The quantity of a match of `QUANTITY`."""
+    """Return the quantity of a match of `QUANTITY`."""
     meanings: set[tuple[Dimension, Fraction | str]] = set()
     if match["spoken"]:
         meanings.add(("moment", _spoken_moment(match)))
@@ -140,23 +138,21 @@ def quantity_of(match: re.Match[str]) -> Quantity:
 
 
 def count_of(number: int) -> Quantity:
-    """A plain number."""
     return Quantity(text=str(number), meanings=frozenset({("count", Fraction(number))}))
 
 
 def seconds_of(seconds: Fraction) -> Quantity:
-    """A duration."""
     return Quantity(text=f"{seconds} s", meanings=frozenset({("time", seconds)}))
 
 
 def share_of(part: Quantity, whole: Quantity) -> Quantity:
-    """`1 of 3` as `1/3`."""
+    """Return the ratio `1/3` for `1 of 3`."""
     ratio = f"{part.number('count')}/{whole.number('count')}"
     return Quantity(text=ratio, meanings=frozenset({("ratio", ratio)}))
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """The time between two moments, or between two times of one day; None for other quantities."""
+    """Return the time between two moments, or between two times of one day; None for other quantities."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
     if not moments and first.is_time and second.is_time:
         moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]
@@ -167,7 +163,7 @@ def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
 
 
 def _fraction(text: str) -> Fraction | None:
-    """`1.5`, `1,5`, `5,000`, `1,234,567`; None for a version."""
+    """Parse `1.5`, `1,5`, `5,000` or `1,234,567`; None for a version."""
     parts = re.split(r"[.,]", text)
     if len(parts) == 1:
         return Fraction(text)
@@ -183,7 +179,7 @@ def _moment(text: str) -> str:
 
 
 def _spoken_moment(match: re.Match[str]) -> str:
-    """`Tue, 06 May 2025 09:41:07 +0200` and `6 May 2025` in the form of other moments."""
+    """Convert `Tue, 06 May 2025 09:41:07 +0200` or `6 May 2025` to the form of other moments."""
     day = f"{match['year']}-{_MONTHS[match['month'].casefold()]:02}-{int(match['day']):02}"
     zone = (match["zone"] or "").removeprefix("UTC").removeprefix("GMT").removeprefix("+0000")
     return f"{day}T{match['hour']}{zone}" if match["hour"] else day
@@ -198,7 +194,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 def _same_time(claimed: str, written: str) -> bool:
-    """Whether `claimed` is the beginning of `written`. It may omit the day, seconds or fractions."""
+    """Whether `claimed` is the beginning of `written`. `claimed` may omit the day, seconds or fractions."""
     if "T" not in claimed and ":" in claimed:
         written = written.partition("T")[2] or written
         claimed = claimed if len(claimed.split(":", maxsplit=1)[0]) == 2 else f"0{claimed}"

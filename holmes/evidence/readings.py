@@ -1,4 +1,4 @@
-"""Judges one assertion against the records of a passage. The best reading decides."""
+"""Judges one assertion against the records of a passage. Of several readings, the best one decides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,
 
 
 class Readings:
-    """Reads assertions with the subjects and the words of the previous one."""
+    """Reads each assertion with the subjects and the words of the previous assertion."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -53,7 +53,7 @@ class Readings:
         return token.is_value and bool(names_of(token) & (self._names | self._passage.source.names))
 
     def _assertion(self, tokens: tuple[Token, ...]) -> Judgement:
-        """The best judgement of any reading, or of the first possible reading if none is checked."""
+        """Return the best judgement of any reading, or of the first possible reading if none is checked."""
         passage, rest = self._of_workload(tokens)
         if others := self._of_others(tokens):
             return others
@@ -64,7 +64,7 @@ class Readings:
         return own if judgement is None or own.outcome == "checked" else judgement
 
     def _of_others(self, tokens: tuple[Token, ...]) -> Judgement | None:
-        """`the other three are Running`: all records except those of the subjects."""
+        """Judge `the other three are Running` by all records except those of the subjects."""
         if not self._subjects or said(tokens, "other") is None:
             return None
         wanted = names_of(*self._subjects)
@@ -89,7 +89,7 @@ class Readings:
         return all_of([self._of(passage, subject, rest, tokens) for subject in self._subjects])
 
     def _of_workload(self, tokens: tuple[Token, ...]) -> tuple[Passage, tuple[Token, ...]]:
-        """The pods of a workload, if the assertion is about them: `the web pods`, `pods of web`."""
+        """Limit the passage to the pods of a workload if the assertion is about them: `the web pods`, `pods of web`."""
         passage = self._passage
         if self._subjects or not any(token.has("kind") for token in tokens):
             return passage, tokens
@@ -112,7 +112,7 @@ class Readings:
         return passage, tokens
 
     def _of(self, passage: Passage, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
-        """The judgement by the records of `subject`."""
+        """Judge an assertion by the records of `subject`."""
         wanted = names_of(subject)
         own = [record for record in passage.cited if record.names & wanted]
         own = [record for record in own if record.first_line in self._own.get(subject.text, {record.first_line})]
@@ -134,7 +134,7 @@ class Readings:
         return judgement
 
     def _misplaced(self, subject: Token, tokens: tuple[Token, ...], record: Record) -> Judgement | None:
-        """The error in the claimed kind or namespace of a subject, or None."""
+        """Return the judgement for a wrong kind or namespace of a subject; None if neither is wrong."""
         *around, _ = subject.text.split("/")
         source = self._passage.source
         position = tokens.index(subject) if subject in tokens else -1
@@ -158,7 +158,10 @@ class Readings:
         return not_found(*missing) if missing else None
 
     def _of_unnamed(self, passage: Passage, tokens: tuple[Token, ...]) -> Judgement:
-        """An assertion without a subject: it must be about the only cited record, or about any log entry or event."""
+        """Judge an assertion without a subject.
+
+        The assertion must be about the only cited record, or about any log entry or event.
+        """
         cited = passage.cited
         judgement = self._best_trial(cited, tokens)
         if judgement.outcome == "checked" and len(cited) > 1 and not self._is_shared(cited, tokens):
@@ -168,13 +171,13 @@ class Readings:
         return CITED if is_open and judgement.outcome == "checked" else judgement
 
     def _is_shared(self, cited: Sequence[Record], tokens: tuple[Token, ...]) -> bool:
-        """Whether one record shows this assertion and the one it continues, for example `order 1` and `status 500`."""
+        """Whether one record shows this assertion and the one before, for example `order 1` and `status 500`."""
         shown = frozenset(r.first_line for r in cited[:_MAX_TRIED] if self._trial(r, tokens).outcome == "checked")
         self._shared = shown if self._shared is None else shown & self._shared
         return bool(self._shared)
 
     def _is_about_many(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it uses the plural for a single record: `the pods are Running`."""
+        """Whether the assertion uses the plural for a single record: `the pods are Running`."""
         first = next((token for token in tokens if not token.has("neutral")), None)
         is_text = all(record.form in ("entry", "event") for record in self._passage.cited)
         return (
@@ -185,7 +188,7 @@ class Readings:
         )
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it starts with a name that no record has as a value, for example a node in a table of pods."""
+        """Whether the assertion starts with a name that is not a value of any record: a node in a table of pods."""
         first = first_thing(tokens)
         if first is None or not first.is_value or not NAME.fullmatch(first.text) or first.text in self._known:
             return False
@@ -209,7 +212,7 @@ class Readings:
         return best if len(records) <= _MAX_TRIED or best.outcome == "checked" else CITED
 
     def _trial(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
-        """The judgement by one record, or by the element that the assertion names."""
+        """Judge an assertion by one record, or by the element that the assertion names."""
         elements = [
             token
             for index, token in enumerate(tokens)

@@ -1,6 +1,6 @@
 """Records of a result (rows, objects, log entries, events), passages of cited lines, and judgements.
 
-A record knows the table header, the parent object and the label of its list element, even if their lines are not cited.
+A record knows the table header, the parent object and the label of its list element, even if those lines are not cited.
 Its fields and words come only from its own lines.
 """
 
@@ -46,7 +46,10 @@ _ORDER: Final = ("not_found", "cited", "checked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A value with its path. Keys of `path` are in lower case without signs; the label of an element is `=app`."""
+    """A value with its path.
+
+    Keys in `path` are in lower case without signs. The label of a list element has the form `=app`.
+    """
 
     path: tuple[str, ...]
     value: str
@@ -54,18 +57,18 @@ class Field:
 
     @property
     def key(self) -> str:
-        """The last key."""
+        """The last key in the path."""
         return next((part for part in reversed(self.path) if not part.startswith("=")), "")
 
     @property
     def labels(self) -> frozenset[str]:
-        """The names of its elements."""
+        """The labels of the list elements that contain the value."""
         return frozenset(part[1:] for part in self.path if part.startswith("="))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One thing in a result. `names` are its names. `kind` may be empty."""
+    """A table row, object, log entry or event of a result. `kind` may be empty."""
 
     form: Form
     first_line: int
@@ -77,7 +80,7 @@ class Record:
     is_part: bool = False
 
     def within(self, first_line: int, last_line: int) -> Record | None:
-        """The part of the record in these lines, or None."""
+        """Return the part of the record in these lines, or None."""
         if self.last_line < first_line or self.first_line > last_line:
             return None
         if first_line <= self.first_line and self.last_line <= last_line:
@@ -89,7 +92,7 @@ class Record:
         )
 
     def narrowed(self, label: str) -> Record:
-        """Only the fields of the element `label`."""
+        """Return a record with only the fields of the element `label`."""
         fields = tuple(each for each in self.fields if label in each.labels)
         numbers = {each.line for each in fields}
         return replace(
@@ -98,12 +101,12 @@ class Record:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The names of its elements: containers, conditions, ports."""
+        """The labels of list elements in the record: containers, conditions, ports."""
         return frozenset(label for each in self.fields for label in each.labels)
 
     @cached_property
     def tokens(self) -> str:
-        """Its words and signs, separated by spaces, without inherited ones."""
+        """The words and signs in the record's own lines, separated by spaces."""
         return tokens_of("\n".join(text for _, text in self.lines))
 
     @cached_property
@@ -122,13 +125,13 @@ class Record:
         return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
 
     def of(self, keys: Iterable[str]) -> tuple[Field, ...]:
-        """Fields with one of `keys`."""
+        """Return fields with one of `keys`."""
         wanted = frozenset(keys)
         return tuple(each for each in self.fields if each.key in wanted)
 
 
 def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
-    """The parts of compound values, as separate fields.
+    """Yield the parts of compound values, as separate fields.
 
     `1/2` and `cpu: 91%/70%` have a current and a total, `17 (3m ago)` a time, `250m (6%)` a percentage. `2m (x5 over
     10m)` has the count of an event and its period.
@@ -171,12 +174,12 @@ def _current_and_total(each: Field, names: tuple[str, ...], current: str, total:
 
 
 def tokens_of(text: str) -> str:
-    """The words and signs of `text`, separated by spaces."""
+    """Return the words and signs of `text`, separated by spaces."""
     return f" {' '.join(_TOKEN.findall(text))} "
 
 
 def plain_key(text: str) -> str:
-    """The canonical form of a key or heading: `Exit Code`, `exitCode` and `EXIT-CODE` are equal."""
+    """Return the canonical form of a key or heading: `Exit Code`, `exitCode` and `EXIT-CODE` are equal."""
     plain = _PLAIN.sub("", text.casefold().replace("%", "percent"))
     return _MERGED.get(plain, plain)
 
@@ -200,7 +203,7 @@ class Passage:
 
     @classmethod
     def joined(cls, passages: Sequence[Passage]) -> Passage:
-        """All of `passages` as one. Passages of several results are not a complete result."""
+        """Combine `passages` into one. Passages of several results are not a complete result."""
         first = passages[0]
         if len(passages) == 1:
             return first
@@ -220,20 +223,23 @@ class Passage:
         return self.is_whole and not self.source.is_cut
 
     def within(self, first_line: int, last_line: int, text: str) -> Passage:
-        """The same result with other cited lines, given as `text`."""
+        """Return the same result with other cited lines, given as `text`."""
         parts = (record.within(first_line, last_line) for record in self.records)
         return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
 
     def is_chosen(self, tokens: Sequence[Token]) -> bool:
         """Whether a filter limited the result to some of the objects in the assertion.
 
-        A filter that the assertion itself names does not count.
+        A filter that the assertion itself names is ignored.
         """
         told = {token.text for token in tokens}
         return not all(told & {each, each.rpartition("=")[2]} for each in self.source.filters)
 
     def objects(self, kind: str) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The cited records of `kind`, and all records of it. An empty kind selects log entries and events."""
+        """Return the cited records of `kind`, and all records of `kind`.
+
+        An empty kind selects log entries and events.
+        """
         cited, everything = (
             tuple(record for record in records if self._is_of(record, kind)) for records in (self.cited, self.records)
         )
@@ -260,17 +266,17 @@ EMPTY: Final = Judgement(outcome="cited")
 
 
 def not_found(*missing: str) -> Judgement:
-    """A judgement with missing parts."""
+    """Create a judgement with missing parts."""
     return Judgement(outcome="not_found", missing=tuple(dict.fromkeys(missing)))
 
 
 def best_of(judgements: Sequence[Judgement]) -> Judgement:
-    """The best judgement; among those not found, the one with the fewest missing parts."""
+    """Return the best judgement; among those not found, the one with the fewest missing parts."""
     return max(judgements, key=lambda each: (_ORDER.index(each.outcome), -len(each.missing)))
 
 
 def all_of(judgements: Sequence[Judgement]) -> Judgement:
-    """The combination of judgements: the worst outcome with all missing parts."""
+    """Combine judgements into the worst outcome with all missing parts."""
     judgements = [each for each in judgements if each is not EMPTY]
     if not judgements:
         return EMPTY

@@ -28,12 +28,12 @@ _NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
 _UNQUOTED = re.compile(r"\"")
 _LONGEST_LINE: Final = 2_000
 _MOST_WORK: Final = 20_000
-"""Maximum of tokens times records."""
+"""Maximum number of tokens multiplied by the number of records. Larger assertions are not judged."""
 _ENTRIES: Final = ("error", "warning")
 
 
 def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> tuple[Judgement | None, bool]:
-    """The judgement of an assertion about several records, or None; and whether it is final."""
+    """Judge an assertion about several records. Returns the judgement, or None, and whether it is final."""
     if any(token.has("both") for token in tokens) and len(subjects) == 2:
         return None, False
     if len(tokens) * len(passage.records) > _MOST_WORK:
@@ -64,7 +64,7 @@ def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bo
 
 
 def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`the ConfigMap conf was not found`, if a line reports it for exactly this object."""
+    """Judge `the ConfigMap conf was not found`, if a cited line reports it for exactly this object."""
     if "notfound" not in states_of(tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
@@ -80,7 +80,7 @@ def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]
 
 
 def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`Heap usage is logged twice`: the number of log entries or events that contain a quote."""
+    """Judge `Heap usage is logged twice` by the number of log entries or events that contain a quote."""
     quotes = [token.text for token in tokens if token.is_value]
     number = next((token for token in tokens if token.is_count), None)
     rest = [token for token in tokens if not (token.is_neutral or token.is_value or token is number)]
@@ -96,7 +96,7 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
 
 
 def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`, `2 of them`."""
+    """Judge `3 pods are Running`, `2 of 5 pods are not ready`, `2 errors` or `2 of them`."""
     tokens = _as_share(tokens)
     number = number_in(tokens)
     if number is None or subjects or not (number.is_count or number.parts):
@@ -119,7 +119,7 @@ def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
 def _counted(
     passage: Passage, number: Token, rest: Sequence[Token], cited: Sequence[Record], everything: Sequence[Record]
 ) -> Judgement:
-    """Whether the claimed number of records matches the rest of an assertion."""
+    """Judge whether the claimed number of records matches the rest of an assertion."""
     held, all_held = ([holds(passage, each, rest) for each in records] for records in (cited, everything))
     if None in held or None in all_held or not passage.is_uncut:
         return CITED
@@ -131,7 +131,7 @@ def _counted(
 
 
 def _as_share(tokens: Sequence[Token]) -> Sequence[Token]:
-    """`of the 5 nodes exactly 1 is ready` as `1 of 5 nodes is ready`."""
+    """Rewrite `of the 5 nodes exactly 1 is ready` as `1 of 5 nodes is ready`."""
     counts = [index for index, token in enumerate(tokens) if token.is_count]
     if len(counts) != 2 or not any(token.has("kind") for token in tokens[counts[0] : counts[0] + 3]):
         return tokens
@@ -144,7 +144,7 @@ def _as_share(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`all pods are Running`, `both nodes are ready`, `all 3 are`."""
+    """Judge `all pods are Running`, `both nodes are ready` or `all 3 are`."""
     quantifiers = [token for token in tokens if (token.has("all") or token.has("both")) and not token.quoted]
     if not quantifiers:
         return None
@@ -174,7 +174,7 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
 
 
 def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`only web is of type LoadBalancer`: these records match, and no others in a complete list."""
+    """Judge `only web is of type LoadBalancer`: these records match, and no others in a complete list."""
     if not subjects or said(tokens, "only") is None:
         return None
     wanted = names_of(*subjects)
@@ -195,7 +195,7 @@ def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
 
 
 def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`no Service db`, `no pod is Pending`, `db does not exist`."""
+    """Judge `no Service db`, `no pod is Pending` or `db does not exist`."""
     places = [index for index, token in enumerate(tokens) if token.has("not") and not token.quoted]
     if not places:
         return None
@@ -212,7 +212,7 @@ def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
 
 
 def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
-    """Whether the result shows that no object of `kind` matches the rest of an assertion."""
+    """Judge whether the result shows that no object of `kind` matches the rest of an assertion."""
     source = passage.source
     rest = [token for token in tokens if not (token.is_neutral or _is_of_denial(token))]
     elsewhere = _namespaces(tokens) - {source.namespace}
@@ -242,7 +242,7 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
 
 
 def _is_option(token: Token, words: frozenset[str]) -> bool:
-    """Whether the command selected by it: `pods labelled app=web` with `-l app=web`."""
+    """Whether the command already selected by this token: `pods labelled app=web` with `-l app=web`."""
     return token.is_value and token.text in words
 
 
@@ -251,7 +251,7 @@ def _narrows(token: Token) -> bool:
 
 
 def _is_of_denial(token: Token) -> bool:
-    """Whether it only expresses the absence."""
+    """Whether a token only expresses the absence."""
     return token.has("not") or token.has("kind") or token.concept("state") == "exists"
 
 
@@ -264,13 +264,13 @@ def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool 
 
 
 def _is_counted(token: Token) -> bool:
-    """Whether it counts records: `pods`, `log lines`, `errors`."""
+    """Whether a token names the counted records: `pods`, `log lines`, `errors`."""
     is_entry = token.has("line") or token.concept("state") in _ENTRIES
     return (token.has("kind") or is_entry) and not token.quoted
 
 
 def _namespaces(tokens: Sequence[Token]) -> frozenset[str]:
-    """The namespaces in an assertion."""
+    """Return the namespaces that an assertion names."""
     found = {token.text for before, token in pairwise(tokens) if before.concept("kind") == "namespace"}
     found |= {before.text for before, token in pairwise(tokens) if token.concept("kind") == "namespace"}
     return frozenset(token.text for token in tokens if token.is_value and token.text in found)
@@ -281,4 +281,4 @@ _FINAL: Final = (
 )  # fmt: skip
 _OPEN: Final = (_every, _count, _repeats)
 _OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
-"""Assertions that do not depend on the whole list."""
+"""Functions whose judgement does not depend on the whole list."""

@@ -34,11 +34,11 @@ _CUT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The source of a result. `names` are its objects. `namespace` is `*` for all namespaces and None if unknown.
+    """The source of a result, and which part of the cluster the result shows.
 
-    `is_complete` means that only kind, name and namespace selected the content. `is_cut` means that a limit on lines or
-    objects shortened it. `filters` are selected labels or fields; `|` stands for an unknown filter. `words` are all
-    words of the command.
+    `names` are the objects. `namespace` is `*` for all namespaces and None if unknown. `is_complete` means that only
+    kind, name and namespace selected the content. `is_cut` means that a limit on lines or objects shortened it.
+    `filters` are selected labels or fields; `|` represents an unknown filter. `words` are all words of the command.
     """
 
     kind: str = ""
@@ -55,13 +55,13 @@ UNKNOWN_SOURCE: Final = Source()
 
 
 def canonical_kind(word: str) -> str:
-    """`svc`, `Services` and `service.v1` are `service`; empty for other words."""
+    """Return the kind that a word names: `service` for `svc`, `Services` and `service.v1`. Empty for other words."""
     tags = lexicon().tags([word.partition(".")[0]])
     return next((concept for category, concept in tags if category == "kind"), "")
 
 
 def source_of(call: ToolCall) -> Source:
-    """The source of the result of `call`."""
+    """Determine the source of the result of `call`."""
     try:
         arguments: JsonValue = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ def source_of(call: ToolCall) -> Source:
 
 
 def source_of_command(command: str) -> Source:
-    """The source of the output of a shell command."""
+    """Determine the source of the output of a shell command."""
     words = [word.strip("'\"") for word in _WORD.findall(command[:2_000])]
     if words[:1] == ["helm"] and words[1:2] in (["list"], ["ls"]):
         return _helm_list(words)
@@ -128,7 +128,7 @@ def source_of_command(command: str) -> Source:
 
 
 def _filters(words: list[str]) -> Iterator[str]:
-    """The values of `-l` and `--field-selector`, and `|` for a pipe that may filter."""
+    """Yield the values of `-l` and `--field-selector`, and `|` for a pipe that may filter."""
     for index, word in enumerate(words):
         flag, sign, value = word.partition("=")
         if word == "|" and words[index + 1 : index + 2] not in (["jq"], ["wc"], ["sort"], ["cat"], ["tee"]):
@@ -138,7 +138,7 @@ def _filters(words: list[str]) -> Iterator[str]:
 
 
 def _kind_and_names(verb: str, things: list[str], container: str) -> tuple[str, set[str]]:
-    """The objects after the verb: `pods web-1`, `pod/web-1`; for logs, a pod and its container."""
+    """Return the kind and names after the verb: `pods web-1`, `pod/web-1`. For logs, the pod and its container."""
     prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
     if verb == "logs":
         return canonical_kind(prefix) or "pod", {name, *things[1:2], container}

@@ -1,7 +1,7 @@
 """Judges one assertion against one record.
 
-Every token must be accounted for: it has no meaning, is in the field that the adjacent words name, is computed, or is a
-state of the record. The remaining tokens are doubts.
+Every token must be accounted for. A token is neutral, computed, a state of the record, or a value in the field that the
+adjacent words name. The remaining tokens are doubts.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ _TRUTHS: Final = ("true", "false", "unknown")
 
 @dataclass(slots=True, kw_only=True)
 class Trial(Numbers):
-    """Judges a whole assertion."""
-
     def run(self) -> Trial:
-        """Judge every token, the most certain ones first."""
+        """Judge every token, the least ambiguous tokens first."""
         self._failed_verbs()
         self._denials()
         for text in self._texts():
@@ -70,7 +68,7 @@ class Trial(Numbers):
         return self
 
     def _failed_verbs(self) -> None:
-        """`cannot mount the volume`, `could not be scheduled`, for an event with the reason `FailedMount`."""
+        """Account for `cannot mount the volume` if the event has the reason `FailedMount`, and for similar verbs."""
         reasons = [_CAMEL.sub(" ", each.value).casefold().split() for each in self.record.of(("reason",))]
         verbs = {stem(part) for first, *rest in filter(None, reasons) if first == "failed" for part in rest[:1]}
         verbs -= _OF_OTHERS
@@ -101,7 +99,7 @@ class Trial(Numbers):
         return True
 
     def _left(self, what: str) -> Iterator[int]:
-        """The tokens of one sort that are not yet accounted for. The set changes during iteration."""
+        """Yield the indexes of tokens of one sort that are not yet accounted for. The set changes during iteration."""
         for index, token in enumerate(self.tokens):
             is_it = {
                 "number": token.shape == "number",
@@ -127,7 +125,7 @@ class Trial(Numbers):
             self._judge(f"no {words}", shown=are_nothing(fields))
 
     def _truth_values(self) -> None:
-        """`the condition Ready is False`: a word for true, false or unknown, and its condition or field."""
+        """Judge a word for true, false or unknown with its condition or field: `the condition Ready is False`."""
         for index, token in enumerate(self.tokens):
             wanted = token.concept("state")
             if wanted not in _TRUTHS or index not in self._open:
@@ -147,7 +145,7 @@ class Trial(Numbers):
             self._judge(token.text, shown=None if shown is None else shown is not (index in self._denied))
 
     def _truth_of(self, token: Token) -> set[str]:
-        """The values of the condition or field that a token names, if they are true, false or unknown."""
+        """Return the values of the condition or field that a token names, if they are true, false or unknown."""
         if (token.is_neutral and not token.has("field")) or (
             (token.is_value or token.quoted) and token.text not in self.record.labels
         ):
@@ -171,13 +169,13 @@ class Trial(Numbers):
             return
         shown = self._shown(token, state)
         if state == "placed" and shown is None:
-            return  # the place of a pod is not its state
+            return  # where a pod runs is not its state
         if shown is None and not denied and self._is_text and (token.quoted or (is_said and state in _SAID)):
             shown = True  # the entry contains the word
         self._judge(f"not {token.text}" if denied else token.text, shown=None if shown is None else shown is not denied)
 
     def _is_settled(self, index: int, token: Token, *, denied: bool) -> bool:
-        """Whether a state word has another meaning here and was judged accordingly."""
+        """Whether a state word has another meaning here, which this function judges."""
         if denied:
             return self._is_none_of(token.concept("state"))
         if token.quoted and self._is_value_of_key(index):
@@ -218,7 +216,7 @@ class Trial(Numbers):
         )
 
     def _is_none_of(self, state: str) -> bool:
-        """`none is ready`: zero, which is stronger than "not all"."""
+        """Judge `none is ready` as a count of zero, which is stronger than "not all". Returns whether it applies."""
         is_none = any(token.text.casefold() in words_of("nobody") for token in self.tokens)
         is_none = is_none or any(one.has("none") and other.has("kind") for one, other in pairwise(self.tokens))
         fields = self._lookup.of(self._with_field(state)) if is_none else ()
@@ -243,7 +241,7 @@ class Trial(Numbers):
         return bool(matching)
 
     def _word(self, index: int, token: Token) -> None:
-        """A kind, a field without a value, or another word that is not accounted for."""
+        """Judge a kind, a field without a value, or another word that is not accounted for."""
         self._open.discard(index)
         if index in self._denied:
             self._judge(f"no {token.text}", shown=are_nothing(self._lookup.of((token,))))
@@ -318,7 +316,7 @@ def _is_long(token: Token) -> bool:
 
 
 def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
-    """Whether one element contains all of them."""
+    """Whether one list element contains all values."""
     return any(
         all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
         for path in elements[0]

@@ -1,8 +1,8 @@
 """Verifies citations against stored results before anyone reads the text, and keeps the ledger of checked claims.
 
 Each run of the loop has one `CitationVerifier`. It rejects results of other conversations and lines that do not exist.
-It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors: a result that
-cannot be read in time counts as not found.
+It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors. A claim
+whose result cannot be read in time has the outcome *not found*.
 
 `CitationFilter` verifies a stream, `verify_citations` a whole text. Text is passed on immediately, except from `[[`
 until the marker is complete and judged. The marker then contains the outcome: checked, cited, or not found. Stream,
@@ -91,11 +91,11 @@ class CitationVerifier:
                     self._sources.setdefault(stored.id, source_of(self._calls[message.call_id]))
 
     def note_calls(self, calls: Iterable[ToolCall]) -> None:
-        """Note the calls of the results that follow."""
+        """Remember the calls whose results are noted next."""
         self._calls |= {call.id: call for call in calls}
 
     async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
-        """The citations of one claim (at least one) with their outcomes and corrected lines.
+        """Judge the citations of one claim (at least one), and correct their lines.
 
         The outcome is never better than in the markers: a *cited* claim does not become *checked*.
         """
@@ -161,7 +161,7 @@ def _refused(markers: tuple[Marker, ...], claim: Claim, why: str) -> tuple[Citat
 
 
 def result_ids(messages: Iterable[Message]) -> set[ResultId]:
-    """Ids of the results that `messages` show or point to, or that the ledger of a summary cites.
+    """Return the ids of the results that `messages` show or point to, or that the ledger of a summary cites.
 
     The first part of a summary is written by a model and may name results of other conversations. The other parts are
     written by Holmes: the ledger, and notes on removed messages.
@@ -179,7 +179,7 @@ def result_ids(messages: Iterable[Message]) -> set[ResultId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedText:
-    """A text with outcomes in its markers, and its citations in order."""
+    """A text with outcomes in its markers, and the citations of the text in order."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -194,7 +194,7 @@ class CitationFilter:
         self._start()
 
     async def __call__(self, event: AgentEvent) -> None:
-        """Pass on `event`, with text in verified form."""
+        """Pass on `event`, with its text in verified form."""
         if isinstance(event, TextDelta):
             self._heard.append(event.text)
             await self._pass_on(self._scanner.feed(event.text))
@@ -226,7 +226,7 @@ class CitationFilter:
 
 
 async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedText:
-    """`text` with judged citations. The function is idempotent."""
+    """Judge the citations in `text`, and write the outcomes into the markers. The function is idempotent."""
     scanner = MarkerScanner()
     pieces = [await _verified(piece, verifier) for piece in (*scanner.feed(text), *scanner.finish())]
     return VerifiedText(
@@ -244,7 +244,7 @@ async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
 
 
 def marker_of(citation: Citation) -> Marker:
-    """The marker for `citation` in a text."""
+    """Return the marker for `citation` in a text."""
     return Marker(
         result_id=citation.result_id,
         first_line=citation.first_line,
@@ -256,29 +256,28 @@ def marker_of(citation: Citation) -> Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A claim with its one to five citations."""
+    """A claim with one to five citations."""
 
     claim: str
     citations: tuple[Citation, ...]
 
     def line(self) -> str:
-        """`- <claim> [[id:12-18]]`."""
+        """Return the entry as a list item: `- <claim> [[id:12-18]]`."""
         return f"- {self.claim} {''.join(str(marker_of(citation)) for citation in self.citations)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Unique claims, newest first; of one message, the most specific first."""
+    """Unique claims, newest first. Claims of one message are ordered from most to least specific."""
 
     entries: tuple[LedgerEntry, ...] = ()
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """All citations, in order."""
         return tuple(citation for entry in self.entries for citation in entry.citations)
 
     def render(self, cap_tokens: int, counter: TokenCounter) -> str:
-        """The heading and one line per claim, within `cap_tokens`; empty if no claim fits."""
+        """Return the heading and one line per claim, within `cap_tokens`; empty if no claim fits."""
         used = counter.count_text(LEDGER_HEADING)
         lines = [LEDGER_HEADING]
         for line in (entry.line() for entry in self.entries):
@@ -292,7 +291,7 @@ class Ledger:
 
     @classmethod
     def parse(cls, text: str) -> Ledger:
-        """The ledger at the start of a text that `render` wrote; empty for other texts."""
+        """Parse the ledger at the start of a text that `render` wrote; empty for other texts."""
         if not text.startswith(f"{LEDGER_HEADING}\n"):
             return cls()
         rest = text.removeprefix(f"{LEDGER_HEADING}\n")
@@ -306,7 +305,7 @@ class Ledger:
 
 
 async def ledger_of(messages: Sequence[Message], verifier: CitationVerifier | None) -> Ledger:
-    """The ledger of `messages`: ledgers of earlier summaries and checked citations of later replies.
+    """Collect the ledger of `messages` from earlier summaries and from checked citations of later replies.
 
     Without a verifier, replies are ignored.
     """
@@ -322,16 +321,16 @@ async def ledger_of(messages: Sequence[Message], verifier: CitationVerifier | No
 
 
 def written_ledger(messages: Sequence[Message]) -> Ledger:
-    """The claims that replies in `messages` mark as checked, without judging them.
+    """Collect the claims that replies in `messages` mark as checked, without judging them.
 
-    Use it only for the text of a summary.
+    Use this function only for the text of a summary.
     """
     replies = (message.text for message in reversed(messages) if isinstance(message, AssistantMessage))
     return _ledger(citation for text in replies for citation in citations_in(text))
 
 
 def _own_ledger(message: UserMessage) -> Ledger:
-    """The ledger of a summary. It is a separate part after the text of the model."""
+    """Return the ledger of a summary, which is a separate part after the text of the model."""
     if message.kind != "summary":
         return Ledger()
     texts = [part.text for part in message.parts[1:] if isinstance(part, Text)]
@@ -339,7 +338,7 @@ def _own_ledger(message: UserMessage) -> Ledger:
 
 
 def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
-    """The citations marked as checked in `text`. With `whole_line`, the whole ledger line is the claim."""
+    """Return the citations that `text` marks as checked. With `whole_line`, the whole ledger line is the claim."""
     found: list[Citation] = []
     for piece in scan_markers(text):
         if isinstance(piece, MarkerGroup):
@@ -358,7 +357,7 @@ def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]
 
 
 def _ledger(newest_first: Iterable[Citation]) -> Ledger:
-    """The entries of `newest_first`. Claims that differ only in punctuation are merged, with the newest wording."""
+    """Merge claims that differ only in punctuation, with the newest wording."""
     claims: dict[str, str] = {}
     citations: dict[str, dict[Marker, Citation]] = {}
     for citation in newest_first:
@@ -375,5 +374,5 @@ def _ledger(newest_first: Iterable[Citation]) -> Ledger:
 
 
 def _specificity(citation: Citation) -> tuple[bool, int, int]:
-    """The sort key of a claim: quotes first, then fewer lines, then longer claims."""
+    """Return the sort key of a claim: quotes first, then fewer lines, then longer claims."""
     return "`" in citation.claim or '"' in citation.claim, citation.first_line - citation.last_line, len(citation.claim)

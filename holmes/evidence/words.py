@@ -41,7 +41,7 @@ _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The evidence for a state in a record. `lexicon.yaml` describes the fields."""
+    """The evidence that proves a state in a record. `lexicon.yaml` describes the fields."""
 
     words: str
     statuses: str = ""
@@ -56,7 +56,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
-    """The meanings of words. Phrases are stored word by word."""
+    """The meanings of words and phrases. The key of a phrase is a tuple of its words."""
 
     phrases: Mapping[tuple[str, ...], frozenset[Tag]]
     states: Mapping[str, State]
@@ -64,13 +64,13 @@ class Lexicon:
     columns: Mapping[str, tuple[str, ...]]
 
     def tags(self, words: Sequence[str]) -> frozenset[Tag]:
-        """The tags of a word or phrase; empty for an unknown one."""
+        """Return the tags of a word or phrase; empty for an unknown one."""
         return self.phrases.get(tuple(word.casefold() for word in words), frozenset())
 
 
 @cache
 def words_of(category: str) -> frozenset[str]:
-    """All words of a category or a plain list. Phrases have single spaces."""
+    """Return all words of a category or a plain list. Phrases have single spaces."""
     if category in lexicon().lists:
         return lexicon().lists[category]
     entries = lexicon().phrases.items()
@@ -109,7 +109,7 @@ def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, St
 
 
 def _parts(phrase: str) -> Iterator[str]:
-    """The words of a phrase. An elided article is a separate word, as in claims."""
+    """Split a phrase into words. An elided article is a separate word, as in claims."""
     for part in phrase.split("_"):
         start, sign, rest = part.partition("'")
         if sign and rest and start in _PRONOUNS:
@@ -134,71 +134,70 @@ class Token:
     parts: tuple[Quantity, ...] = ()
 
     def has(self, category: str) -> bool:
-        """Whether it is in `category`."""
+        """Whether the lexicon lists the token in `category`."""
         return any(each == category for each, _ in self.tags)
 
     def concept(self, category: str) -> str:
-        """Its meaning in `category`; empty if it is not in the category."""
+        """Return the meaning of the token in `category`; empty if the token is not in the category."""
         return next((concept for each, concept in sorted(self.tags) if each == category), "")
 
     @property
     def is_value(self) -> bool:
-        """Whether the record must contain it."""
+        """Whether the record must contain the token."""
         return self.shape in ("name", "quote") and not self.has("state")
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a plain number."""
+        """Whether the token is a plain number."""
         return self.quantity is not None and self.quantity.dimensions == {"count"} and not self.parts
 
     @property
     def is_neutral(self) -> bool:
-        """Whether it has no meaning of its own."""
+        """Whether the token has no meaning of its own."""
         return (self.has("neutral") or self.has("relation")) and not self.quoted
 
 
 def said(tokens: Iterable[Token], category: str) -> Token | None:
-    """The first unquoted token in `category`."""
+    """Return the first unquoted token in `category`."""
     return next((token for token in tokens if token.has(category) and not token.quoted), None)
 
 
 def first_thing(tokens: Iterable[Token]) -> Token | None:
-    """The first token that is neither neutral nor a kind."""
+    """Return the first token that is neither neutral nor a kind."""
     return next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
 
 
 def number_in(tokens: Iterable[Token]) -> Token | None:
-    """The first number."""
     return next((token for token in tokens if token.shape == "number"), None)
 
 
 def states_of(tokens: Iterable[Token]) -> frozenset[str]:
-    """The states that the tokens name."""
+    """Return the states that the tokens name."""
     return frozenset(token.concept("state") for token in tokens) - {""}
 
 
 def names_of(*tokens: Token) -> frozenset[str]:
-    """The names of tokens, with and without kind and namespace."""
+    """Return the names of tokens, with and without kind and namespace."""
     return frozenset(name for token in tokens for name in (token.text.rpartition("/")[2], token.text))
 
 
 def share_token(part: Token, whole: Token) -> Token:
-    """`1 of 3` as one number."""
+    """Join the tokens of `1 of 3` into one number."""
     parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
     text = f"{part.text} of {whole.text}"
     return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
 
 
 def tags_of(text: str) -> frozenset[Tag]:
-    """The tags of a whole word or phrase."""
+    """Return the tags of a whole word or phrase."""
     return lexicon().tags(text.split())
 
 
 class Assertion(NamedTuple):
     """The tokens of one assertion.
 
-    `goes_on` means that it continues the previous one: after a comma or colon, or in brackets. `leads` means that it
-    ends with a colon.
+    `goes_on` means that the assertion continues the previous one: after a comma or colon, or in brackets. `leads` means
+    that the assertion ends with a colon.
     """
 
     tokens: tuple[Token, ...]
@@ -207,7 +206,7 @@ class Assertion(NamedTuple):
 
 
 def assertions_of(statement: str) -> tuple[Assertion, ...]:
-    """The assertions of a statement, without end signs and without a label such as `Evidence:`.
+    """Split a statement into assertions, without end signs and without a label such as `Evidence:`.
 
     A word for a cause starts an assertion.
     """
@@ -276,7 +275,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
 
 
 def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with phrases of the lexicon joined."""
+    """Yield the tokens, with phrases of the lexicon joined."""
     position = 0
     while position < len(tokens):
         for length in range(min(_LONGEST_PHRASE, len(tokens) - position), 1, -1):
@@ -294,7 +293,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with number words as numbers: `three pods`, `one minute`."""
+    """Yield the tokens, with number words as numbers: `three pods`, `one minute`."""
     position = 0
     while position < len(tokens):
         token, following = tokens[position], tokens[position + 1 : position + 3]
@@ -335,7 +334,7 @@ def _counts(before: Token | None, following: Sequence[Token]) -> bool:
 
 
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` joined."""
+    """Yield the tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` joined."""
     position = 0
     while position < len(tokens):
         token = tokens[position]
@@ -356,7 +355,7 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
-    """The share that starts at `position`, with its tokens and its end."""
+    """Return the share that starts at `position`, with its tokens and its end."""
     token = tokens[position]
     is_none = token.has("not") and token.text.casefold() in words_of("nobody")
     if token.has("all") and position + 1 < len(tokens):
@@ -380,7 +379,7 @@ def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...]
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:
-    """`3 hours and 17 minutes` as one duration."""
+    """Join the tokens of `3 hours and 17 minutes` into one duration."""
     parts = [token for token in tokens if not token.has("and")][:2]
     first, second = (token.quantity for token in parts) if len(parts) == 2 else (None, None)
     if first is None or second is None or not parts[0].shape == parts[1].shape == "number":

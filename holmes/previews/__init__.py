@@ -1,7 +1,7 @@
 """Previews of long texts.
 
 Every preview is limited in tokens. `structured_preview` understands logs, tables, events, JSON and YAML; the other
-functions cut texts regardless of content. A preview contains only text of the source and counts the omitted parts.
+functions cut texts regardless of content. A preview contains only text from the source, and states how much it omits.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _WORD_CHARACTERS_PER_TOKEN = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPreview:
-    """The preview, and a clause for the pointer with the share of the text that it shows."""
+    """A preview. `shown` is a clause for the pointer: the share of the text that the preview shows."""
 
     kind: PreviewKind
     text: str
@@ -41,7 +41,7 @@ class Block:
     """Lines that are shown together or not at all.
 
     `section` and `order` determine the position, `value` the priority. `units` is the number of lines, rows or items in
-    the block. `instead` is a shorter form.
+    the block. `instead` is a shorter alternative to `text`.
     """
 
     section: int
@@ -54,7 +54,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """A preview within its limit, with its blocks."""
+    """The text of a preview within its limit, and the blocks in it."""
 
     text: str
     taken: tuple[Block, ...]
@@ -67,7 +67,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The text around the blocks: opening, section headings, and a closing line that counts omitted parts."""
+    """The text around the blocks: opening, section headings, and a closing line that counts the omitted parts."""
 
     opening: str
     headings: tuple[str, ...]
@@ -75,7 +75,7 @@ class Layout:
 
 
 def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: TokenCounter) -> Composed:
-    """The best of `blocks` within `cap_tokens`."""
+    """Compose the most valuable preview of `blocks` within `cap_tokens`."""
     room = float(cap_tokens)
     best = Composed(text="", taken=())
     for _ in range(_ROUNDS):
@@ -98,7 +98,7 @@ def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: T
 
 
 def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
-    """The tokens of `text`, or an estimate if it is far above the limit."""
+    """Count the tokens of `text`, or estimate them if the text is far above the limit."""
     size = utf8_bytes(text)
     if size <= cap_tokens:
         return size
@@ -106,7 +106,7 @@ def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
 
 
 def _choose(layout: Layout, blocks: Sequence[Block], room: float) -> tuple[Block, ...]:
-    """Blocks by value per token, until their estimated tokens exceed `room`."""
+    """Choose blocks by value per token, until their estimated tokens exceed `room`."""
     closing = max(guess_tokens(layout.closing(())), guess_tokens(layout.closing(tuple(blocks))))
     left = room - guess_tokens(layout.opening) - closing
     costs = [guess_tokens(block.text) + 1 for block in blocks]
@@ -145,7 +145,7 @@ def _worth(taken: tuple[Block, ...]) -> float:
 
 
 def guess_tokens(text: str) -> float:
-    """The estimated tokens of `text`, from its words, numbers and signs."""
+    """Estimate the tokens of `text` from its words, numbers and signs."""
     if not text:
         return 0.0
     total = 0.0

@@ -32,7 +32,7 @@ _HEADINGS = ("Warnings and rare events (count, reason, last seen, objects: first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event. `where` is its line number or path, `count` the number of occurrences."""
+    """A Kubernetes event. `where` is its line number or path, `count` the number of occurrences."""
 
     kind: str
     reason: str
@@ -53,7 +53,7 @@ class _Group:
 
 
 def table_events(text: str) -> Iterator[Event]:
-    """The events of a table, with cells by column name."""
+    """Yield the events of a table, with cells by column name."""
     for rows in read_rows(text):
         columns = dict(zip(rows.header.names, rows.columns(), strict=True))
         empty = [""] * len(rows.lines)
@@ -76,7 +76,10 @@ def table_events(text: str) -> Iterator[Event]:
 
 
 class EventGroups:
-    """Groups of events with the same message for any object. When full, further messages share one group per reason."""
+    """Groups of events with the same message for any object.
+
+    Beyond a limit, further messages share one group per reason.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str, str], _Group] = {}
@@ -105,7 +108,7 @@ class EventGroups:
             group.objects[event.subject] = None
 
     def preview(self, cap_tokens: int, counter: TokenCounter, *, places: str) -> StructuredPreview:
-        """The preview and its share of the events. `places` is the meaning of `Event.where`."""
+        """Preview the groups. `places` is the word before `Event.where` in the preview: `line` or `at`."""
         groups = list(self._groups.values())
         blocks = _blocks(groups, cap_tokens, places)
 
@@ -119,7 +122,7 @@ class EventGroups:
 
 
 def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview of a table of events; None if it has no rows."""
+    """Preview a table of events; None if the table has no rows."""
     groups = EventGroups()
     for event in table_events(text):
         groups.add(event)
@@ -127,7 +130,7 @@ def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def object_event(value: JsonValue, where: str) -> Event | None:
-    """`value` as an event, or None."""
+    """Return `value` as an event, or None if it is another object."""
     if not isinstance(value, dict) or value.get("kind") != "Event" or not isinstance(value.get("reason"), str):
         return None
     subject = value.get("involvedObject") or value.get("regarding")
@@ -193,7 +196,7 @@ def _value(group: _Group, of_reason: Counter[tuple[str, str]]) -> float:
 
 
 def _said(event: Event) -> str:
-    """The message without names of objects, so that the same error of many pods is one group."""
+    """Return the message without names of objects, so that the same error of many pods is one group."""
     message, name = event.message[:400], event.subject.rsplit("/", 1)[-1]
     if len(name) > 3:
         message = message.replace(name, "*")
@@ -204,7 +207,7 @@ def _said(event: Event) -> str:
 
 
 def _latest(left: str, right: str) -> str:
-    """The later of two times, or the smaller of two ages."""
+    """Return the later of two times, or the smaller of two ages."""
     if not left or not right:
         return left or right
     ages = number_of(left.split(" ", maxsplit=1)[0]), number_of(right.split(" ", maxsplit=1)[0])

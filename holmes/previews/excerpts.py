@@ -29,7 +29,7 @@ HEAD_SHARE = 0.7
 
 
 def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Blocks of lines, each with its first line number.
+    """Yield blocks of lines, each with the number of its first line.
 
     Numbers start at 1. A trailing line feed does not start another line.
     """
@@ -48,7 +48,10 @@ def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def long_line_excerpt(text: str, start: int, end: int) -> str:
-    """Line `text[start:end]`. Of a very long line, its beginning and the text around its first alarming word."""
+    """Return line `text[start:end]`.
+
+    A very long line is cut to its beginning and the text around its first alarming word.
+    """
     if end - start <= LONG_LINE_CHARACTERS:
         return text[start:end]
     parts = [text[start : start + _EXCERPT_CHARACTERS]]
@@ -67,7 +70,7 @@ def long_line_excerpt(text: str, start: int, end: int) -> str:
 
 
 def count_lines(text: str) -> int:
-    """The number of lines. A trailing line feed does not start another line."""
+    """Count the lines. A trailing line feed does not start another line."""
     if not text:
         return 0
     size = PIECE_CHARACTERS * 8
@@ -76,12 +79,15 @@ def count_lines(text: str) -> int:
 
 
 def without_terminal_codes(line: str) -> str:
-    """`line` without colours and carriage returns."""
+    """Remove colours and carriage returns from `line`."""
     return _TERMINAL_CODE.sub("", line).rstrip("\r") if "\x1b" in line or line.endswith("\r") else line
 
 
 def clip_around(line: str, width: int, position: int = 0) -> str:
-    """About `width` characters of `line`: its beginning, and the text around `position` if that is further right."""
+    """Clip `line` to about `width` characters.
+
+    Keeps its beginning, and the text around `position` if that is further right.
+    """
     if len(line) <= width:
         return line
     if position < width * 3 // 4:
@@ -96,7 +102,7 @@ def clip_around(line: str, width: int, position: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadAndTail:
-    """Both ends of a text. `omitted_lines` counts the lines between them, including cut lines."""
+    """Both ends of a text. `omitted_lines` counts the lines between them, including lines that are cut."""
 
     head: str
     tail: str
@@ -104,7 +110,7 @@ class HeadAndTail:
     omitted_characters: int
 
     def render(self) -> str:
-        """Both ends with a line between them that counts the omitted part."""
+        """Return both ends with a line between them that counts the omitted part."""
         if not self.omitted_characters:
             return self.head
         gap = f"[... {self.omitted_lines:,} lines, {self.omitted_characters:,} characters not shown ...]"
@@ -114,7 +120,7 @@ class HeadAndTail:
 def head_and_tail(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> HeadAndTail:
-    """The beginning and the end of `text` within `cap_tokens`, preferably cut at line ends.
+    """Return the beginning and the end of `text` within `cap_tokens`, preferably cut at line ends.
 
     A text that fits is returned as the head. `characters_per_token` is an initial estimate that saves counting.
     """
@@ -136,14 +142,20 @@ def head_and_tail(
 def prefix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """A number of characters from the start of `text` that fits into `cap_tokens`. It may be below the maximum."""
+    """Return how many characters from the start of `text` fit into `cap_tokens`.
+
+    The number may be below the maximum.
+    """
     return before_placeholder(text, _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False))
 
 
 def suffix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """A number of characters at the end of `text` that fits into `cap_tokens`. It may be below the maximum."""
+    """Return how many characters at the end of `text` fit into `cap_tokens`.
+
+    The number may be below the maximum.
+    """
     length = _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
     return len(text) - after_placeholder(text, len(text) - length)
 
@@ -165,19 +177,19 @@ def _length_that_fits(
 
 
 def line_end(text: str, position: int) -> int:
-    """`position`, or the end of the last whole line before it if that omits less than a fifth."""
+    """Return the end of the last whole line before `position`, or `position` if that would omit a fifth or more."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
 
 
 def _line_start(text: str, position: int) -> int:
-    """`position`, or the start of the first whole line after it if that omits less than a fifth."""
+    """Return the start of the next whole line, or `position` if that would omit a fifth or more."""
     newline = text.find("\n", position, position + (len(text) - position) // 5)
     return position if newline < 0 else newline + 1
 
 
 def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCounter) -> str:
-    """The first of `options` that fits into `cap_tokens`; the last one is cut if necessary."""
+    """Return the first of `options` that fits into `cap_tokens`; the last one is cut if necessary."""
     for option in options:
         if counter.fits(option, cap_tokens):
             return option
@@ -185,7 +197,7 @@ def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCou
 
 
 def clip_line(line: str, width: int) -> str:
-    """`line`, limited to `width` characters, with the number of omitted characters."""
+    """Limit `line` to `width` characters, and append the number of omitted characters."""
     if len(line) <= width:
         return line
     end = before_placeholder(line, width)

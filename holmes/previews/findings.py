@@ -1,6 +1,6 @@
-"""Finds unusual items in a `Tree`: bad states, rare values, fields that few items lack, different image tags.
+"""Selects unusual values in a `Tree`: bad states, rare values, missing fields, different image tags.
 
-A finding quotes the text with its path. It includes typical values for comparison.
+Each unusual value is quoted with its path, and with typical values for comparison.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _QUIET_PARTS = ("annotations", "ownerReferences", "labels", "matchLabels", "init
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An unusual value: its score (about 2 to 30), its position, and a text without the path."""
+    """An unusual value with its score (about 2 to 30) and position. `text` omits the path."""
 
     score: float
     place: Place
@@ -54,7 +54,7 @@ class Finding:
 
 
 def find_odd(tree: Tree) -> list[Finding]:
-    """The findings with the highest scores."""
+    """Find the unusual values with the highest scores."""
     found: list[Finding] = []
     for node in _nodes(tree.root):
         if node.key.endswith(_TIME_KEYS):
@@ -118,7 +118,7 @@ def _repeats(node: Node) -> bool:
 
 
 def _badness(node: Node, value: str, count: int, total: int) -> float:
-    """The findings in a field that Kubernetes defines."""
+    """Return the severity of a value in a field that Kubernetes defines."""
     key, parent = node.key, node.parent
     above = parent.key if parent is not None else ""
     rare = count * 10 <= total or count <= 2
@@ -143,7 +143,7 @@ def _badness(node: Node, value: str, count: int, total: int) -> float:
 
 
 def _others(node: Node, value: str, seen: Seen) -> str:
-    """The other values of the field."""
+    """Return typical other values of the field as text, for comparison."""
     total = node.scalars
     if total == 1:
         return ""
@@ -239,7 +239,7 @@ def _first_place(node: Node) -> Place | None:
 
 
 def describe(node: Node) -> str:
-    """Path and values of a field with repeated values, for the list of histograms."""
+    """Return the path and values of a field with repeated values, for the list of histograms."""
     ordered = sorted(node.values.items(), key=lambda item: (-item[1].count, item[0]))
     shown = ", ".join(f"{clip_around(value, 48)} {seen.count:,}" for value, seen in ordered[:6])
     more = f", {len(ordered) - 6:,} more values" if len(ordered) > 6 else ""

@@ -54,9 +54,10 @@ def _parses(text: str, *, whole: bool) -> bool:
 
 
 def readable_json(text: str) -> str:
-    """One-line JSON with one value per line. Other texts, JSON above 5 MB and deep nesting are returned unchanged.
+    """Format one-line JSON with one value per line.
 
-    Only white space changes: numbers, escapes and repeated keys keep their form.
+    Other texts, JSON above 5 MB and deep nesting are returned unchanged. Only white space changes: numbers, escapes and
+    repeated keys keep their form.
     """
     if len(text) > MAX_JSON_VIEW_CHARACTERS or "\n" in text.strip() or not is_json(text):
         return text

@@ -1,8 +1,8 @@
 """Reads JSON of any size into a `Tree`, in pieces.
 
 A value that ends within the next 64 KB is decoded at once. The members of a larger object or list are read one by one.
-No call blocks the interpreter for long, and a large text is never held as objects. Of an invalid or truncated text, the
-part before the error is read.
+No call blocks the interpreter for long, and a large text is never held as objects. If a text is invalid or truncated,
+the part before the error is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BrokenJsonError(ValueError):
 
 @dataclass(slots=True, kw_only=True)
 class FirstItems:
-    """The first items of the main list of a document, and its length."""
+    """The first items of the main list of a document, and the length of the list."""
 
     path: str = "."
     items: list[JsonValue] = field(default_factory=list)
@@ -62,7 +62,7 @@ class JsonWalk:
 
     @property
     def first_items(self) -> FirstItems:
-        """The longest list outside items."""
+        """The longest list that is not part of an item."""
         return max(self._lists, key=lambda each: each.total, default=FirstItems())
 
     def run(self) -> None:
@@ -77,7 +77,7 @@ class JsonWalk:
             self.documents += 1
 
     def _value(self, position: int, node: Node, location: Location, depth: int) -> int:
-        """Add the value at `position`. Returns its end."""
+        """Add the value at `position`. Returns the end of the value."""
         symbol = self._text[position : position + 1]
         entered = symbol and symbol in "{[" and (depth == 0 or (depth < 4 and self._about_items(node, symbol)))
         if not entered:
@@ -95,11 +95,14 @@ class JsonWalk:
         return self._huge_string(position, node, location)
 
     def _about_items(self, node: Node, symbol: str) -> bool:
-        """Lists near the top are entered, so that the position of each item is known."""
+        """Whether to read the members of this value one by one, so that the position of each item is known."""
         return self._tree.item is None and (symbol == "[" or node.key in {"data", "status", "result", "spec", "body"})
 
     def _decode(self, position: int) -> tuple[JsonValue, int] | None:
-        """The value at `position` and its end, or None if it does not end within the next window."""
+        """Decode the value at `position`, and return it with its end.
+
+        Returns None if the value does not end within the next window.
+        """
         for _ in range(2):
             start = position - self._base
             if 0 <= start < len(self._window):
@@ -161,7 +164,7 @@ class JsonWalk:
         return position + 1
 
     def _skipped_numbers(self, position: int) -> int:
-        """The length of the next run of numbers with its trailing comma; 0 for other values."""
+        """Return the length of the next run of numbers with its trailing comma; 0 for other values."""
         run = _NUMBERS.match(self._text, position, position + _WINDOW_CHARACTERS)
         return run.end() - position if run else 0
 
@@ -213,7 +216,7 @@ class JsonWalk:
         return match.end() if match else position
 
     def _line_of(self, position: int) -> int:
-        """The line of `position`; 0 for one-line JSON, which is formatted later."""
+        """Return the line of `position`; 0 for one-line JSON, which is formatted later."""
         if not self.has_lines:
             return 0
         self._line += self._text.count("\n", self._line_at, position)

@@ -53,9 +53,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 class ParsedLine:
     """The pattern and weight of a line.
 
-    `role` is a line of its own, a continuation, or a line without the usual start (its own, unless it follows a
-    continuation). `is_cause` marks the line of a stack trace with the reason. `has_status` means that lines of this
-    shape contain an HTTP status or an exit code, which differs per line.
+    `role` tells whether the line is an entry, a continuation, or a line without the usual start. A line without the
+    usual start is a continuation only if it follows one. `is_cause` marks the line of a stack trace that contains the
+    reason. `has_status` means that lines of this shape contain an HTTP status or an exit code, which differs per line.
     """
 
     pattern: str
@@ -96,7 +96,7 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
 
 
 def bare_line(line: str) -> str:
-    """`line` without colours, pod prefix and runtime prefix."""
+    """Remove colours, pod prefix and runtime prefix from `line`."""
     text = without_terminal_codes(line)
     if text.startswith("["):
         prefix = _POD_PREFIX.match(text)
@@ -106,7 +106,7 @@ def bare_line(line: str) -> str:
 
 
 def mask(text: str) -> str:
-    """`text` with `*` for numbers, ids, addresses, hashes and times."""
+    """Replace numbers, ids, addresses, hashes and times in `text` with `*`."""
     masked = _VARIABLE.sub("*", text[:_MASKED_CHARACTERS])
     if "-" in masked:
         masked = _POD_LIKE.sub("*", masked)
@@ -114,7 +114,7 @@ def mask(text: str) -> str:
 
 
 def clock_of(line: str) -> str:
-    """The time of day in `line`, or ''."""
+    """Return the time of day in `line`; empty without one."""
     match = _CLOCK.search(line[:200])
     return match[1] if match else ""
 
@@ -170,7 +170,7 @@ def _first(fields: dict[str, object], keys: tuple[str, ...]) -> str:
 
 
 def detect(text: str) -> PreviewKind:
-    """The kind of `text`, from samples at its start, middle and end."""
+    """Detect the kind of `text` from samples at its start, middle and end."""
     start = text[:_SAMPLE_CHARACTERS]
     if len(_CONTROL.findall(start[:8_192])) * 20 > len(start[:8_192]):
         return "binary"

@@ -24,7 +24,10 @@ _MANY_VARIANTS = 5
 
 @dataclass(slots=True, kw_only=True)
 class Pattern:
-    """Similar lines. `trace` contains the lines after the first one, `cause` the deepest reason in them."""
+    """A group of similar lines.
+
+    `trace` contains the continuation lines after the first line, `cause` the deepest reason in them.
+    """
 
     text: str
     severity: float
@@ -42,7 +45,7 @@ class Pattern:
 
 @dataclass(slots=True, kw_only=True)
 class LogPatterns:
-    """All patterns, in order of appearance."""
+    """The patterns of a log, in order of appearance, and the number of its lines."""
 
     patterns: list[Pattern]
     lines: int
@@ -50,14 +53,14 @@ class LogPatterns:
 
     @property
     def novelty(self) -> float:
-        """The value of a unique line: high, unless many lines are unique."""
+        """The value of a line that occurs rarely: high, unless the log has many such lines."""
         alone = sum(pattern.count <= 3 and pattern.severity == 0 for pattern in self.patterns)
         return max(10.0, 36.0 / (1 + alone / 8))
 
 
 @dataclass(slots=True)
 class _Shape:
-    """The pattern of all lines with one shape, or one pattern per status."""
+    """Lines of one shape. `pattern` is their common pattern; None if each status has its own pattern."""
 
     parsed: ParsedLine
     pattern: Pattern | None = None
@@ -75,7 +78,7 @@ class _Reader:
         self.continuations = 0
 
     def read(self, number: int, lines: list[str]) -> None:
-        """Add `lines`; `number` is the number of the first one."""
+        """Add `lines`. `number` is the line number of the first line."""
         dropped = "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, _DROPPED)
         shapes = self._shapes
         for number_, (line, shape_key) in enumerate(zip(lines, dropped.split(b"\n"), strict=True), start=number):
@@ -108,7 +111,7 @@ class _Reader:
         return shape
 
     def _shape_by_beginning(self, key: bytes, line: str) -> _Shape:
-        """Group a line beyond the limits: lines with the same beginning and severity are one pattern."""
+        """Group a line beyond the limits, by its beginning and severity."""
         alarming = may_be_severe(line)
         beginning = (key[:32], alarming)
         if beginning not in self._beginnings and len(self._beginnings) >= _MAX_BEGINNINGS:
@@ -122,7 +125,7 @@ class _Reader:
         return shape
 
     def _continues(self, parsed: ParsedLine, line: str, number: int) -> bool:
-        """Add `line` to the trace above it. Returns whether it belongs there."""
+        """Add `line` to the trace above it. Returns whether the line belongs to the trace."""
         if self._current is None or not (parsed.role == "indented" or (parsed.role == "stray" and self._in_trace)):
             return False
         self._in_trace = True
@@ -164,7 +167,7 @@ class _Reader:
 
 
 def read_patterns(text: str) -> LogPatterns:
-    """The patterns of `text`. Patterns that differ in one variable word are merged."""
+    """Group the lines of `text` into patterns. Patterns that differ in one variable word are merged."""
     reader: _Reader | None = None
     total = 0
     for number, lines in lines_in_pieces(text):

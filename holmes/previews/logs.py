@@ -33,7 +33,7 @@ _HEADINGS = (
 
 
 def log_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The preview and its share of the log."""
+    """Preview a log by its patterns."""
     log = read_patterns(text)
     blocks = _blocks(log, cap_tokens)
     layout = Layout(opening=_opening(log), headings=_HEADINGS, closing=lambda taken: _closing(log, taken))
@@ -118,7 +118,7 @@ def _block(pattern: Pattern, value: float, order: int, width: int) -> Block:
 
 
 def _trace(pattern: Pattern, width: int) -> str:
-    """The first frame and the deepest reason of the trace after the line."""
+    """Return the first frame and the deepest reason of the stack trace below the line."""
     shown = [clip_around(pattern.trace[0].strip(), width // 2)]
     if pattern.cause and pattern.cause != pattern.trace[0].strip():
         shown.append(clip_around(pattern.cause, width))
@@ -138,7 +138,10 @@ def _where(pattern: Pattern) -> str:
 
 
 def _change(pattern: Pattern, log: LogPatterns) -> str:
-    """Whether a steady pattern starts or stops far from the ends of the log, by its own rate."""
+    """Return a note if a steady pattern starts or stops far from the ends of the log; else empty.
+
+    The rate of the pattern determines which distance is far.
+    """
     if pattern.count < 12 or log.lines < 50:
         return ""
     gap = max(1.0, (pattern.last_number - pattern.first_number) / (pattern.count - 1))
@@ -163,7 +166,10 @@ def _value(pattern: Pattern, log: LogPatterns, common: Counter[str]) -> float:
 
 
 def _unhurried(pattern: Pattern, log: LogPatterns) -> float:
-    """Less than 1 for messages that a program writes once at start-up."""
+    """Return a factor that halves the value of messages at the start of the log.
+
+    Programs write such messages once at startup.
+    """
     return 0.5 if pattern.first_number <= max(10, log.lines // 200) else 1.0
 
 

@@ -1,8 +1,8 @@
 """The preview of JSON and YAML: unusual items with paths, values of repeated fields, outline, first items.
 
-Lists of Kubernetes events use the preview of events. Of YAML that is too large to parse, rare lines are shown, in two
-passes. A line is rare if its key is rare, or if few lines with its key have the same shape. The shape omits digits and
-the letters a to f.
+Lists of Kubernetes events use the preview of events. If YAML is too large to parse, two passes find its rare lines. A
+line is rare if its key is rare, or if few lines with its key have the same shape. The shape omits digits and the
+letters a to f.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Rare:
 
 
 def large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The preview and its share of the lines."""
+    """Preview YAML that is too large to parse, by its rare lines."""
     shapes: Counter[bytes] = Counter()
     total = items = 0
     for number, lines in lines_in_pieces(text):
@@ -96,7 +96,7 @@ def _key(shape: bytes) -> bytes:
 
 
 def _keys(shapes: Counter[bytes]) -> dict[bytes, tuple[int, int]]:
-    """For each key, the number of lines and the number of different values."""
+    """Return, for each key, the number of lines and the number of different shapes."""
     keys: dict[bytes, tuple[int, int]] = {}
     for shape, count in shapes.items():
         lines, distinct = keys.get(_key(shape), (0, 0))
@@ -134,7 +134,7 @@ def _worst(found: list[_Rare]) -> list[_Rare]:
 
 
 def _names(text: str, rare: list[_Rare]) -> dict[int, str]:
-    """The last object name before each of the lines."""
+    """Find the last object name before each of the lines."""
     wanted = sorted(each.number for each in rare)
     names: dict[int, str] = {}
     name = ""
@@ -153,13 +153,13 @@ def _line(rare: _Rare, name: str) -> str:
 
 
 def _outline(text: str) -> list[str]:
-    """The first keys without indentation."""
+    """Return the first top-level keys."""
     start = text[:20_000].split("\n")
     return [clip_around(line, 80) for line in start if line[:1].isalpha()][:12]
 
 
 def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and its share of the items; None if the text does not start as JSON."""
+    """Preview JSON; None if the text does not start as JSON."""
     tree = Tree()
     walk = JsonWalk(text, tree)
     walk.run()
@@ -171,7 +171,9 @@ def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
     what = f"{items:,} items in {walk.first_items.path}" if items else _members(tree.root)
     documents = f", {walk.documents:,} documents" if walk.documents > 1 else ""
     broken = (
-        f" NOT valid JSON after character {walk.broken_at:,}; the part before it:" if walk.broken_at is not None else ""
+        f" NOT valid JSON after character {walk.broken_at:,}; this preview covers the part before it."
+        if walk.broken_at is not None
+        else ""
     )
     opening = f"JSON, {len(text):,} characters{documents}: {what}.{broken}"
     blocks = _blocks(tree, cap_tokens) + _first_items(walk.first_items, cap_tokens)
@@ -182,7 +184,7 @@ def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
 
 
 def yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and its share of the items; None if the text contains no YAML."""
+    """Preview YAML; None if the text contains no YAML."""
     tree = Tree()
     if len(text) > _MAX_YAML_CHARACTERS:
         return large_yaml_preview(text, cap_tokens, counter)
@@ -273,7 +275,7 @@ def _walk(root: Node) -> Iterator[Node]:
 
 
 def _outline_blocks(tree: Tree, cap_tokens: int) -> list[Block]:
-    """One line per top-level member. Deeper fields are in braces as far as they fit."""
+    """Return one line per top-level member. Deeper fields follow in braces, as many as fit."""
     budget = max(12, cap_tokens // 12)
     blocks = []
     for order, (key, node) in enumerate(list(tree.root.children.items())[:40]):
@@ -294,7 +296,10 @@ def _kind(node: Node) -> str:
 
 
 def _shape(node: Node, depth: int, budget: list[int]) -> str:
-    """The type of a node and the names of its children. `budget` is the remaining number of names."""
+    """Return the type of a node and the names of its children.
+
+    `budget` is the number of names that may still be listed.
+    """
     if node.lists:
         inner = node.children.get("[]")
         inside = f" of {_shape(inner, depth - 1, budget)}" if inner is not None and inner.objects and depth else ""
@@ -314,7 +319,7 @@ def _shape(node: Node, depth: int, budget: list[int]) -> str:
 
 
 def _first_items(first: FirstItems, cap_tokens: int) -> list[Block]:
-    """The first items that fit into a third of the limit, as valid JSON."""
+    """Return the first items that fit into a third of the limit, as valid JSON."""
     room = cap_tokens * _SHARE_FOR_FIRST_ITEMS
     lines: list[str] = []
     for item in first.items:

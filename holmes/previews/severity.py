@@ -1,7 +1,7 @@
 """Rates the severity of lines, states and numbers.
 
-A stated level decides. Words decide only without a level, so that "0 errors" or "error budget" in a normal line does
-not count. Also reads Kubernetes states, conditions, image tags and amounts, and detects outliers among numbers.
+A stated level decides. Words decide only without a level, so that "0 errors" or "error budget" in a normal line has no
+effect. Also reads Kubernetes states, conditions, image tags and amounts, and detects outliers among numbers.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ _MOST = 12.0
 
 
 def level_of(line: str) -> float | None:
-    """The level that `line` states, or None. Searches only the start and the level field."""
+    """Return the level that `line` states, or None. Searches only the start and the level field."""
     window = line[:_LEVEL_WINDOW]
     klog = _KLOG.match(window)
     if klog:
@@ -120,7 +120,10 @@ def level_of(line: str) -> float | None:
 
 
 def severity_of(line: str, level: float | None = None) -> float:
-    """0 for a normal line, up to about 8 for a panic. `level` is the level, if already known."""
+    """Return the severity of a line: 0 for a normal line, up to about 8 for a panic.
+
+    `level` is the level of the line, if already known.
+    """
     stated = level_of(line) if level is None else level
     words = word_severity(line)
     if stated is None:
@@ -131,7 +134,7 @@ def severity_of(line: str, level: float | None = None) -> float:
 
 
 def word_severity(line: str) -> float:
-    """The severity of the words in `line`, without its level."""
+    """Return the severity of the words in `line`, without its level."""
     line = line[:_READ_CHARACTERS]
     if not may_be_severe(line):
         return 0.0
@@ -144,13 +147,13 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """A fast check: False means that `word_severity` is 0."""
+    """Whether `line` may contain severe words. False means that `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
 
 def severe_position(line: str) -> int:
-    """The position of the first severe word in `line`; 0 if there is none."""
+    """Return the position of the first severe word in `line`; 0 without a severe word."""
     if not may_be_severe(line):
         return 0
     for pattern in (_FATAL_WORDS, _STRONG_WORDS, _MILD_WORDS):
@@ -161,7 +164,7 @@ def severe_position(line: str) -> int:
 
 
 def status_of(line: str) -> tuple[str, float] | None:
-    """The HTTP status or exit code in `line` and its severity; None without one."""
+    """Return the HTTP status or exit code in `line`, and its severity; None if the line has neither."""
     match = _STATUS.search(line)
     if match is None:
         return None
@@ -174,7 +177,7 @@ def status_of(line: str) -> tuple[str, float] | None:
 
 
 def badness_of(value: str, *, total: int, count: int) -> float:
-    """The severity of a state, 0 to 18; lower if many objects share it."""
+    """Return the severity of a state, 0 to 18; lower if many objects share it."""
     lowered = value.lower()
     if lowered in _HEALTHY:
         return 0.0
@@ -192,7 +195,7 @@ def condition_is_bad(kind: str, status: str) -> bool:
 
 
 def image_parts(images: str) -> list[tuple[str, str]]:
-    """Repository and tag of each image in a comma-separated list. The tag may be a digest or empty."""
+    """Return the repository and the tag of each image in a comma-separated list. The tag may be a digest or empty."""
     parts = []
     for image in images.split(","):
         if "://" in image or ("/" not in image and ":" not in image):
@@ -210,7 +213,7 @@ def image_parts(images: str) -> list[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=16_384)
 def number_of(cell: str) -> float | None:
-    """The number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h` (in seconds), else None."""
+    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h` (in seconds), else None."""
     if not cell or not (cell[0].isdigit() or cell[0] == "-") or len(cell) > 40:
         return None
     match = _NUMBER.match(cell)
@@ -225,7 +228,7 @@ def number_of(cell: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median, the typical distance from it (of the logarithms), and the maximum."""
+    """The spread of numbers. `middle` and `width` are the median and typical deviation of their logarithms."""
 
     median: float
     middle: float
@@ -234,7 +237,7 @@ class Spread:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Spread:
-        """The spread of `numbers` (at least one); of many numbers, an even sample is used."""
+        """Return the spread of `numbers`, which must not be empty. Many numbers are sampled evenly."""
         import statistics  # imported late: previews of text do not need it
 
         sample = numbers[:: max(1, len(numbers) // _SAMPLE)]
@@ -245,7 +248,7 @@ class Spread:
         return cls(statistics.median(sample), middle, max(0.3, width, spread * 0.4), max(numbers))
 
     def distance(self, number: float) -> float:
-        """The distance of `number` from the others: 0 for usual numbers, else 3.5 to 12."""
+        """Return how unusual `number` is: 0 for usual numbers, else 3.5 to 12."""
         far = abs(_log(number) - self.middle) / self.width
         return min(_MOST, far) if far >= _FAR else 0.0
 

@@ -1,7 +1,7 @@
-"""The preview of a text by its kind.
+"""Previews a text by its kind.
 
-A text that cannot be read as the detected kind is previewed as plain text. This module previews plain text and binary
-data.
+A text that cannot be read as the detected kind is previewed as plain text. This module also previews plain text and
+binary data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAGIC = (
 
 
 def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The preview of `text` within `cap_tokens`.
+    """Preview `text` within `cap_tokens`.
 
     Uses about 60 ms of CPU per MB, in small steps. Call it outside the event loop for large texts.
     """
@@ -46,7 +46,7 @@ def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
 def _reader(  # noqa: PLR0911  one return per kind
     kind: PreviewKind,
 ) -> Callable[[str, int, TokenCounter], StructuredPreview | None]:
-    """The preview function for `kind`. Imports only the required module."""
+    """Return the preview function for `kind`. Imports only the required module."""
     match kind:
         case "logs":
             from holmes.previews.logs import log_preview
@@ -75,7 +75,7 @@ def _reader(  # noqa: PLR0911  one return per kind
 
 
 class _Severe:
-    """The most severe lines: the first few of those with the same beginning, and at most a few thousand in total."""
+    """Collects the most severe lines: the first few with the same beginning, and at most a few thousand in total."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, int, str]] = []
@@ -98,12 +98,12 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Score (lower is worse), line number and line."""
+        """Return the most severe lines, worst first: score (lower is worse), line number and line."""
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 
 def text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Head, tail and severe lines, with their share of the text."""
+    """Preview plain text by its beginning, its end and severe lines."""
     total = count_lines(text)
     width = max(100, min(400, cap_tokens // 2)) if total > 3 else cap_tokens * 2
     head: list[tuple[int, str]] = []
@@ -157,7 +157,7 @@ def _block(number: int, line: str, value: float, width: int, section: int) -> Bl
 
 
 def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The probable format, the size and the first bytes in hexadecimal."""
+    """Preview binary data by its probable format, its size and the first bytes in hexadecimal."""
     start = text[:64].encode("utf-8", "surrogateescape" if _decodes(text[:64]) else "surrogatepass")
     kind = next((name for magic, name in _MAGIC if text.startswith(magic)), "unknown format")
     opening = f"Binary data ({kind}), {len(text):,} characters; it cannot be shown as text."

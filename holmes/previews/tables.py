@@ -52,7 +52,7 @@ class Header:
     number: int
 
     def cells(self, row: str) -> list[str]:
-        """The cells of `row`, one per column."""
+        """Split `row` into cells, one per column."""
         starts = self.starts
         for start in starts[1:]:
             if row[start - 1 : start] not in ("", " "):
@@ -72,7 +72,7 @@ class Rows:
     lines: list[str]
 
     def columns(self) -> list[list[str]]:
-        """The cells by column. For aligned rows this is much faster than by row."""
+        """Return the cells by column. For aligned rows, this is much faster than by row."""
         header, lines = self.header, self.lines
         if all({line[start - 1 : start] for line in lines} <= _BEFORE_A_CELL for start in header.starts[1:]):
             bounds = zip(header.starts, header.ends, strict=True)
@@ -82,7 +82,7 @@ class Rows:
 
 
 def read_rows(text: str) -> Iterator[Rows]:
-    """All rows, in blocks. Lines before the first header are omitted."""
+    """Yield all rows, in blocks. Lines before the first header are omitted."""
     header: Header | None = None
     for first, lines in lines_in_pieces(text):
         rows = Rows(header, [], []) if header else None
@@ -119,7 +119,7 @@ class _Column:
     fractions: bool = False
 
     def add(self, cells: list[str]) -> None:
-        """Count the values. Of a column with very many values, only numbers are kept."""
+        """Count the values. If a column has very many values, only numbers are kept."""
         if not self.many:
             self.values.update(cells)
             self.many = len(self.values) > _MAX_VALUES
@@ -127,11 +127,11 @@ class _Column:
             self.numbers.extend(number for cell in cells if (number := number_of(cell)) is not None)
 
     def may_be_odd(self, table: _Table, place: int) -> bool:
-        """Whether a cell of this column can have a score."""
+        """Whether a cell of this column can be unusual."""
         return place in table.spreads or bool(table.rare.get(place)) or self.name in _STATUS_COLUMNS or self.fractions
 
     def points_of(self, table: _Table, place: int, cell: str) -> float:
-        """The score of `cell` in this column."""
+        """Return the score of `cell` in this column: how unusual the value is."""
         known = self.points.get(cell)
         if known is None:
             known = _cell_points(table, place, self, cell)
@@ -140,7 +140,7 @@ class _Column:
         return known
 
     def study(self) -> None:
-        """Parse numbers and image tags among the values."""
+        """Collect the numbers and image tags among the values."""
         self.fractions = any(_READY.match(value) for value in list(self.values)[:50])
         for value, count in self.values.items():
             number = number_of(value)
@@ -172,7 +172,7 @@ class _OddRow:
 
 
 def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and its share of the rows; None without rows."""
+    """Preview kubectl tables; None if the text has no rows."""
     tables = _read(text)
     for table in tables.values():
         _study(table)
@@ -193,7 +193,7 @@ def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def _read(text: str) -> dict[tuple[str, ...], _Table]:
-    """The tables by their column names."""
+    """Read the tables, by their column names."""
     tables: dict[tuple[str, ...], _Table] = {}
     for rows in read_rows(text):
         names = rows.header.names
@@ -223,7 +223,7 @@ def _study(table: _Table) -> None:
 
 
 def rare_values(values: Counter[str]) -> dict[str, float]:
-    """The rare values with their score (0 to 10), if most other values repeat."""
+    """Return the rare values with their scores (0 to 10). Empty unless most values repeat."""
     total = values.total()
     if total < 5:
         return {}
@@ -260,7 +260,7 @@ def _odd_rows(text: str, tables: dict[tuple[str, ...], _Table]) -> list[_OddRow]
 
 
 def _suspects(table: _Table, columns: list[list[str]]) -> list[int]:
-    """Rows with at least one scored cell, or with different counts."""
+    """Return the indexes of rows with an unusual cell, or with columns of counts that differ."""
     found: set[int] = set()
     for place, (column, cells) in enumerate(zip(table.columns, columns, strict=True)):
         if not column.may_be_odd(table, place):

@@ -30,7 +30,7 @@ _KEYED_LISTS = {"conditions": "type", "env": "name"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The position of a value: its path and its item."""
+    """The position of a value: its path, and the list item that contains it."""
 
     location: Location
     item: Item | None
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(slots=True)
 class Seen:
-    """The count of a value and its first positions."""
+    """How often a value occurs, and its first position."""
 
     count: int
     place: Place
@@ -55,7 +55,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Node:
-    """One path without indexes."""
+    """Statistics of one path, in which `[]` stands for list indexes."""
 
     key: str
     parent: Node | None
@@ -77,7 +77,7 @@ class Node:
 
 
 class Tree:
-    """Collects statistics. Call `add` once per value, in order."""
+    """Collects statistics of values. Call `add` once per value, in order."""
 
     def __init__(self) -> None:
         self.events = EventGroups()
@@ -87,7 +87,7 @@ class Tree:
         self._nodes = 1
 
     def child(self, node: Node, key: str) -> Node:
-        """The child of `node` for `key`. Beyond the limit on nodes, all further keys share one node."""
+        """Return the child of `node` for `key`. Beyond the limit on nodes, all further keys share one node."""
         found = node.children.get(key)
         if found is None:
             if len(node.children) >= _MAX_CHILDREN or self._nodes >= _MAX_NODES:
@@ -99,7 +99,7 @@ class Tree:
         return found
 
     def enter_item(self, value: JsonValue, location: Location, line: int = 0) -> None:
-        """Start an item. Values added next belong to it."""
+        """Start an item. All values that are added next belong to this item."""
         self.items += 1
         event = object_event(value, str(line) if line else path_of(location))
         if event is not None:
@@ -197,7 +197,7 @@ class Tree:
 
 
 def name_of(value: JsonValue) -> str:
-    """The display name of an object: namespace and name of a Kubernetes object, else its name or id, or ''."""
+    """Return the display name of an object: namespace and name of a Kubernetes object, else its name or id, or ''."""
     if not isinstance(value, dict):
         return ""
     metadata = value.get("metadata")
@@ -208,7 +208,7 @@ def name_of(value: JsonValue) -> str:
 
 
 def path_of(location: Location) -> str:
-    """The path in jq syntax."""
+    """Return the path in jq syntax."""
     steps: list[str] = []
     while location is not None:
         location, step = location
@@ -223,7 +223,7 @@ def path_of(location: Location) -> str:
 
 
 def node_path(node: Node) -> str:
-    """The path of `node` with `[]` for indexes."""
+    """Return the path of `node` with `[]` for indexes."""
     keys: list[str] = []
     current: Node | None = node
     while current is not None and current.parent is not None:

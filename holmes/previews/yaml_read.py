@@ -1,7 +1,7 @@
 """Reads block YAML of kubectl into a `Tree`, line by line.
 
-This is not a full YAML parser: anchors, tags and flow collections remain text. It never fails, reads invalid documents
-as far as possible, holds one item at a time, and knows the line of every item.
+This is not a full YAML parser: anchors, tags and flow collections remain text. The reader never fails, reads invalid
+documents as far as possible, holds one item at a time, and knows the line of every item.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class YamlReader:
         self.items = 0
 
     def run(self) -> None:
-        """Read every line."""
         started = False
         for first, lines in lines_in_pieces(self._text):
             for number, line in enumerate(lines, start=first):
@@ -107,7 +106,7 @@ class YamlReader:
         tree.item = None
 
     def _add_document(self, value: JsonValue, line: int) -> None:
-        """The top-level members. Several documents are treated as items of a list."""
+        """Add the top-level members of a document. Several documents are treated as items of a list."""
         tree = self._tree
         if not isinstance(value, dict) or not value:
             return
@@ -125,7 +124,7 @@ class YamlReader:
 
 
 def parse_block(lines: list[str]) -> JsonValue:
-    """The value of a block of lines, as far as it is readable."""
+    """Parse a block of lines as far as it is readable."""
     parser = _Parser(lines)
     return parser.value(0, 0)
 
@@ -137,7 +136,7 @@ class _Parser:
         self._count = len(lines)
 
     def value(self, minimum: int, level: int) -> JsonValue:
-        """The mapping, list or scalar that starts at the next line, indented by at least `minimum`."""
+        """Parse the mapping, list or scalar that starts at the next line, indented by at least `minimum`."""
         indent = self._next_indent()
         if indent < minimum or level > _MAX_LEVELS:
             return None
@@ -147,7 +146,7 @@ class _Parser:
         return self._mapping(indent, level)
 
     def _next_indent(self) -> int:
-        """The indentation of the next line with content, or -1 at the end."""
+        """Return the indentation of the next line with content, or -1 at the end."""
         lines = self._lines
         while self._at < self._count:
             line = lines[self._at]
@@ -200,7 +199,7 @@ class _Parser:
         return members
 
     def _below(self, indent: int, level: int) -> JsonValue:
-        """The value of a key without a value on its line. A list may start at the indentation of the key."""
+        """Parse the value of a key that has no value on its line. A list may start at the indentation of the key."""
         following = self._next_indent()
         if following > indent:
             return self.value(indent + 1, level + 1)
@@ -209,7 +208,7 @@ class _Parser:
         return None
 
     def _text_of(self, first: str, minimum: int) -> JsonValue:
-        """A scalar with its continuation lines."""
+        """Parse a scalar with its continuation lines."""
         parts = [first] if first else []
         length = len(first)
         while self._at < self._count:
@@ -229,7 +228,7 @@ def _looks_like_entry(text: str) -> bool:
 
 
 def _split_entry(body: str) -> tuple[str, bool, str]:
-    """The key, whether one exists, and the text after it."""
+    """Split a line into its key, whether a key exists, and the text after the key."""
     if body[0] in "\"'":
         end = body.find(body[0], 1)
         if end < 0 or body[end + 1 : end + 2] != ":":
@@ -247,7 +246,7 @@ def _split_entry(body: str) -> tuple[str, bool, str]:
 
 
 def scalar(text: str) -> JsonValue:
-    """The value that `text` represents."""
+    """Return the value that `text` represents."""
     text = text.strip()
     if text in _WORDS:
         return _WORDS[text]

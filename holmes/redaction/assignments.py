@@ -48,25 +48,25 @@ _OPTION: Final = {
     for keyword in KEYWORDS
 }
 _ANY_OPTION: Final = re.compile(r"-(?<![A-Za-z0-9_.\-]-)-?[A-Za-z]")
-# Text that may precede a name at the start of a line.
+# Matches the text that may precede a name at the start of a line.
 _LINE_START: Final = re.compile(
     r"[\s\-+#>|*]*(?:(?:export|set|env|declare -x|env:)[ \t]{1,4}|\$env:|-e[ \t]{1,4})?\\{0,7}[\"'`]?$", re.IGNORECASE
 )
 _RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
 _ENDS: Final = ".,:;)]}>"
-# The start of the next pair: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
+# An unquoted value ends at the next pair or at an end tag: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`.
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
-# An ODBC password; braces in it are doubled: `PWD={a;b}}c};`.
+# An ODBC password, in which braces are doubled: `PWD={a;b}}c};`.
 _BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
-# A password may start with braces; text after the closing brace means that it is not a map.
+# A password may start with a brace. Text after the closing brace means that the value is not a map.
 _MAP_SIGNS: Final = frozenset("}:,\"'=")
 _BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
-# A command after a variable: `PGPASSWORD=x psql -h db`.
+# A command may follow a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
-# Wrappers in printed values: `Some("...")`, `SecretString("...")`, `Just "..."`.
+# Printed values may have wrappers: `Some("...")`, `SecretString("...")`, `Just "..."`.
 _WRAPPER: Final = re.compile(
     r"[bru](?=[\"'])|(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
     r"|SensitiveString|Sensitive|Password|Token|Str|String|Text|Value|Box|Arc|Rc|Cow|Owned|Borrowed|new String"
@@ -84,9 +84,10 @@ _NAME_LETTERS: Final = frozenset(NAME_CHARACTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A name before a value. `value` is the position of the value in the piece of the window.
+    """A name before a value.
 
-    `quote` is the quote around the name, or empty. `starts_line` means that the name starts its line.
+    `value` is the position of the value in `Window.piece`. `quote` is the quote around the name, or empty.
+    `starts_line` means that the name starts its line.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Place:
 
 
 def assigned_secrets(window: Window) -> Iterator[Span]:
-    """The secrets of this window that follow their name."""
+    """Find the secrets of this window that follow their name."""
     options: bool | None = None
     for keyword in KEYWORDS:
         if not window.has(keyword):
@@ -125,7 +126,7 @@ def assigned_secrets(window: Window) -> Iterator[Span]:
 
 
 def _name_before(window: Window, start: int) -> int:
-    """The start of the name that contains `start`."""
+    """Return the start of the name that contains `start`."""
     if start and window.lower[start - 1] not in _NAME_LETTERS:
         return start
     before = window.lower[max(0, start - 80) : start]
@@ -164,7 +165,7 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
 
 
 def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
-    """Whether a colon is on both sides, as in names of cloud resources: `arn:...:secret:db`."""
+    """Whether the name has a colon on both sides, as in names of cloud resources: `arn:...:secret:db`."""
     return piece[begin - 1 : begin] == ":" and piece[value - 1 : value] == ":"
 
 
@@ -179,7 +180,7 @@ def starts_line(piece: str, begin: int) -> bool:
 
 
 def secret_at(window: Window, place: Place) -> Span | None:
-    """The secret at `place`, or None if the value is not a secret."""
+    """Return the secret at `place`, or None if the value is not a secret."""
     piece = window.piece
     block = BLOCK_SCALAR.match(piece, place.value) if place.operator == ":" else None
     if block and place.starts_line:
@@ -263,7 +264,7 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
 
 
 def _bracketed(piece: str, place: Place) -> tuple[int, int]:
-    """A value that starts with a bracket: an ODBC password, a password with braces, a list or a map."""
+    """Return the start and end of a value in brackets: an ODBC password, a password with braces, a list or a map."""
     start = place.value
     braced = _BRACED.match(piece, start) if place.operator == "=" else None
     if braced:
@@ -274,7 +275,11 @@ def _bracketed(piece: str, place: Place) -> tuple[int, int]:
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:
-    """The value as `kubectl describe configmap` prints it, after a line of four dashes, or a single unusual word."""
+    """Return the start and end of a value below its name.
+
+    `kubectl describe configmap` prints such a value after a line of four dashes. A single unusual word is also
+    accepted.
+    """
     dashes = _CONFIGMAP_VALUE.match(piece, position)
     if not dashes:
         word = _WORD_BELOW.match(piece, position)
@@ -285,7 +290,7 @@ def _below(piece: str, position: int) -> tuple[int, int]:
 
 
 def _line_value_end(piece: str, start: int) -> int:
-    """The end of a value that extends to the end of its line, without comments, trailing blanks and commas."""
+    """Return the end of a value that extends to the end of its line, without comments, trailing blanks and commas."""
     end = piece.find("\n", start)
     end = len(piece) if end < 0 else end
     comment = _COMMENT.search(piece, start, end)
@@ -295,7 +300,7 @@ def _line_value_end(piece: str, start: int) -> int:
 
 
 def _run_end(piece: str, start: int) -> int:
-    """The end of the word at `start`. Reads only as many characters as the decision needs."""
+    """Return the end of the word at `start`. Reads only as many characters as the decision needs."""
     match = _RUN.match(piece, start, start + _RUN_CHARACTERS)
     end = match.end() if match else start
     cut = _CUT.search(piece, start, end + 1)
@@ -307,7 +312,7 @@ def _run_end(piece: str, start: int) -> int:
 
 
 def _whole_run_end(piece: str, start: int, end: int) -> int:
-    """The end of a word that was read up to `end`."""
+    """Complete the end of a word that `_run_end` stopped reading at `end`."""
     if end - start != _RUN_CHARACTERS:
         return end
     match = _RUN.match(piece, end)
@@ -325,7 +330,7 @@ def _block_span(window: Window, place: Place) -> Span | None:
 
 
 def _options(window: Window, keyword: str) -> Iterator[Span]:
-    """Options of a command with their value after a blank, or as the next item of a list."""
+    """Find command options whose value follows after a blank or as the next list item."""
     piece = window.piece
     done = -1
     for match in _OPTION[keyword].finditer(window.lower):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL: Final = "private-key"
-# The kind is one of a few words. The length is bounded so that a row of dashes takes linear time.
+# The length of the key type is bounded, so that a row of dashes takes linear time.
 _BORDER: Final = re.compile(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
@@ -43,7 +43,7 @@ _ONE_LINE_BODY: Final = re.compile(r"(?:[A-Za-z0-9+/=:,. \t\-]|\\+[nrt/])*+")
 _KEY_CHARACTERS: Final = 64 * 1024
 _LINE_CHARACTERS: Final = 200
 _RUN: Final = re.compile(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
-# The end of a line in a string, comment, quotation or table, and the start of the next line.
+# Matches a line break in a string, comment, quotation or table, up to the text of the next line.
 _BREAK: Final = re.compile(
     r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|=]?[ \t]{0,4}\\{0,7}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
     r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?"
@@ -61,7 +61,7 @@ _STEP_CHARACTERS: Final = 256 * 1024
 _UNPACKED_BYTES: Final = 4 * 1024 * 1024
 _UNPACKED_PER_CHARACTER: Final = 4
 _BATCH_CHARACTERS: Final = 128 * 1024
-# A document separator between decoded words, so that no match spans two words.
+# Separates decoded words like documents, so that no match spans two words.
 _GAP: Final = "\n---\n"
 _MOST_LINES: Final = 40_000
 _FIRST, _SECOND, _THIRD = (
@@ -71,14 +71,14 @@ _FIRST, _SECOND, _THIRD = (
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# UTF-16 with a byte order mark, gzip, zlib.
+# Starts of base64 words that contain UTF-16 with a byte order mark, gzip or zlib.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
 
 def private_keys(window: Window) -> Iterator[Span]:
-    """The bodies of private keys that start or end in this window."""
+    """Yield the bodies of private keys that start or end in this window."""
     if not window.has("PRIVATE KEY", folded=False):
         return
     text = window.text
@@ -95,7 +95,7 @@ def private_keys(window: Window) -> Iterator[Span]:
 
 
 def _body_end(text: str, start: int) -> int:
-    """The end of the body: at the END line, or at the first line that does not look like a key."""
+    """Return the end of the body: at the END line, or at the first line that does not look like a key."""
     limit = min(len(text), start + _KEY_CHARACTERS)
     begin = text.find("-----BEGIN ", start, limit)
     limit = limit if begin < 0 else begin
@@ -132,7 +132,7 @@ def _joined(body: str) -> str:
 
 
 def _headless(text: str, end: int) -> Iterator[Span]:
-    """The lines before an END line without a BEGIN line."""
+    """Yield the lines before an END line without a BEGIN line."""
     first = end
     while first > 0 and end - first < _KEY_CHARACTERS:
         line_start = text.rfind("\n", max(0, first - 1 - _LINE_CHARACTERS), first - 1) + 1
@@ -145,8 +145,8 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
-    """The parts of tokens of `kind` that start in this window and continue in the next lines."""
-    # Starts that never become a token would read the same lines repeatedly.
+    """Yield the parts of tokens of `kind` that start in this window and continue in the next lines."""
+    # Without this limit, starts that never become a token would read the same lines repeatedly.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:
         at = window.piece.find(literal)
@@ -165,7 +165,10 @@ def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
 
 
 def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[list[tuple[int, int]], bool]:
-    """The leading parts of the token of `kind` that starts with `first`, and whether they are complete."""
+    """Return the first parts of the token of `kind` that starts with `first`.
+
+    The second value tells whether these parts are the complete token.
+    """
     start, end = first
     parts = [first]
     if not _BREAK.match(text, end):
@@ -196,14 +199,14 @@ def _goes_on(kind: Kind, token: str, word: str) -> bool:
 
 
 def _matches(kind: Kind, before: str, joined: str) -> bool:
-    # A search would continue through all joined parts.
+    # `match` at each start, because `search` would continue through all joined parts.
     starts = range(len(before) + 1)
     matches = (kind.pattern.match(before + joined, start) for start in starts)
     return any(match is not None and match.end() > len(before) for match in matches)
 
 
 def _next_part(text: str, end: int) -> tuple[int, int] | None:
-    """The first word of the next line, if a token that ends at `end` can continue there."""
+    """Return the first word of the next line, if a token that ends at `end` can continue there."""
     line_break = _BREAK.match(text, end)
     run = _RUN.match(text, line_break.end()) if line_break else None
     if not run or len(run[0]) < _SHORTEST_REST or not _LINE_END.match(text, run.end()):
@@ -225,7 +228,7 @@ class Encoded:
 
 
 class Unpacking:
-    """The remaining size for decompression in one text, which limits decompression bombs."""
+    """Limits the decompressed size of one text, as a protection against decompression bombs."""
 
     __slots__ = ("_left",)
 
@@ -233,7 +236,7 @@ class Unpacking:
         self._left = _UNPACKED_BYTES + _UNPACKED_PER_CHARACTER * characters
 
     def of(self, letters: str) -> str | None:
-        """The decompressed text, as far as it is complete. None if it exceeds the limit."""
+        """Return the decompressed text, as far as it is complete; None if the text exceeds the limit."""
         limit = min(_UNPACKED_BYTES, self._left)
         if limit <= 0:
             return None
@@ -247,7 +250,7 @@ class Unpacking:
 
 
 class _Batch:
-    """Words that are searched together, because one search is as expensive as many short words."""
+    """Encoded words that are searched together, because every search has a fixed cost."""
 
     __slots__ = ("_said", "_starts", "_words", "characters")
 
@@ -264,7 +267,7 @@ class _Batch:
         self.characters += len(said) + len(_GAP)
 
     def secrets(self, search: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
-        """The words that contain a secret. If the secret is the whole word, it has the hash of the secret."""
+        """Yield the words that contain a secret. A word that is a secret as a whole has the hash of the secret."""
         found: dict[int, list[Span]] = {}
         for span in search(_GAP.join(self._said)):
             index = bisect_right(self._starts, span.start) - 1
@@ -283,7 +286,7 @@ class _Batch:
 
 
 def encoded_secrets(window: Window, search: Callable[[str], Iterator[Span]], unpacking: Unpacking) -> Iterator[Span]:
-    """The words of this window that contain a secret after decoding, as `search` finds it."""
+    """Yield the words of this window that contain a secret after decoding, as `search` finds it."""
     batch = _Batch()
     for word in _words(window):
         for said in _said(word.letters, unpacking):
@@ -325,7 +328,7 @@ def _may_be_text(text: str, start: int) -> bool:
 
 
 def _with_lines(text: str, start: int, end: int) -> Encoded:
-    """The word at `start` with the following lines of equal length and a last shorter line."""
+    """Return the word at `start` with the following lines of equal length and a last shorter line."""
     parts = [text[start:end]]
     width = end - start
     while len(parts) < _MOST_LINES and width >= len(LONG_WORD):
@@ -345,12 +348,12 @@ def _with_lines(text: str, start: int, end: int) -> Encoded:
 
 
 def _mixes(word: str) -> bool:
-    """Whether the end of a word is not a word of a language."""
+    """Whether the end of a word mixes upper case, lower case and digits, unlike words of a language."""
     return not word.isalpha() or (not word.islower() and not word[1:].islower()) or len(word) % 4 == 0
 
 
 def _said(letters: str, unpacking: Unpacking) -> Iterator[str | None]:
-    """The decoded text of a word, part by part; None for a part that exceeds the limit."""
+    """Yield the decoded text of a word, part by part; None for a part that exceeds the limit."""
     if _HEX.fullmatch(letters):
         yield _plain(bytes.fromhex(letters))
         return
@@ -374,7 +377,7 @@ def _bytes_of(letters: str) -> bytes:
 
 
 def _plain(data: bytes) -> str:
-    """The text of the bytes; empty if they are not text."""
+    """Return the text of the bytes; empty if the bytes are not text."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"} or data[1:8:2].strip(b"\0") == b"" or data[:8:2].strip(b"\0") == b"":
         data = data.replace(b"\0", b"")
         data = data[2:] if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else data

@@ -1,7 +1,4 @@
-"""Defines a kind of secret and loads all kinds from the files of `families`.
-
-A kind is known by its shape or position.
-"""
+"""Defines a kind of secret, which is known by its shape or position, and loads all kinds from `families`."""
 
 from __future__ import annotations
 
@@ -17,20 +14,20 @@ from holmes.redaction import families
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# Before a token: no character of a token, unless it belongs to an escape (`\n`, `%3D`). It also makes the search
-# linear: a pattern starts once in a long run of letters.
+# No token character may precede a token, except at the end of an escape (`\n`, `%3D`). This also makes the search
+# linear, because a pattern starts only once in a long run of letters.
 EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 # The same for base64, which has other characters.
 BASE64: Final = "A-Za-z0-9+/"
 BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
 _WORD: Final = r"A-Za-z0-9_\-"
 _LETTERS: Final = "A-Za-z0-9"
-# Before a token with a unique prefix.
+# A unique prefix may also follow `_` or `-`.
 _GLUED_EDGE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
-# `key=` with a long word after it, as in queries of URLs: one search for all such kinds.
+# `key=` before a long word, as in URL queries: one search for all such kinds.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
 # Command options that take a secret: one search for all such commands.
@@ -74,7 +71,6 @@ class Masked:
 
 
 def anything(_: str) -> bool:
-    """Accept every match."""
     return True
 
 
@@ -83,11 +79,11 @@ class Kind:
     """A kind of secret that a pattern recognises.
 
     The pattern runs only on pieces that contain one of `literals` and, if set, a match of `gate`. A gate that starts
-    with one plain character is the fastest search. The group `secret` is masked, or the whole match without this group.
-    `label` is the name in the placeholder, by default `name`. `before` is a pattern of fixed length that ends with the
-    last character of the literals and is more specific. With `folded`, literals and pattern are in lower case and match
-    any case. `prefixed` means that the prefix is unique, so that a token is known even if a line break splits it.
-    `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
+    with one plain character is the fastest search. The group `secret` is masked; without this group, the whole match is
+    masked. `label` is the name in the placeholder, by default `name`. `before` is a pattern of fixed length that ends
+    with the last character of the literals and is more specific. With `folded`, literals and pattern are in lower case
+    and match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line break
+    splits it. `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
 
     Patterns with common literals should start with plain letters, which makes the search ten times faster.
     """
@@ -104,7 +100,7 @@ class Kind:
     long_word: bool = False
 
     def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
-        """The matches in `piece`; `lower` is `piece` in lower case."""
+        """Yield the matches in `piece`; `lower` is `piece` in lower case."""
         group = "secret" if "secret" in self.pattern.groupindex else 0
         for match in self.pattern.finditer(lower if self.folded else piece):
             start, end = match.span(group)
@@ -118,15 +114,19 @@ class Kind:
 
 
 def starting(prefix: str, before: str = _WORD) -> str:
-    """The pattern of `prefix` at the start of a word after `before`. It starts with plain letters for a fast search."""
+    """Return the pattern of `prefix` at the start of a word after `before`.
+
+    The pattern starts with plain letters for a fast search.
+    """
     plain = re.escape(prefix)
     return rf"{plain}(?:(?<![{before}]{plain})|(?<=\\[nrt]{plain})|(?<=%[0-9A-Fa-f]{{2}}{plain}))"
 
 
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
-    """A token with a fixed prefix, or with a pattern of prefixes and their `literals`. `body` is the rest of the token.
+    """Create the kind of a token with a fixed prefix, or with a pattern of prefixes and their `literals`.
 
-    A word may precede it without a separator (`hook-ghp_...`), unless the word could be a hash or is very long.
+    `body` is the rest of the token. A word may precede the token without a separator (`hook-ghp_...`), unless the word
+    could be a hash or is very long.
     """
     shortest = min(map(len, literals or (prefix,)))
     glued = shortest >= _SURE_PREFIX and "0-9a-f]" not in body and ",}" not in body
@@ -142,14 +142,14 @@ def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), 
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    """Every kind, in the order of the family names."""
+    """Return every kind, in the order of the family names."""
     names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
     modules = [importlib.import_module(f"{families.__name__}.{name}") for name in names]
     return tuple(kind for module in modules for kind in module.KINDS)
 
 
 def kind_of(secret: str) -> Kind | None:
-    """The kind of `secret` by its shape alone."""
+    """Return the kind that `secret` has by its shape alone, or None."""
     literals, shapes = _shapes()
     if not literals.search(secret):
         return None
@@ -158,7 +158,7 @@ def kind_of(secret: str) -> Kind | None:
 
 @cache
 def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
-    """The kinds that need no context, with literals that occur in every such secret."""
+    """Return a pattern for the literals of all kinds that need no context, and these kinds."""
     shapes = tuple(kind for kind in kinds() if "secret" not in kind.pattern.groupindex)
     literals = {re.escape(literal) for kind in shapes for literal in kind.literals}
     return re.compile("|".join(sorted(literals))), shapes
@@ -166,10 +166,10 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
 
 @cache
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool], ...]:
-    """The kinds in groups, each with a gate that must match before its kinds are searched.
+    """Return the kinds in groups. Each group has a gate that must match before its kinds are searched.
 
-    The third part means that a group has few literals. Searching many literals costs more than one gate; the results of
-    a few are cached.
+    The third item tells whether a group has few literals. Searching for many literals costs more than one gate; the
+    results for a few literals are cached.
 
     Tokens whose prefixes end in the same character share one search for this character with a long word after it.
     Ordinary logs have no match, so forty kinds need three searches.
@@ -192,7 +192,7 @@ def _own_gate(kind: Kind) -> str:
 
 
 def _sign_of(kind: Kind) -> str:
-    """The last character of all prefixes of a kind without a gate; empty if they differ."""
+    """Return the last character of all prefixes of a kind without a gate; empty if they differ."""
     signs = {literal[-1] for literal in kind.literals}
     return signs.pop() if not _own_gate(kind) and len(signs) == 1 and signs <= {"-", "_", "."} else ""
 

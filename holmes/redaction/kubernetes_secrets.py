@@ -1,8 +1,8 @@
 """Finds the values of Kubernetes Secrets in YAML and JSON, including JSON or YAML inside a JSON string.
 
-Every key below `data` and `stringData` counts. `kind: Secret` may be above or below the data, so an object is read from
-its first to its last line. `stringData` needs no kind, because only Secrets have it. In JSON, an object is read from
-its first to its last brace, and the quotes around `kind` show the depth of escaping.
+The value of every key below `data` and `stringData` is a secret. `kind: Secret` may be above or below the data, so an
+object is read from its first to its last line. `stringData` needs no kind, because only Secrets have it. In JSON, an
+object is read from its first to its last brace, and the quotes around `kind` show the depth of escaping.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _FREE_WORK: Final = 64 * 1024
 
 
 def decoded(value: str) -> str:
-    """The decoded base64 text; the text itself if it is not base64 or not printable."""
+    """Decode base64 text. Returns `value` if it is not base64 or not printable after decoding."""
     text = value.strip()
     if len(text) % 4 or not _BASE64.match(text):
         return text
@@ -79,14 +79,18 @@ def may_be_shown(value: str) -> bool:
 
 
 def secret_span(name: str, start: int, end: int, value: str) -> Span:
-    """The span of a value. The hash is of the decoded text, so it equals the hash of the secret in plain text."""
+    """Return the span of a value.
+
+    The hash is of the decoded text, so it equals the hash of the secret in plain text.
+    """
     return Span(start=start, end=end, label=label_of(name), secret=decoded(value).strip())
 
 
 class JsonSecrets:
     """Reads the Secrets of one text.
 
-    An unclosed object would be read repeatedly. Beyond a limit, text is not read again, so the time stays linear.
+    Without a limit, an unclosed object would be read repeatedly. Beyond the limit, text is not read again, so the time
+    stays linear.
     """
 
     __slots__ = ("_last", "_read_to", "_text", "_work")
@@ -94,12 +98,12 @@ class JsonSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._work = 0
-        # By depth of escaping: an object and the copy in its annotations are read separately.
+        # By depth of escaping, because an object and the copy in its annotations are read separately.
         self._last: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The values of the Secrets in this window."""
+        """Yield the values of the Secrets in this window."""
         if not window.has('"Secret', folded=False) and not window.has("stringData", folded=False):
             return
         for match in _JSON_KIND.finditer(window.piece):
@@ -120,7 +124,7 @@ class JsonSecrets:
             self._read_to[depth] = max(reader.end, at + 1)
 
     def _object_start(self, position: int, read_to: int) -> int:
-        """The position after the opening brace of the object with a key at `position`."""
+        """Return the position after the opening brace of the object with a key at `position`."""
         lowest = max(0, position - _OBJECT_CHARACTERS, read_to)
         depth = 0
         end = position
@@ -135,7 +139,7 @@ class JsonSecrets:
 
 
 class _ObjectReader:
-    """Reads one object, string by string, and stores its end."""
+    """Reads one object, string by string, and remembers where the object ends."""
 
     __slots__ = ("_any_depth", "_depth", "_key", "_quotes", "_start", "_text", "end")
 
@@ -149,7 +153,7 @@ class _ObjectReader:
         self.end = start
 
     def secrets(self) -> Iterator[Span]:
-        """The values below `data` and `stringData`."""
+        """Yield the values below `data` and `stringData`."""
         map_depth = 0
         opened = -1
         limit = min(len(self._text), self._start + _OBJECT_CHARACTERS)
@@ -196,10 +200,11 @@ class _ObjectReader:
 
 
 class YamlSecrets:
-    """Reads the Secrets of one text. Stores the lines that were read, so that no line is read twice at one column.
+    """Reads the Secrets of one text.
 
-    Nested Secrets have many columns. Beyond a limit, every further map called `data` counts as a map of a Secret, so
-    the time stays linear and no secret is missed.
+    Remembers which lines were read, so that no line is read twice at one column. Nested Secrets have many columns.
+    Beyond a limit, every further map called `data` is treated as a map of a Secret. The time therefore stays linear,
+    and no secret is missed.
     """
 
     __slots__ = ("_covered", "_exhausted", "_read", "_text", "_work")
@@ -213,7 +218,7 @@ class YamlSecrets:
         self._exhausted = False
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The values of the Secrets in this window."""
+        """Yield the values of the Secrets in this window."""
         if window.has("Secret", folded=False) and _WORD.search(window.piece):
             for match in _YAML_KIND.finditer(window.piece):
                 yield from self._object(window.start + match.start(), lists=match["list"] is not None)
@@ -223,7 +228,7 @@ class YamlSecrets:
                 yield from self._entries(at, self._column(at))
 
     def _column(self, position: int) -> int:
-        """The column of the text at `position`, or -1 if other text precedes it in its line."""
+        """Return the column of the text at `position`, or -1 if other text precedes it in its line."""
         line = self._text.rfind("\n", max(0, position - _LINE_START), position) + 1
         if position - line > _LINE_START or not _MARKS.issuperset(self._text[line:position]):
             return -1
@@ -249,7 +254,7 @@ class YamlSecrets:
         self._work += position + end - 2 * start
 
     def _all_maps(self, position: int) -> Iterator[Span]:
-        """The values of all maps that could belong to a Secret, from the line after `position`."""
+        """Yield the values of all maps that could belong to a Secret, from the line after `position`."""
         below = -1
         for start, end in lines_from(self._text, max(0, position - 1)):
             line = self._text[start : min(end, start + _LINE_START)]
@@ -263,7 +268,7 @@ class YamlSecrets:
                 yield from self._entries(start + at, at)
 
     def _object_start(self, position: int, column: int) -> int:
-        """The start of the first line of the object with a key at `position`."""
+        """Return the start of the first line of the object with a key at `position`."""
         text = self._text
         first = text.rfind("\n", 0, position) + 1
         while first > 0 and not _starts_item(text[first : first + _LINE_START], column):
@@ -289,7 +294,7 @@ class YamlSecrets:
             yield line_start, line_stop
 
     def _entries(self, position: int, column: int) -> Iterator[Span]:
-        """The values of the map after the key at `position`."""
+        """Yield the values of the map after the key at `position`."""
         if column < 0 or position < self._covered:
             return
         text = self._text
@@ -338,7 +343,7 @@ def _starts_item(line: str, column: int) -> bool:
 
 
 def _scalar(text: str, start: int, end: int) -> tuple[int, int]:
-    """The value from `start` to `end` of a line, without quotes, blanks and comments."""
+    """Return the value from `start` to `end` of a line, without quotes, blanks and comments."""
     quoted = QUOTE.match(text, start, end)
     if quoted:
         return quoted.end(), closing_quote(text, quoted.end(), quoted[0], end)

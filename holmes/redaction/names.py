@@ -16,7 +16,7 @@ from holmes.redaction.kinds import PASSWORD, SECRET, TOKEN
 # How certain the name is: `weak` names also name objects (`secret: shop-db`), so their values must look random.
 Strength: TypeAlias = Literal["none", "weak", "strong"]
 
-# A name with several of these letters is searched to the left of a keyword.
+# Characters of a name, which is read to the left of its keyword.
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -110,12 +110,12 @@ _AMOUNTS: Final = frozenset(
         "reasoning", "total",
     }
 )  # fmt: skip
-# Secret names with the ending of a location.
+# Names that mark a secret in spite of such an ending.
 _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("vault", "secret", "id")})
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    """Return the words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
     if not name.isascii():
         name = "".join(sign for sign in unicodedata.normalize("NFKD", name) if sign.isascii())
     return tuple(word.lower() for word in _WORD.findall(name))
@@ -123,7 +123,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
-    """How certain it is that the value of `name` is a secret."""
+    """Return how certain it is that the value of `name` is a secret."""
     words = () if _SOURCE_FILE.search(name) else words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]
@@ -173,7 +173,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=8192)
 def label_of(name: str) -> str:
-    """The label in the placeholder for the value of `name`: password, token or secret."""
+    """Return the label in the placeholder for the value of `name`: password, token or secret."""
     words = words_of(name)
     if words and _is_password(words):
         return PASSWORD

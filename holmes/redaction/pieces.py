@@ -25,18 +25,18 @@ _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Blanks outside Latin-1; patterns must recognise them as blanks.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-# Parts of secret names.
+# Every secret name contains one of these words.
 KEYWORDS: Final = (
     "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
     "senha", "clave", "parola", "jeton", "chiave", "chave",
 )  # fmt: skip
-# Words in many other literals. Those literals are searched only around them.
+# Words that occur in many literals. Such literals are searched only near these words.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# Letters of long words become one character. A long word is fifteen bytes in base64, as `DB_PASSWORD=abc`.
+# Letters of long words become one character. A long word has the length of fifteen bytes in base64: `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
-# In a short piece, a search is faster than a cached result.
+# In shorter pieces, a search is faster than a cached result.
 _SHORT_CHARACTERS: Final = 4096
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
@@ -48,10 +48,10 @@ class Window:
     """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
     `plain` is `piece` with one byte per character. `lower` is for ASCII patterns: letters beyond Latin-1 become
-    question marks, and blanks beyond it become a Latin-1 blank. `rare` contains only the capitals and a few signs of
-    the piece, and `consonants` only those letters of `lower`. A literal in the piece is also in them, with the same
-    letters omitted, and they are faster to search. `long_word` is the position of the first long word, or -1.
-    `cut_start` and `cut_end` mean that the window starts or ends inside a line.
+    question marks, and blanks beyond Latin-1 become a Latin-1 blank. `rare` contains only the capitals and a few signs
+    of the piece, and `consonants` only the consonants of `lower`. If a literal is in the piece, its own capitals and
+    consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of the first long
+    word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
     """
 
     text: str
@@ -89,7 +89,7 @@ class Window:
         return self._may_have(literal) and literal in (self.lower if folded else self.piece)
 
     def near(self, common: str) -> str | None:
-        """The text around the occurrences of a common word; None if there are many."""
+        """Return the text around the occurrences of a common word; None if the word occurs too often."""
         if common not in self._around:
             places: list[str] = []
             at = self.lower.find(common) if self.has(common) else -1
@@ -112,10 +112,10 @@ class Window:
         return self._seen[letters]
 
     def settle(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans (positions in the text) that belong to this window.
+        """Yield the spans (positions in the text) that belong to this window.
 
-        A span at a border inside a line belongs to the neighbour, unless it is longer than the overlap. Then it extends
-        to the end of the word.
+        A span at a border inside a line belongs to the neighbour, unless the span is longer than the overlap. A longer
+        span is extended to the end of the word.
         """
         for span in spans:
             if self.cut_start and span.start < self.start + _BLIND_CHARACTERS:
@@ -128,7 +128,7 @@ class Window:
 
 
 def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
-    """The windows of `text` in order. `beyond` contains its characters outside ASCII."""
+    """Yield the windows of `text` in order. `beyond` contains the non-ASCII characters of `text`."""
     blanks = _OTHER_BLANKS.search(beyond) is not None
     start = 0
     position = 0
@@ -155,7 +155,7 @@ def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) ->
 
 
 def _cut(text: str, position: int, piece_characters: int) -> int:
-    """The end of the window that contains `text[position:]`: after a line end if one is near."""
+    """Return the end of the window that contains `text[position:]`: after a line end if one is near."""
     limit = position + piece_characters
     if limit >= len(text):
         return len(text)
@@ -164,14 +164,14 @@ def _cut(text: str, position: int, piece_characters: int) -> int:
 
 
 def _overlap_start(text: str, end: int) -> int:
-    """The start of the next window: a line start within the overlap, if any."""
+    """Return the start of the next window: a line start if one is within the overlap."""
     earliest = max(0, end - OVERLAP_CHARACTERS)
     line_end = text.find("\n", earliest, end - 1) if end else -1
     return earliest if line_end < 0 else line_end + 1
 
 
 def _plain(piece: str, *, blanks: bool) -> bytes:
-    """The piece with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
+    """Return the piece with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
     if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
@@ -179,7 +179,7 @@ def _plain(piece: str, *, blanks: bool) -> bytes:
 
 @lru_cache(maxsize=512)
 def _letters_of(literal: str) -> tuple[str, str]:
-    """The characters of `literal` that `Window.rare` and `Window.consonants` contain."""
+    """Return the characters of `literal` that are also kept in `Window.rare` and in `Window.consonants`."""
     plain = literal.encode("latin-1")
     kept = plain.translate(None, _NOT_RARE), plain.lower().translate(None, _NO_CONSONANTS)
     return kept[0].decode("ascii"), kept[1].decode("ascii")

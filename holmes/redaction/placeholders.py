@@ -48,12 +48,12 @@ class Placeholders:
         self._key = blake2s(key).digest()
 
     def number(self, secret: str) -> int:
-        """The keyed hash of `secret`, 32 bits."""
+        """Return the keyed hash of `secret`, 32 bits."""
         digest = blake2s(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).digest()
         return int.from_bytes(digest)
 
     def replacement(self, text: str, masked: Masked) -> str:
-        """The placeholder for `masked`, with the same number of lines."""
+        """Return the placeholder for `masked`, with the same number of lines."""
         first = f"(REDACTED:{masked.label}:{masked.number:08x})"
         lines = text[masked.start : masked.end].splitlines(keepends=True)
         if len(lines) == 1 and not lines[0][-1:].isspace():
@@ -71,7 +71,7 @@ class Placeholders:
 
 
 def outside_placeholders(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans that do not start inside a placeholder, because words of a placeholder are not names."""
+    """Yield the spans that do not start inside a placeholder, because words in a placeholder are not names."""
     return (span for span in spans if not _begins_inside(text, span.start))
 
 
@@ -85,7 +85,7 @@ def _begins_inside(text: str, position: int) -> bool:
 
 
 def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]:
-    """The parts of each span outside existing placeholders.
+    """Yield the parts of each span outside existing placeholders.
 
     A redacted text keeps its placeholders, which makes redaction idempotent.
     """
@@ -110,7 +110,7 @@ def _part(text: str, masked: Masked, start: int, end: int) -> Iterator[Masked]:
 
 
 class FoundSecrets:
-    """The secrets of one text in order. Overlapping spans are joined; the longest determines the name."""
+    """The secrets of one text in order. Overlapping spans are joined; the longest span determines the label."""
 
     __slots__ = ("_buckets", "_looks", "_names", "_placeholders", "_text")
 
@@ -118,7 +118,7 @@ class FoundSecrets:
         self._text = text
         self._placeholders = placeholders
         self._buckets: dict[int, array[int]] = {}
-        # Label and quote of a span, by their stored number.
+        # Labels with quotes. A stored span refers to one of them by number.
         self._looks: list[tuple[str, str]] = []
         self._names: dict[tuple[str, str], int] = {}
 
@@ -131,7 +131,7 @@ class FoundSecrets:
             bucket.extend((span.start, span.end, look, self._placeholders.number(span.secret)))
 
     def __iter__(self) -> Iterator[Masked]:
-        """The spans to mask, in order."""
+        """Yield the spans to mask, in order."""
         last: Masked | None = None
         for masked in self._in_order():
             if last is None or masked.start >= last.end:
@@ -162,6 +162,9 @@ class FoundSecrets:
 
 
 def _label_of(span: Span) -> str:
-    """The kind of the secret by its shape, so that one secret has one placeholder, else its label."""
+    """Return the label of the kind that the secret has by shape, else the label of the span.
+
+    Equal secrets therefore have equal placeholders.
+    """
     kind = kind_of(span.secret) if _SHORTEST_KIND <= len(span.secret) <= _LONGEST_KIND else None
     return span.label if kind is None else kind.label or kind.name

@@ -1,7 +1,7 @@
 """Masks secrets in texts, messages and log records.
 
-Finds spans window by window, joins overlapping spans and replaces each with a placeholder. The same text and key give
-the same result. A text without secrets is returned as the same object.
+Spans are found window by window, joined if they overlap, and replaced with a placeholder each. The same text and key
+give the same result. A text without secrets is returned as the same object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, Part
 
 
-# The maximum depth of nested encodings.
+# Encodings are decoded up to this depth of nesting.
 _MOST_LEVELS: Final = 3
 # Redacting a text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
@@ -46,7 +46,7 @@ _LONG_CHARACTERS: Final = 16
 
 
 class Search:
-    """The search of one text. Stores how much of it may still be decoded."""
+    """Searches one text for secrets, and limits how much of the text is decoded."""
 
     __slots__ = ("_piece_characters", "_unpacking")
 
@@ -55,7 +55,7 @@ class Search:
         self._unpacking = Unpacking(characters)
 
     def spans(self, text: str, beyond: str, level: int = 0) -> Iterator[Span]:
-        """The secrets of `text` and of its decoded forms, outside placeholders.
+        """Yield the secrets of `text` and of its decoded forms, outside placeholders.
 
         `beyond` contains the characters of `text` outside ASCII.
         """
@@ -68,7 +68,7 @@ class Search:
             yield from self._spans_of_view(view, 0, level)
 
     def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
-        """The secrets of a view of the text at `offset`."""
+        """Yield the secrets of a view of the text at `offset`."""
         for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
             start, end = view.original(span.start, span.end)
             yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)
@@ -88,7 +88,7 @@ class Search:
                 yield from self._unsaid_spans(window, level)
 
     def _unsaid_spans(self, window: Window, level: int) -> Iterator[Span]:
-        """The secrets in encoded words, and in commands with one word per line."""
+        """Yield the secrets in encoded words, and in commands with one word per line."""
         yield from encoded_secrets(
             window, lambda said: self.spans(said, beyond_ascii(said), level + 1), self._unpacking
         )
@@ -142,10 +142,10 @@ class Redaction:
 
 
 class Redactor:
-    """Masks secrets with placeholders of one key. It has no state, so threads can share it.
+    """Masks secrets with placeholders of one key.
 
-    `key` is at least 16 random bytes. Equal placeholders for equal secrets need the same key. `piece_characters` limits
-    the duration of one search.
+    A redactor has no state, so threads can share it. `key` is at least 16 random bytes. Equal placeholders for equal
+    secrets need the same key. `piece_characters` limits the duration of one search.
     """
 
     __slots__ = ("_piece_characters", "_placeholders", "key")
@@ -156,14 +156,14 @@ class Redactor:
         self._piece_characters = piece_characters
 
     def redact(self, text: str) -> str:
-        """`text` with a placeholder for every secret and without terminal escape sequences; line numbers are unchanged.
+        """Mask every secret in `text`, and remove terminal escape sequences. Line numbers are unchanged.
 
-        Returns the same object if `text` has neither.
+        Returns the same object if `text` has neither secrets nor escape sequences.
         """
         return self.redaction(text).text
 
     def redaction(self, text: str) -> Redaction:
-        """Like `redact`, with the number of masked spans."""
+        """Mask secrets like `redact`, and count the masked spans."""
         beyond = beyond_ascii(text)
         shown = strip_escape_sequences(text, beyond)
         text, beyond = shown, beyond if shown is text else beyond_ascii(shown)
@@ -189,14 +189,14 @@ class Redactor:
 
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:
-    """`redactor.redact(text)` without blocking the event loop: a long text is redacted in a thread."""
+    """Run `redactor.redact(text)` without blocking the event loop: a long text is redacted in a thread."""
     if len(text) <= SHORT_TEXT_CHARACTERS:
         return redactor.redact(text)
     return await asyncio.to_thread(redactor.redact, text)
 
 
 async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
-    """`message` without secrets; the same object if it has none.
+    """Return `message` without secrets; the same object if it has none.
 
     Redacts texts of users, attachments and tools, but not instructions or replies of the model.
     """
@@ -210,7 +210,7 @@ async def redact_message_off_loop(redactor: Redactor, message: Message) -> Messa
 
 
 async def redacted_requests(redactor: Redactor | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """`messages` with redacted user messages. Messages without secrets remain the same objects."""
+    """Redact the user messages in `messages`. Messages without secrets remain the same objects."""
     if redactor is None:
         return messages
     return [
@@ -230,7 +230,7 @@ def _with_parts(message: UserMessage | ToolMessage, parts: tuple[Part, ...]) -> 
 
 
 class RedactingFilter(logging.Filter):
-    """Masks message, exception and stack of every log record. It drops no record."""
+    """Masks message, exception and stack of every log record. No record is dropped."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class RedactingFilter(logging.Filter):
         record.msg = self._redactor.redact(_message_of(record))
         record.args = None
         if record.exc_info:
-            # A formatter prefers this text; without the exception, no formatter creates it again.
+            # Formatters use this text. Without the exception, they cannot create the unmasked text again.
             record.exc_text = record.exc_text or _PLAIN.formatException(record.exc_info)
             record.exc_info = None
         if record.exc_text:
@@ -260,7 +260,7 @@ def _message_of(record: logging.LogRecord) -> str:
 
 
 def without_known_keys(text: str, keys: Iterable[str]) -> str:
-    """`text` with `***` for each of `keys` that occurs as a whole word.
+    """Replace each of `keys` in `text` with `***` where it occurs as a whole word.
 
     A key that could be an ordinary word (`none`, `test`) is not masked. Servers without authentication use such keys.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.redaction.pieces import Window
 
-# The start of words for a secret, besides those of names. The whole word is judged as a name.
+# Starts of words for a secret, in addition to those in names. The whole word is judged as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
     "schl\xfc", "jeton", "chiave", "chave",
@@ -106,15 +106,15 @@ _ADJECTIVE: Final = re.compile(
 )
 _WORD_CHARACTERS: Final = 8
 _SHORTEST_NAMED: Final = 6
-# Verbs between a password and its value, and a code of digits.
+# Verbs that state equality. After them, a code of digits is also a password.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
-# The recipient of a message.
+# An email address is the recipient of a message, and not a secret.
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
 _CODE: Final = re.compile(r"[0-9]{6,12}")
 
 
 def told_secrets(window: Window) -> Iterator[Span]:
-    """The secrets in sentences of this window."""
+    """Yield the secrets in sentences of this window."""
     for keyword in _KEYWORDS:
         if window.has(keyword):
             for match in _SENTENCE[keyword].finditer(window.lower):
@@ -156,7 +156,7 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_it(match: re.Match[str], value: str) -> bool:
-    """Whether the verb and a capital letter mark a value; states start with a small letter."""
+    """Whether the verb and a capital letter mark a value. States of a password start with a small letter."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 
@@ -169,7 +169,10 @@ def _stands_beside_a_user(window: Window, match: re.Match[str]) -> bool:
 
 
 def _joints(match: re.Match[str]) -> frozenset[str]:
-    """The separators within a German compound. Without a verb, a dashed word is likely the key of an annotation."""
+    """Return the separators within a German compound.
+
+    Without a verb, a dashed word is likely the key of an annotation.
+    """
     return _JOINTS if match["verb"] else _COMPOUND_JOINTS
 
 
@@ -190,13 +193,13 @@ def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _name_in(before: str) -> str:
-    """The word before a word for a secret, as part of its name: `client secret`, `api key`."""
+    """Return the word before a word for a secret, as part of its name: `client secret`, `api key`."""
     word = _LAST_WORD.search(before)
     return f"{word[0][:-1]}_" if word else ""
 
 
 def _name(window: Window, match: re.Match[str]) -> str:
-    """The words for the secret, joined: `api_key`, `mot_de_passe`."""
+    """Return the words for the secret, joined: `api_key`, `mot_de_passe`."""
     start = match.start()
     before = _BEFORE.search(window.piece[max(0, start - _BEFORE_CHARACTERS) : start])
     words = match["words"]
@@ -213,7 +216,7 @@ def _value(window: Window, match: re.Match[str]) -> str:
 
 
 def _may_be_a_password(window: Window, match: re.Match[str], value: str) -> bool:
-    """Whether a word at the end of a line that a colon announces is more than an adjective."""
+    """Whether a word after a colon at the end of a line can be a password, and not only an adjective."""
     after = window.piece[match.end("secret") : match.end("secret") + 3].lstrip("\"'` ")
     ends = not after or after[0] in "\r\n" or (after[0] == "(" and value[0].isupper())
     return ends and len(value) >= _WORD_CHARACTERS and not _ADJECTIVE.search(value.lower())

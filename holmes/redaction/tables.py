@@ -1,7 +1,7 @@
 """Finds secrets by their position in tables: columns of CSV files, database clients, `INSERT` and `vault kv get`.
 
-A column is secret if its heading is. In a table of names and values, the name in the row decides. Lines of `.pgpass`
-files also count as rows.
+The heading of a column shows whether its values are secrets. In a table of names and values, the name in the row
+decides. Lines of `.pgpass` files are also read as rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.redaction.pieces import Window
 
 _HEADING_END: Final = r"\"?(?:[ ]{0,40}[|,;\t\r\n]|[ ]{2})"
-# A word of a heading with the end of its cell.
+# Matches a keyword in a heading, up to the end of its cell.
 _HEADING: Final = {
     keyword: re.compile(rf"{keyword}[a-z0-9_\-]{{0,30}}+{_HEADING_END}")
     for keyword in KEYWORDS
@@ -59,7 +59,7 @@ _ROW: Final = re.compile(
 _FIELD: Final = re.compile(
     r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000}+)\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
 )
-# Host, port, database, user, password, and no other text in the line.
+# Matches host, port, database, user and password, without other text in the line.
 _PGPASS: Final = re.compile(
     r"[ \t]{0,40}(?:[A-Za-z0-9_.*/\-]{1,200}+|\[[0-9a-fA-F:]{2,40}\]):(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:"
     r"[A-Za-z_*][^\s:/\"'=]{0,63}+:"
@@ -67,12 +67,12 @@ _PGPASS: Final = re.compile(
 )
 _SURE_PGPASS: Final = re.compile(r":\*:|:[56]432:")
 _COLONS: Final = 4
-# `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form.
+# `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form as a `.pgpass` line.
 _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|json|tf):")
 
 
 class ColumnSecrets:
-    """Reads the tables of one text. Stores its position, because a row inside a table is not a heading."""
+    """Reads the tables of one text, and remembers its position, because a row inside a table is not a heading."""
 
     __slots__ = ("_read_to", "_text")
 
@@ -81,7 +81,7 @@ class ColumnSecrets:
         self._read_to = -1
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The secrets of the tables with a heading in this window."""
+        """Yield the secrets of the tables with a heading in this window."""
         if not window.names_secrets:
             return
         for heading in sorted(_headings(window)):
@@ -96,7 +96,7 @@ class ColumnSecrets:
 
 
 def _headings(window: Window) -> set[int]:
-    """The starts of lines that may be headings."""
+    """Return the positions of lines that may be headings."""
     patterns = [pattern for keyword, pattern in _HEADING.items() if _may_head(window, keyword, pattern)]
     patterns += [_VALUE_HEADING] if window.has("value") else []
     starts = (match.start() for pattern in patterns for match in pattern.finditer(window.lower))
@@ -112,7 +112,7 @@ def _may_head(window: Window, keyword: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _delimiter(line: str) -> str:
-    """The separator of the cells of a heading; empty if the line is not a heading."""
+    """Return the separator between the cells of a heading; empty if the line is not a heading."""
     if "=" in line or ":" in line:
         return ""
     delimiter = next((sign for sign in ("|", "\t", ",", ";", "  ") if sign in line.strip()), "")
@@ -124,7 +124,7 @@ def _delimiter(line: str) -> str:
 
 
 class _Table:
-    """The rows below one heading. `end` is the position of their end."""
+    """The rows below one heading. `end` is the position at which the rows end."""
 
     __slots__ = ("_delimiter", "_heading", "_start", "_text", "end")
 
@@ -153,7 +153,7 @@ class _Table:
                     yield from self._secret(title, cells.get(value))
 
     def _rows(self) -> Iterator[dict[int, tuple[int, int]]]:
-        """The cells of every row, by column number."""
+        """Yield the cells of every row, by column number."""
         columns = {start - self._start: index for index, (start, _) in enumerate(self._heading)}
         while self.end < len(self._text):
             start = self.end + 1
@@ -177,7 +177,7 @@ class _Table:
                 yield dict(enumerate(cells))
 
     def _cells(self, start: int, end: int) -> _Cells:
-        """The cells of a line without surrounding blanks and quotes."""
+        """Split a line into cells without surrounding blanks and quotes."""
         cells: _Cells = []
         for match in _CELL[self._delimiter].finditer(self._text, start, end):
             text = match[0]
@@ -196,7 +196,7 @@ class _Table:
 
 
 def secrets_of_rows(window: Window) -> Iterator[Span]:
-    """The secrets in rows of this window."""
+    """Yield the secrets in rows of this window."""
     if window.names_secrets and window.has("insert") and window.has("values"):
         yield from _inserted(window)
     if window.has("password ") or window.has("password\n") or window.has("password\\") or window.has("password\t"):

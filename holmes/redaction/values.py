@@ -113,7 +113,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 # Masking a cookie also removed the words that marked the line as prose; the rest must not become a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
-# This part of a word shows its mix of letters.
+# Number of leading characters from which the mix of letters is judged.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
@@ -124,7 +124,7 @@ def closes(backslashes: int, depth: int) -> bool:
 
 
 def closing_quote(text: str, start: int, quote: str, limit: int) -> int:
-    """The end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
+    """Return the end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
     limit = min(limit, start + _SCAN_CHARACTERS)
     if quote == '"':
         match = _DOUBLE_QUOTED.match(text, start, limit)
@@ -154,7 +154,7 @@ def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
 
 
 def column_of(line: str) -> int:
-    """The column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
+    """Return the column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
     content = line.strip()
     if not content:
         return -1
@@ -164,7 +164,7 @@ def column_of(line: str) -> int:
 
 
 def next_line(text: str, position: int) -> tuple[int, int]:
-    """Start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
+    """Return the start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
     line_break = text.find("\n", position)
     if line_break < 0 or line_break + 1 >= len(text):
         return -1, -1
@@ -174,7 +174,7 @@ def next_line(text: str, position: int) -> tuple[int, int]:
 
 
 def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """Start and end of every line after `position`."""
+    """Yield the start and end of every line after `position`."""
     start, end = next_line(text, position)
     while start >= 0:
         yield start, end
@@ -182,9 +182,9 @@ def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
 
 
 def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
-    """The lines after `position` with an indentation deeper than `column`.
+    """Find the lines after `position` that are indented deeper than `column`.
 
-    Returns the start of the first and the end of the last line; equal if there are none.
+    Returns the start of the first and the end of the last line. Both are equal if no line is found.
     """
     first = last = -1
     for start, end in lines_from(text, position):
@@ -267,7 +267,7 @@ def _is_attribute(value: str) -> bool:
 def is_reference(value: str, *, amounts: bool = False) -> bool:
     """Whether `value` is empty, already masked, or the location of a secret.
 
-    With `amounts`, numbers, sizes and durations count too: `tokens=500` and `token: 15m` are not secrets.
+    With `amounts`, a number, size or duration is a reference as well: `tokens=500` and `token: 15m` are not secrets.
     """
     text = value.strip()
     if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
@@ -307,14 +307,14 @@ def is_word(value: str) -> bool:
 
 
 def is_object_name(value: str) -> bool:
-    """Whether `value` can be the name of a Kubernetes object: `shop-db`, `default/my-tls`, but not a UUID."""
+    """Whether `value` can be the name of a Kubernetes object: `shop-db` or `default/my-tls`, but not a UUID."""
     return _OBJECT_NAME.match(value) is not None and not _UUID.match(value)
 
 
 def looks_random(value: str, *, password: bool = False) -> bool:
     """Whether the mix of letters looks random.
 
-    With `password`, six characters with a digit or a sign are enough; otherwise at least twelve are needed.
+    With `password`, six characters with a digit or a sign are enough; otherwise, at least twelve characters are needed.
     """
     if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():
         return False

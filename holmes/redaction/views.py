@@ -1,7 +1,7 @@
 r"""Removes terminal escape sequences and decodes texts: `%3D`, `&quot;`, `\u0022`, `\x22`, zero-width signs, UTF-16.
 
-Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept,
-its address is removed. Line breaks are kept.
+Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept;
+the address is removed. Line breaks are kept.
 
 A view contains only the surroundings of decoded text and the original position of each character. Every pattern works
 on the view, and the original text is masked.
@@ -50,7 +50,7 @@ _ESCAPE: Final = (
     r"\\{1,8}(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}"
     r"|(?:0?0[1-7][0-7]|0?1[0-7]{2})(?![0-9]))"
 )
-# A printed text contains none, but a decoded text may.
+# Raw text no longer contains escape sequences, but decoded text may.
 _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
 # Zero-width characters, marks of the reading order, soft hyphens, byte order marks.
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
@@ -77,14 +77,14 @@ _WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
 _BORDERS: Final = re.compile(r"[\s\"',;]")
-# A document separator between two spans, so that no match crosses it.
+# Separates two spans like documents, so that no match crosses the gap.
 _GAP: Final = "\n---\n"
 _PARTS_AT_ONCE: Final = 4096
 _MOST_SMALL: Final = 2**32
 
 
 def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
-    """`text` without escape sequences; the same object if it has none. The function is idempotent.
+    """Remove escape sequences from `text`; returns the same object if it has none. The function is idempotent.
 
     A cursor movement to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`, if
     already known.
@@ -103,7 +103,7 @@ def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
 
 
 def beyond_ascii(text: str) -> str:
-    """The characters of `text` outside ASCII. Most texts have few, which makes searching them fast."""
+    """Return the characters of `text` outside ASCII. Most texts have few, which makes searching them fast."""
     if text.isascii():
         return ""
     pieces = (text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS))
@@ -125,7 +125,7 @@ def _has_written(text: str) -> bool:
 
 
 class View:
-    """A decoded text with the original positions of its characters."""
+    """A decoded text with the original position of each character."""
 
     __slots__ = ("_after", "_before", "_joined", "_parts", "_shown", "_size", "text")
 
@@ -142,7 +142,7 @@ class View:
         self.text = ""
 
     def keep(self, text: str, start: int, end: int) -> None:
-        """Add `text[start:end]` unchanged. Calls go from left to right without gaps."""
+        """Add `text[start:end]` unchanged. Calls must go from left to right without gaps."""
         if start < end:
             self._parts.append(text[start:end])
             self._size += end - start
@@ -160,18 +160,18 @@ class View:
             self._parts.clear()
 
     def close(self) -> View:
-        """The finished view."""
+        """Finish the view and return it."""
         self.text = "".join([*self._joined, *self._parts])
         self._joined.clear()
         self._parts.clear()
         return self
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The original span of `text[start:end]` of the view; `start` is less than `end`."""
+        """Return the original span of `text[start:end]` of the view; `start` is less than `end`."""
         return self._of(start)[0], self._of(end - 1)[1]
 
     def _of(self, position: int) -> tuple[int, int]:
-        """The original span of the character at `position`."""
+        """Return the original span of the character at `position`."""
         index = bisect_right(self._shown, position) - 1
         place = self._after[index] + position - self._shown[index]
         if index + 1 < len(self._before) and place >= self._before[index + 1]:
@@ -180,7 +180,7 @@ class View:
 
 
 def decoded_view(text: str, beyond: str) -> View | None:
-    """The decoded surroundings of all encoded spans in `text`; None if nothing is encoded.
+    """Return the decoded surroundings of all encoded spans in `text`; None if nothing is encoded.
 
     `beyond` contains the characters of `text` outside ASCII.
     """
@@ -206,7 +206,7 @@ def decoded_view(text: str, beyond: str) -> View | None:
 
 
 def command_view(window: Window) -> View | None:
-    """The commands of a window that are printed with one word per line, each on one line; None without any."""
+    """Join each command of a window that is printed with one word per line; None without such commands."""
     if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
         return None
     text = window.piece
@@ -226,7 +226,7 @@ def command_view(window: Window) -> View | None:
 
 
 def _decoded(match: str) -> str:
-    """The decoded form of one encoded character."""
+    """Decode one encoded character."""
     first = match[0]
     if first == "%":
         plain = unquote(match)
@@ -249,7 +249,7 @@ def _unescaped(escape: str) -> str:
 
 
 def _surroundings(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Start and end of the parts of `text` around its matches. Adjacent parts are joined."""
+    """Yield the start and end of the parts of `text` around each match. Adjacent parts are joined."""
     start = end = -1
     for match in pattern.finditer(text):
         if end >= 0 and match.start() - _AROUND - 2 * _BORDER_CHARACTERS <= end:
@@ -263,7 +263,7 @@ def _surroundings(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, in
 
 
 def _border_before(text: str, position: int) -> int:
-    """The start of the line at `position`, or of its word in a long line."""
+    """Return the start of the line at `position`, or of its word in a long line."""
     lowest = max(0, position - _BORDER_CHARACTERS)
     line = text.rfind("\n", lowest, position)
     if line >= 0 or not lowest:

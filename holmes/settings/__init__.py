@@ -1,1 +1,1 @@
-"""The settings: everything that can be configured. Only this package reads the environment."""
+"""Defines everything that can be configured. Only this package reads environment variables."""

@@ -19,7 +19,7 @@ class _Part(BaseModel):
 
 
 class RouteSettings(_Part):
-    """What to do with alerts whose labels match. The first matching route applies."""
+    """Defines how alerts with matching labels are handled. The first matching route applies."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")
     match: dict[str, str] = Field(default_factory=dict)
@@ -27,12 +27,12 @@ class RouteSettings(_Part):
     investigate: bool = True
     """Investigate the alerts; if false, only show them."""
     model: str | None = Field(default=None, min_length=1)
-    """Model name, as for `model`. Default: the general model."""
+    """Model for these alerts, in the form of `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
-    """Maximum number of investigations per hour that use an LLM, within the general limit. Above it, `builtin/triage`
-    answers.
+    """Maximum number of investigations per hour that use an LLM, within the general limit. Above this number,
+    `builtin/triage` answers.
     """
     destinations: tuple[str, ...] | None = None
     """Names of destinations. Default: all `destinations`."""
@@ -53,7 +53,7 @@ class RouteSettings(_Part):
 
 
 class SlackSettings(_Part):
-    """A Slack channel."""
+    """A destination that is a Slack channel."""
 
     type: Literal["slack"]
     token: SecretStr
@@ -67,7 +67,7 @@ class SlackSettings(_Part):
 
 
 class WebhookSettings(_Part):
-    """An HTTP endpoint that receives JSON."""
+    """A destination that is an HTTP endpoint and receives JSON."""
 
     type: Literal["webhook"]
     url: str = Field(pattern=r"^https?://")
@@ -81,7 +81,7 @@ DestinationName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.\-]
 
 
 def _unlimited(value: object) -> object:
-    """`unlimited` removes a limit where null cannot be written."""
+    """Convert `unlimited` to None, because a variable cannot contain null."""
     return None if isinstance(value, str) and value.strip().lower() == "unlimited" else value
 
 
@@ -106,9 +106,9 @@ class AlertSettings(SettingsGroup):
         BeforeValidator(_unlimited),
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
-    """Maximum number of investigations per hour that alerts start with an LLM, over all routes and replicas. Above it,
-    the built-in rules answer and say so. `unlimited` removes the limit. Investigations that users or clients request do
-    not count.
+    """Maximum number of investigations per hour that alerts start with an LLM, over all routes and replicas. Above this
+    number, the built-in rules answer and say so. `unlimited` removes the limit. Investigations that users or clients
+    request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
@@ -121,12 +121,15 @@ class AlertSettings(SettingsGroup):
     """Hours during which a resolved alert that fires again reopens its incident instead of creating a new one."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
-    """Hours without a message about its alerts after which an open incident is closed. Must be longer than
+    """An open incident is closed after this number of hours without a message about its alerts. Must be longer than
     `repeat_interval` of Alertmanager.
     """
 
     def with_upstream_slack(self) -> Self:
-        """These settings with the destination that the HolmesGPT keys define; unchanged if a key is missing."""
+        """Return these settings with the destination that the HolmesGPT keys define.
+
+        The settings are unchanged if a HolmesGPT key is missing.
+        """
         if self.slack_token is None or self.slack_channel is None or UPSTREAM_SLACK in self.destinations:
             return self
         made = SlackSettings(type="slack", token=self.slack_token, channel=self.slack_channel)
@@ -134,7 +137,7 @@ class AlertSettings(SettingsGroup):
 
 
 def _one_or_more(value: object) -> object:
-    """Accept one matcher without a list. A comma belongs to the matcher."""
+    """Accept one matcher without a list. A comma does not separate matchers."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -164,7 +167,8 @@ class SourceSettings(SettingsGroup):
         Setting(key="alertmanager_label", option="--alertmanager-label"),
         BeforeValidator(_one_or_more),
     ] = ()
-    """Select only alerts with matching labels, for example `severity=critical` or `namespace=~"shop|legacy"`; a list.
+    """Select only alerts whose labels match this list of matchers, for example `severity=critical` or
+    `namespace=~"shop|legacy"`.
     """
 
     alertmanager_file: Annotated[Path | None, Setting(key="alertmanager_file", option="--alertmanager-file")] = None

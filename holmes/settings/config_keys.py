@@ -33,7 +33,7 @@ UPSTREAM_KEYS = frozenset(
         "pagerduty_incident_key", "pagerduty_user_email", "should_try_robusta_ai", "skill_repos",
     }
 )  # fmt: skip
-"""Keys of `config.yaml`."""
+"""Keys of `config.yaml` that HolmesGPT supports and Holmes does not."""
 
 _VARIABLES = frozenset(
     {
@@ -46,7 +46,7 @@ _PREFIX = "ROBUSTA_"
 
 
 def upstream_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Set variables, sorted, that HolmesGPT reads and Holmes does not."""
+    """Return the variables that are set and that HolmesGPT reads but Holmes does not, sorted."""
     known = (name for name in environment if name in _VARIABLES or name.startswith(_PREFIX))
     return tuple(sorted(name for name in known if environment[name].strip()))
 
@@ -66,19 +66,19 @@ class KeyInFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeys:
-    """The content of a config file: values by the key of the setting, and unsupported keys."""
+    """The content of a config file: the value for each setting key, and unsupported keys."""
 
     given: Mapping[str, KeyInFile] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
 def config_keys() -> tuple[str, ...]:
-    """The keys of all settings, sorted, without aliases."""
+    """Return the keys of all settings, sorted, without aliases."""
     return tuple(sorted(setting.file_key for setting in _settings() if setting.file_key))
 
 
 def read_keys(file: YamlFile) -> FileKeys:
-    """The keys of `file`. Raises `ConfigError` for an unknown key, or a setting that is given twice."""
+    """Read the keys of `file`. Raises `ConfigError` for an unknown key, or a setting that is given twice."""
     meanings = _meanings()
     given: dict[str, KeyInFile] = {}
     ignored: list[str] = []
@@ -106,7 +106,7 @@ def _settings() -> Iterator[Setting]:
 
 
 def _meanings() -> dict[str, str]:
-    """The key of the setting for every accepted key."""
+    """Map every accepted key to the key of its setting."""
     meanings: dict[str, str] = {}
     for setting in _settings():
         if key := setting.file_key:
@@ -115,7 +115,7 @@ def _meanings() -> dict[str, str]:
 
 
 def _keys_of(file: YamlFile) -> Iterator[tuple[KeyPath, object]]:
-    """Keys that may be settings, in the order of the file, with sections expanded."""
+    """Yield the keys that may be settings, in the order of the file, with sections expanded."""
     for key, value in file.content.items():
         if key == _NESTED:
             below = mapping_at(file, (key,), value)
@@ -135,7 +135,7 @@ def _opened(file: YamlFile, path: KeyPath, value: object) -> Iterator[tuple[KeyP
 
 
 def _advice(path: KeyPath, meanings: Mapping[str, str]) -> str:
-    """The most similar key of the section; at the top level, also of `context`."""
+    """Suggest the most similar key of the section or, at the top level, also of `context`."""
     section = spell(path[:-1]).removeprefix(f"{_NESTED}.")
     if section:
         names = [key.removeprefix(f"{section}.") for key in meanings if key.startswith(f"{section}.")]

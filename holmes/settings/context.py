@@ -41,7 +41,7 @@ PolicyName = Literal["altimate", "balanced", "digitorn", "flowllm", "holmesgpt",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextKey:
-    """The field of the policy that a key sets. With `zero_is_off`, 0 stands for None."""
+    """The field of the policy that a key sets. With `zero_is_off`, the value 0 means None."""
 
     field: str
     meaning: str
@@ -61,7 +61,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "tool_max_allocated_context_window_pct": _key(
         "spill.max_pct",
         "Maximum size of a tool result in the conversation, in percent of the context window. Outside (0, 100], only "
-        "the next limit applies.",
+        "the limit in tokens applies.",
         env="TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_PCT",
     ),
     "tool_max_allocated_context_window_tokens": _key(
@@ -102,7 +102,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "mask_kind": _key(
         "masking.kind",
-        "Form of a masked result: a line, a preview or a path. Each kind has its own limits below.",
+        "Form of a masked result: `fingerprint` (one line), `preview` or `path`. Each form has its own limits below.",
     ),
     "mask_every_step": _key(
         "masking.every_step",
@@ -120,16 +120,16 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "max_total_tokens": _key(
         "masking.max_total_tokens",
-        "`preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are not "
-        "summarised either. With `preview` or `context_manage_mode`, it also triggers summaries.",
+        "`preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are also "
+        "not summarised. With `preview` or `context_manage_mode`, exceeding this size also triggers summaries.",
     ),
     "max_tool_message_tokens": _key(
         "masking.max_tool_message_tokens", "`preview`: mask only results above this size, in tokens."
     ),
     "keep_recent_count": _key(
         "masking.keep_recent_messages",
-        "`preview`: number of newest messages that are not masked. If set, they are not summarised either, unless "
-        "`keep_recent` is set.",
+        "`preview`: number of newest messages that are not masked. If set, summaries also leave these messages "
+        "unchanged, unless `keep_recent` is set.",
     ),
     "mask_older_than_messages": _key(
         "masking.older_than_messages", "`path`: number of newest messages that are not masked."
@@ -188,13 +188,14 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "auto_ratio": _key(
         "safety.auto_ratio",
-        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: if it frees enough of the "
-        "context window.",
+        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: do not summarise "
+        "if masking frees enough of the context window.",
         zero_is_off=True,
     ),
     "keep_recent": _key(
         "keep.messages",
-        "Number of newest messages to keep verbatim, regardless of their size, in whole turns. 0: only tokens count.",
+        "Number of newest messages to keep verbatim, regardless of their size, in whole turns. 0: only the limit in "
+        "tokens applies.",
     ),
     "summarization_keep_tokens": _key(
         "keep.tail_tokens",
@@ -209,7 +210,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "compaction_cooldown_rounds": _key(
         "safety.cooldown_rounds",
-        "Number of turns after a compaction without another one, unless the context window is full.",
+        "Number of turns to wait after a compaction before the next one, unless the context window is full.",
     ),
     "compaction_max_attempts": _key(
         "safety.max_attempts",
@@ -231,11 +232,13 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "chat_id": _key(
         "summary.chat_id", "Name under which summarised groups are stored. Default: a new one for each conversation."
     ),
-    "verify_entities": _key("summary.verify_entities", "Check summaries for names that they lost or invented."),
+    "verify_entities": _key("summary.verify_entities", "Check summaries for lost or invented names."),
     "citations": _key(
         "evidence.citations", "Let the model cite lines of stored results, and check them before the answer is shown."
     ),
-    "unchanged_answers": _key("evidence.unchanged_answers", "Answer a repeated tool call with the changes only."),
+    "unchanged_answers": _key(
+        "evidence.unchanged_answers", "Return only the changes when the model repeats a tool call."
+    ),
 }
 """The keys that set one field of the policy, in the order of docs/configuration.md."""
 
@@ -248,7 +251,7 @@ class _HookParts(BaseModel):
 
 
 def _hook_parts(raw: object) -> object:
-    """The hook with its condition and action validated by their type. YAML reads the key `on` as true."""
+    """Validate the condition and the action of a hook by their type. YAML reads the key `on` as true."""
     if not isinstance(raw, Mapping):
         return raw
     spelled = {"on" if key is True else str(key): value for key, value in raw.items()}
@@ -310,13 +313,13 @@ class _ContextSettings(SettingsGroup):
         def __getattr__(self, key: str) -> Any: ...  # noqa: ANN401  the fields of CONTEXT_KEYS
 
     def with_overrides(self, own: Self) -> Self:
-        """These settings, overridden by the keys that `own` sets."""
+        """Return these settings, overridden by the keys that `own` sets."""
         names = type(own).model_fields
         return self.model_copy(update={name: getattr(own, name) for name in names if getattr(own, name) is not None})
 
 
 def policy_field(policy: ContextPolicy, path: str) -> object:
-    """The value of `part.field`, or of a field of the policy itself."""
+    """Return the value of a policy field. `path` is `part.field`, or the name of a field at the top level."""
     value: object = policy
     for name in path.split("."):
         value = getattr(value, name)
@@ -324,7 +327,7 @@ def policy_field(policy: ContextPolicy, path: str) -> object:
 
 
 def _shown(value: object) -> str | None:
-    """A default as the documentation shows it."""
+    """Return a default in the form that the documentation shows."""
     match value:
         case None:
             return None

@@ -27,7 +27,7 @@ class InvestigationSettings(SettingsGroup):
     """Name of the kubeconfig context. Default: the current context."""
 
     namespace: Annotated[str | None, Setting(key="namespace", option="--namespace"), Field(min_length=1)] = None
-    """Namespace of the question. Default: the model finds it."""
+    """Namespace that the question is about. Default: the model determines it."""
 
     scoped_namespaces: Annotated[CommaSeparated, Setting("SCOPED_NAMESPACES")] = ()
     """Restrict Holmes to these namespaces; comma-separated in the variable. Default: all that the credentials allow."""
@@ -38,7 +38,7 @@ class InvestigationSettings(SettingsGroup):
     """Text to add to the instructions of the model."""
 
     stdin_timeout_seconds: Annotated[float, Setting("HOLMES_STDIN_TIMEOUT_SECONDS"), Field(ge=0)] = 5
-    """Time to wait for data on an open pipe before it counts as empty, in seconds."""
+    """Time to wait for data on an open pipe before the pipe is treated as empty, in seconds."""
 
     @field_validator("scoped_namespaces", mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class InvestigationSettings(SettingsGroup):
 
 
 def _file_list(value: object) -> object:
-    """Accept one file without a list."""
+    """Accept a single file that is not in a list."""
     return (value,) if isinstance(value, (str, Path)) else value
 
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 Group = TypeVar("Group", bound=SettingsGroup)
 
 DEFAULT_FOLDER = Path("~/.holmes")
-"""Folder of the config file and the model list, unless `HOLMES_CONFIGPATH_DIR` is set."""
+"""Folder of the config file and of the model list, unless `HOLMES_CONFIGPATH_DIR` is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """A value, with its path in the file, or the name of its option or variable."""
+    """A value with its origin: the path in the file, or the name of the option or variable."""
 
     value: object
     name: str = ""
@@ -44,7 +44,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """The sources of values. `overrides` are by config key."""
+    """The sources of setting values. `overrides` contains values by config key."""
 
     overrides: Mapping[str, object]
     environment: Mapping[str, str]
@@ -53,7 +53,7 @@ class _Sources:
     home: Path
 
     def find(self, setting: Setting) -> _Given | None:
-        """The value of a setting with the highest precedence; None if unset."""
+        """Find the value of a setting with the highest precedence; None if unset."""
         key = setting.file_key
         option = self.overrides.get(key) if key else None
         in_file = self.keys.given.get(key) if key else None
@@ -69,10 +69,10 @@ class _Sources:
 def load_settings(
     environment: Mapping[str, str], file: Path | None = None, overrides: Mapping[str, object] | None = None
 ) -> Settings:
-    """The settings from `overrides` (by config key; None and () are unset), `environment` and `file`.
+    """Load the settings from `overrides`, `environment` and `file`.
 
-    Without `file`, `config.yaml` of the folder is read if it exists. An empty variable is unset. Raises `ConfigError`
-    that names the variable, option or `file:line`.
+    `overrides` contains values by config key; None and () are unset. Without `file`, `config.yaml` of the folder is
+    read if it exists. An empty variable is unset. Raises `ConfigError` that names the variable, option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
@@ -116,12 +116,12 @@ def load_settings(
 
 
 def expand_home(path: Path, home: Path) -> Path:
-    """`path` with a leading `~` replaced by `home`."""
+    """Return `path` with a leading `~` replaced by `home`."""
     return home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
 def _folder(environment: Mapping[str, str], home: Path) -> Path:
-    """The folder of the configuration. Raises `ConfigError` if a configured folder does not exist."""
+    """Return the folder that contains the configuration. Raises `ConfigError` if a configured folder does not exist."""
     named = environment.get("HOLMES_CONFIGPATH_DIR", "").strip()
     folder = expand_home(Path(named) if named else DEFAULT_FOLDER, home)
     if named and not folder.is_dir():
@@ -131,7 +131,10 @@ def _folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
-    """Set variables of HolmesGPT that nothing reads. A variable that the config file refers to does not count."""
+    """Return the variables of HolmesGPT that are set but never read.
+
+    A variable that the config file refers to is not listed.
+    """
     named = config.references() if config else frozenset()
     return tuple(name for name in upstream_variables(environment) if name not in named)
 
@@ -149,7 +152,7 @@ def _context(sources: _Sources) -> ContextSettings:
 
 
 def _group(group: type[Group], sources: _Sources) -> Group:
-    """One group with its values. Raises `ConfigError` for an invalid value."""
+    """Create one group of settings with its values. Raises `ConfigError` for an invalid value."""
     values: dict[str, object] = {}
     places: dict[str, _Given] = {}
     for name, field in group.model_fields.items():
@@ -170,7 +173,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
 
 
 def _expanded_paths(group: SettingsGroup, home: Path) -> dict[str, object]:
-    """The fields with paths, with `~` replaced."""
+    """Return the fields that contain paths, with a leading `~` replaced."""
     expanded: dict[str, object] = {}
     for name in type(group).model_fields:
         value = getattr(group, name)
@@ -195,7 +198,7 @@ def _bad_value(
 
 
 def _place(given: _Given, below: KeyPath, sources: _Sources) -> str:
-    """`file:line: key`, or the name of the option or variable."""
+    """Return `file:line: key`, or the name of the option or variable."""
     if sources.file and given.path:
         return f"{sources.file.place(*given.path, *below)}: {name_of(given.path, below, given.value)}"
     return given.name
@@ -207,14 +210,14 @@ def _shorten(value: object, limit: int = 80) -> str:
 
 
 def _model_list(model: ModelSettings, environment: Mapping[str, str], *, asked_for: bool) -> ModelList:
-    """The named models. A configured file must exist; the default file is optional."""
+    """Read the named models. A configured file must exist; the default file is optional."""
     if not asked_for and not model.model_list_file.exists():
         return ModelList()
     return read_model_list(model.model_list_file, environment)
 
 
 def _unchosen_model(model: ModelSettings, models: tuple[ModelEntry, ...], environment: Mapping[str, str]) -> str:
-    """The default model."""
+    """Return the model that is used if none is configured."""
     if models:
         return models[0].name
     reachable = model.api_key or model.api_base or environment.get("OPENAI_API_KEY")

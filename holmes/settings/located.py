@@ -1,7 +1,7 @@
-"""Reads a file of settings, and describes errors in it by line and key, in the words of a person.
+"""Reads a settings file, and describes the errors in it by line and key, in plain words.
 
-Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. The locations of
-pydantic contain names of its own, such as the type of a condition; the path in the file leaves them out.
+Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. Error locations
+of pydantic contain internal names, such as the type of a condition; paths in the file omit these names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 class YamlFile:
     """The content of a file.
 
-    `unset` maps the place of each reference to an unset variable to an error message; the reference stays in the
+    `unset` maps the path of each reference to an unset variable to an error message. The reference remains in the
     content.
     """
 
@@ -38,11 +38,11 @@ class YamlFile:
     unset: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def references(self) -> frozenset[str]:
-        """The names of all variables that the file refers to."""
+        """Return the names of all variables that the file refers to."""
         return frozenset(_references_of(self.document.content))
 
     def place(self, *path: str | int) -> str:
-        """`file:line` of a key, or of the nearest known key above it."""
+        """Return `file:line` of a key, or of the nearest known key above it."""
         return self.document.place(path)
 
 
@@ -75,7 +75,7 @@ class _References:
         self.unset: dict[KeyPath, str] = {}
 
     def replace(self, value: object, path: KeyPath) -> object:
-        """`value` with all references below it replaced."""
+        """Replace all references in `value`."""
         if isinstance(value, str):
             return _ENV_REFERENCE.sub(lambda match: self._variable(match, path), value)
         if isinstance(value, Mapping):
@@ -124,7 +124,7 @@ _WORDS = {
 
 
 def reason_of(error: ValidationError) -> str:
-    """The first error as one clause, without the value: it may be a secret."""
+    """Describe the first error in one clause, without the value, which may be a secret."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
@@ -142,11 +142,11 @@ _WRITTEN_AS: Mapping[str | int, tuple[KeyPath, ...]] = {
     "context_window_tokens": (("custom_args", "max_context_size"), ("context", "max_tokens")),
     "summary_model": (("summary_brain",),),
 }
-"""Fields of the settings, with other paths in a file."""
+"""Fields whose path in the file differs from the name of the field."""
 
 
 def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object]:
-    """The keys and values at `path`; empty for null. Raises `ConfigError` for any other value."""
+    """Return the keys and values at `path`; empty for null. Raises `ConfigError` for any other value."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -156,7 +156,7 @@ def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object
 
 
 def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object], valid: Sequence[str]) -> None:
-    """Raises `ConfigError` for the first key below `path` that is not in `valid`."""
+    """Raise `ConfigError` for the first key below `path` that is not in `valid`."""
     for key in keys:
         if key not in valid:
             message = f"{file.place(*path, key)}: unknown key {spell((*path, key))!r}; {nearest(key, valid)}"
@@ -164,24 +164,27 @@ def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object
 
 
 def nearest(key: str, valid: Sequence[str]) -> str:
-    """A suggestion for an unknown key."""
+    """Suggest a valid key for an unknown key."""
     near = difflib.get_close_matches(key, valid, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
 
 
 def complaint(file: YamlFile, path: KeyPath, raw: object, error: ValidationError) -> str:
-    """The first error at or below `path`, with place and key. Omits the value, which may be a secret."""
+    """Describe the first error at or below `path`, with its position and key.
+
+    Omits the value, which may be a secret.
+    """
     below = path_in_file(first_location(error), raw)
     return f"{file.place(*path, *below)}: {name_of(path, below, raw)}: {reason(error)}"
 
 
 def first_location(error: ValidationError) -> Location:
-    """The location of the first error, as pydantic gives it."""
+    """Return the location of the first error in the form of pydantic."""
     return error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
 
 
 def reason(error: ValidationError) -> str:
-    """The first error as one clause."""
+    """Describe the first error in one clause."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if first["type"] == "unexpected_keyword_argument":  # of a hook; all other keys were checked before
         key = str(first["loc"][-1])
@@ -190,7 +193,7 @@ def reason(error: ValidationError) -> str:
 
 
 def path_in_file(location: Location, raw: object) -> KeyPath:
-    """The part of a location that exists in the file; a missing key is the last part."""
+    """Return the part of a location that exists in the file. A missing key is included as the last part."""
     path: list[str | int] = []
     value = raw
     for number, part in enumerate(location):
@@ -206,7 +209,7 @@ def path_in_file(location: Location, raw: object) -> KeyPath:
 
 
 def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
-    """The name of `below` for a message, where `raw` is at `path`. A hook is named by its id."""
+    """Name the key `below` for a message, where `raw` is the value at `path`. A hook is named by its id."""
     whole = (*path, *below)
     hooks = next((number for number, part in enumerate(whole) if part == "hooks"), len(whole))
     if hooks + 1 >= len(whole):
@@ -219,7 +222,7 @@ def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
 
 
 def value_at(raw: object, path: KeyPath) -> object:
-    """The value at `path` of `raw`, or None."""
+    """Return the value at `path` of `raw`, or None."""
     for part in path:
         if isinstance(raw, Mapping):
             raw = raw.get(part)
@@ -231,5 +234,5 @@ def value_at(raw: object, path: KeyPath) -> object:
 
 
 def spell(path: KeyPath) -> str:
-    """`path` with dots."""
+    """Join `path` with dots."""
     return ".".join(str(part) for part in path)

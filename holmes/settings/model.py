@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
 
 BUILTIN_MODEL: Final = "builtin/triage"
-"""The model without an LLM."""
+"""Name of the built-in rules, the model that needs no LLM."""
 
 MODEL_WITH_KEY: Final = "gpt-4.1"
 """The default model if a key or URL is configured."""
@@ -24,8 +24,9 @@ MODEL_WITH_KEY: Final = "gpt-4.1"
 
 class ModelSettings(SettingsGroup):
     model: Annotated[str, Setting("MODEL", option="--model"), Field(min_length=1)] = BUILTIN_MODEL
-    """Model name: an entry of the model list, or a name of litellm, for example `anthropic/claude-sonnet-4-5`. Default:
-    the first entry of the model list, or `gpt-4.1` if a key or URL is set, or `builtin/triage`, which needs no LLM.
+    """Model name: an entry of the model list, or a litellm model name, for example `anthropic/claude-sonnet-4-5`.
+    Default: the first entry of the model list, or `gpt-4.1` if a key or URL is set, or `builtin/triage`, which needs no
+    LLM.
     """
 
     fallback_models: Annotated[CommaSeparated, Setting("FALLBACK_MODELS")] = ()
@@ -41,7 +42,7 @@ class ModelSettings(SettingsGroup):
     """Base URL of the provider, or of a server with a compatible API."""
 
     api_version: Annotated[str | None, Setting(key="api_version")] = None
-    """API version of the provider (Azure)."""
+    """API version, if the provider requires it, for example Azure."""
 
     temperature: Annotated[float | None, Setting("TEMPERATURE"), Field(ge=0, le=2)] = None
     """Sampling temperature, 0 to 2. Default: that of the provider."""
@@ -79,23 +80,23 @@ Price = Annotated[float | None, Field(ge=0)]
 
 _WINDOW_KEY = "max_context_size"
 _OWN_FIELDS = {
-    "name": "the key above it is the name of the model",
+    "name": "the parent key is the name of the model",
     "context_window_tokens": f"set the context window in custom_args: {{{_WINDOW_KEY}: …}}",
     "extra": "put arguments for litellm next to 'model'",
 }
-"""Fields that the file must not set, with advice."""
+"""Fields that the file must not set, with the advice for the user."""
 
 
 class ModelAccess(BaseModel):
-    """How to reach one model. Prices are US dollars per token."""
+    """Defines how to reach one model. Prices are in US dollars per token."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = ""
-    """Name for users; empty for the model of a summary without an entry of its own."""
+    """Name of the model in the model list; empty for a summary model that has no entry."""
 
     model: str = Field(min_length=1)
-    """Name for litellm."""
+    """Name of the model for litellm."""
 
     api_key: SecretStr | None = None
     """Key of the provider. Default: the variable of the provider."""
@@ -151,7 +152,7 @@ class ModelAccess(BaseModel):
 
 
 def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]) -> None:
-    """Raises `ConfigError` for a key below `path` that would have no effect or another one than its name says."""
+    """Raise `ConfigError` for a key below `path` that has no effect, or not the effect that its name suggests."""
     shown = ".".join(str(part) for part in path)
     for field, advice in _OWN_FIELDS.items():
         if field in raw:
@@ -171,7 +172,7 @@ def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]
 
 
 def _from_brain(raw: dict[str, object]) -> dict[str, object]:
-    """The keys of a model in the format of Digitorn: a separate provider, with key and URL below `config`."""
+    """Convert a model in the format of Digitorn, which has a separate provider with key and URL below `config`."""
     if "provider" not in raw:
         return raw
     below = raw.get("config")

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OTHER_NAMES = {"summary_brain": "summary_model"}
-"""Keys of `context` that other systems document, and the keys of Holmes."""
+"""Keys of `context` that other systems document, each with the corresponding key of Holmes."""
 
 
 class ModelEntry(ModelAccess):
-    """One model of the list."""
+    """An entry of the model list, with its own `context` settings."""
 
     context: ContextSettings = Field(default_factory=ContextSettings)
     """Overrides of `context` for this model."""
@@ -32,14 +32,17 @@ class ModelEntry(ModelAccess):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelList:
-    """The usable models in the order of the file, and the reason for each model that is skipped, by name."""
+    """The usable models in the order of the file.
+
+    `left_out` is the reason for each model that is skipped, by name.
+    """
 
     entries: tuple[ModelEntry, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_model_list(path: Path, environment: Mapping[str, str]) -> ModelList:
-    """The models of the file. Raises `ConfigError` with file and line.
+    """Read the models of the file. Raises `ConfigError` with file and line.
 
     Models that refer to an unset variable are skipped.
     """
@@ -66,7 +69,7 @@ def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
 def _context(
     file: YamlFile, name: str, raw: Mapping[object, object]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """The keys below `context`, with aliases resolved, and the fields of the entry that they set."""
+    """Return the keys below `context`, with aliases resolved, and the fields of the entry that they set."""
     below = mapping_at(file, (name, "context"), raw.get("context"))
     if "store_dir" in below:
         place = file.place(name, "context", "store_dir")

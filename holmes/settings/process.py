@@ -1,6 +1,6 @@
-"""The variables of this process, the only place that reads them: `--env-file`, CERTIFICATE, and the variables of tools.
+"""Reads the variables of this process for all other modules: `--env-file`, CERTIFICATE, and the variables of tools.
 
-Tools see an allow-list, so that a key that is invented tomorrow does not leak today. They never see the key of a model
+Tools receive only variables on an allow-list, so that unknown keys do not leak. They never receive the key of a model
 provider or a secret of Holmes, even if a toolset declares it.
 """
 
@@ -22,15 +22,15 @@ _LARGEST_BYTES = 1_000_000
 
 
 def process_environment() -> Mapping[str, str]:
-    """A copy of the variables of this process."""
+    """Return a copy of the variables of this process."""
     return dict(os.environ)
 
 
 def add_env_file(path: Path) -> None:
     """Set the variables of a file of `NAME=value` lines, except those that are already set.
 
-    Quotes, `export` and comments work as in a shell; nothing is expanded. Raises `ConfigError` with file and line and
-    without values, which may be secrets; then no variable is set.
+    Quotes, `export` and comments work as in a shell; variables in values are not expanded. Raises `ConfigError` with
+    file and line and without values, which may be secrets. In that case, no variable is set.
     """
     for name, value in _read_env_file(path).items():
         os.environ.setdefault(name, value)
@@ -55,7 +55,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 
 def _text_of(path: Path) -> StringIO:
-    """The content of the file. Raises `ConfigError`."""
+    """Read the content of the file. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_BYTES + 1)
@@ -82,7 +82,7 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables that make programs trust the authorities of CERTIFICATE, in addition to the public ones.
+    """Return the variables that make programs trust the authorities of CERTIFICATE, in addition to the public ones.
 
     Writes a bundle below `~/.holmes/cache`: OpenSSL, Go and Python all accept the path of a file. Raises `ConfigError`.
     """
@@ -118,7 +118,7 @@ def _decoded(encoded: str) -> bytes:
 
 
 def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """The bundles trusted so far: the one that a variable names or that of the system, and that of Python."""
+    """Return the bundles that are already trusted: that of Python, and that of a variable or of the system."""
     import ssl
 
     import certifi
@@ -129,7 +129,7 @@ def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write atomically: another process may read the file."""
+    """Write atomically, because another process may read the file."""
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -168,7 +168,7 @@ _NEVER = frozenset(
         "MINIMAX_API_KEY", "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NVIDIA_NIM_API_KEY", "OLLAMA_API_KEY",
         "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PERPLEXITYAI_API_KEY", "REPLICATE_API_KEY", "TOGETHERAI_API_KEY",
         "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
-        # only for the settings
+        # used only by the settings
         "CERTIFICATE", "EXTRA_HEADERS",
         # the keys of telemetry collectors
         "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
@@ -178,7 +178,7 @@ _NEVER = frozenset(
 
 
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
-    """The variables for tools: the base set, those for cluster credentials, and `declared_names`.
+    """Return the variables for tools: the base set, those for cluster credentials, and `declared_names`.
 
     Toolsets of the user declare names. The key of a model is never passed on, even if declared. `AWS_*` and `AZURE_*`
     credentials are, because `aws eks get-token` and `kubelogin` need them.

@@ -56,8 +56,8 @@ class ServerSettings(SettingsGroup):
     """Password of an encrypted private key."""
 
     ssl_ca_certs: Annotated[Path | None, Setting("HOLMES_SSL_CA_CERTS")] = None
-    """Certificate authorities (PEM) for client certificates. Clients may connect without a certificate, but not with
-    one of another authority.
+    """Certificate authorities (PEM) for client certificates. Clients may connect without a certificate, but not with a
+    certificate of another authority.
     """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
@@ -75,13 +75,15 @@ class ServerSettings(SettingsGroup):
     """Maximum size of a request, in MB."""
 
     chats_per_client: Annotated[int, Setting("HOLMES_CHATS_PER_CLIENT"), Field(ge=1)] = 4
-    """Maximum number of concurrent chats of one client; more get 429."""
+    """Maximum number of concurrent chats of one client. Further chats receive HTTP 429."""
 
     chats: Annotated[int, Setting("HOLMES_CHATS"), Field(ge=1)] = 16
-    """Maximum number of concurrent chats of one replica; more get 429."""
+    """Maximum number of concurrent chats of one replica. Further chats receive HTTP 429."""
 
     investigations_per_client: Annotated[int, Setting("HOLMES_INVESTIGATIONS_PER_CLIENT"), Field(ge=1)] = 20
-    """Maximum number of unfinished investigations that one client started over the API of one replica; more get 429."""
+    """Maximum number of unfinished investigations that one client started over the API of one replica. Further requests
+    receive HTTP 429.
+    """
 
     queue_limit: Annotated[int, Setting("HOLMES_QUEUE_LIMIT"), Field(ge=1)] = 1_000
     """Maximum number of queued and running investigations before the API answers 429. Alerts are always accepted."""
@@ -95,13 +97,13 @@ class ServerSettings(SettingsGroup):
     """Seconds without an event after which a stream sends a comment, so that proxies keep the connection open."""
 
     max_cost: Annotated[float | None, Setting("HOLMES_MAX_COST"), Field(ge=0)] = None
-    """Maximum cost of one investigation, in US dollars; above it, `builtin/triage` answers. Clients may request less,
-    and a route of alerts may set more. Default: no limit.
+    """Maximum cost of one investigation, in US dollars. Above this cost, `builtin/triage` answers. Clients may request
+    less, and an alert route may set more. Default: no limit.
     """
 
     max_cost_per_day: Annotated[float | None, Setting("HOLMES_MAX_COST_PER_DAY"), Field(ge=0)] = None
-    """Maximum cost of all investigations of one day (UTC), in US dollars. Above it, chats get 429, and `builtin/triage`
-    answers alerts. Default: no limit.
+    """Maximum cost of all investigations of one day (UTC), in US dollars. Above this cost, chats receive HTTP 429, and
+    `builtin/triage` answers alerts. Default: no limit.
     """
 
     @field_validator("trusted_proxies")
@@ -116,18 +118,18 @@ class ServerSettings(SettingsGroup):
         return value
 
     def listen_host(self) -> str:
-        """The configured address, or all interfaces with a key and loopback without one."""
+        """Return the configured address, or all interfaces with a key and loopback without one."""
         return self.host or (EVERYWHERE if self.api_key else LOOPBACK)
 
 
 def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Variables of keys that are set but empty: probably by mistake."""
+    """Return the key variables that are set but empty, probably by mistake."""
     names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY", "HOLMES_APPROVAL_SIGNING_KEY")
     return tuple(name for name in names if name in environment and not environment[name].strip())
 
 
 class InvestigationsSettings(SettingsGroup):
-    """Investigations of the server, which survive a restart."""
+    """Settings of server investigations, which survive a restart."""
 
     section: ClassVar[str] = "investigations"
     flat_aliases: ClassVar[bool] = False
@@ -181,7 +183,7 @@ class TelemetrySettings(SettingsGroup):
     """`true` disables OpenTelemetry."""
 
     def traces_address(self) -> str | None:
-        """The URL for traces; None if traces are not configured or disabled."""
+        """Return the URL for traces; None if traces are not configured or disabled."""
         if self.sdk_disabled.strip().lower() == "true" or self.traces_exporter.strip().lower() == "none":
             return None
         if self.otlp_traces_endpoint:

@@ -36,7 +36,10 @@ class Setting:
         return self.env.lower().removeprefix("holmes_") if self.env else None
 
     def below(self, section: str, field_name: str, *, flat_alias: bool) -> Setting:
-        """The setting with the key `section.field_name`; with `flat_alias`, also with the key of its variable."""
+        """Return the setting with the key `section.field_name`.
+
+        With `flat_alias`, the setting also accepts the key of its variable.
+        """
         flat = (self.flat_key,) if self.flat_key and flat_alias else ()
         return replace(self, key=f"{section}.{field_name}", aliases=(*flat, *self.aliases))
 
@@ -55,7 +58,7 @@ class SettingsGroup(BaseModel):
 
 
 def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
-    """The names of a field. Raises `TypeError` for a field without a `Setting`."""
+    """Return the names of a field. Raises `TypeError` for a field without a `Setting`."""
     for item in group.model_fields[field_name].metadata:
         if isinstance(item, Setting):
             return item.below(group.section, field_name, flat_alias=group.flat_aliases) if group.section else item
@@ -64,14 +67,14 @@ def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
 
 
 def _split_list(value: object) -> object:
-    """Split the comma-separated list of a variable."""
+    """Split a comma-separated variable into a list."""
     if isinstance(value, str):
         return tuple(item.strip() for item in value.split(",") if item.strip())
     return value
 
 
 def _parse_json_object(value: object) -> object:
-    """Parse the JSON object of a variable."""
+    """Parse a variable that contains a JSON object."""
     if not isinstance(value, str):
         return value
     try:
@@ -86,4 +89,4 @@ def _parse_json_object(value: object) -> object:
 
 CommaSeparated: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 JsonText = BeforeValidator(_parse_json_object)
-"""Accepts a JSON object as text, as variables contain it."""
+"""Accepts a JSON object as text, because variables contain text."""

@@ -40,10 +40,10 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
 class Settings:
     """The complete configuration.
 
-    `model_list` contains the usable named models, `left_out_models` the reason for each of the others. `config_lines`
-    are the lines of the keys of `config_file`. `ignored_keys` are keys and variables of HolmesGPT that Holmes does not
-    support. With `api_key_is_option`, the key comes from the command line and overrides that of the model list for the
-    chosen model.
+    `model_list` contains the usable named models. `left_out_models` contains the other models, each with the reason.
+    `config_lines` are the lines of the keys of `config_file`. `ignored_keys` are keys and variables of HolmesGPT that
+    Holmes does not support. With `api_key_is_option`, the key comes from the command line and overrides that of the
+    model list for the chosen model.
     """
 
     model: ModelSettings
@@ -64,31 +64,32 @@ class Settings:
     api_key_is_option: bool = False
 
     def model_chain(self) -> tuple[ModelEntry, ...]:
-        """The chosen model and its fallbacks, without duplicates; the last one needs no LLM.
+        """Return the chosen model and its fallbacks, without duplicates.
 
-        A name that is not in the model list is a name of litellm, which `holmes.llm` checks. The general key and URL
-        apply to the chosen model and to fallbacks of the same provider.
+        The last fallback is `builtin/triage`, unless `builtin_fallback` is false. A name that is not in the model list
+        is a litellm model name, which `holmes.llm` checks. The general key and URL apply to the chosen model and to
+        fallbacks of the same provider.
         """
         last = (BUILTIN_MODEL,) if self.model.builtin_fallback else ()
         names = dict.fromkeys((self.model.model, *self.model.fallback_models, *last))
         return tuple(self._entry(name) for name in names)
 
     def model_names(self) -> tuple[str, ...]:
-        """The names of the model list."""
+        """Return the names of the model list."""
         return tuple(entry.name for entry in self.model_list)
 
     def asks_llm(self, name: str | None) -> bool:
-        """Whether this model (None: the chosen one) is an LLM, which may cost money."""
+        """Whether the model `name` (None: the chosen model) is an LLM, which may cost money."""
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
 
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Warnings for the user: `ignored` (default: `ignored_keys`), and models that are skipped."""
+        """Return warnings for the user about `ignored` (default: `ignored_keys`) and about models that are skipped."""
         names = ", ".join(self.ignored_keys if ignored is None else ignored)
-        told = (f"ignored, because Holmes does not support it: {names}",) if names else ()
+        told = (f"ignored, not supported by Holmes: {names}",) if names else ()
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:
-        """The reason why a model of the chain, or of its summaries, cannot be used; None if all can."""
+        """Return the reason why a model of the chain or its summary model cannot be used; None if all can be used."""
         for entry in self.model_chain():
             for name in (entry.name, self.context_of(entry).summary_model):
                 if isinstance(name, str) and name in self.left_out_models:
@@ -96,18 +97,18 @@ class Settings:
         return None
 
     def context_of(self, entry: ModelEntry) -> ContextSettings:
-        """The settings of `context` for one model, with its overrides."""
+        """Return the settings of `context` for one model, with its overrides."""
         return self.context.with_overrides(entry.context)
 
     def window_tokens(self, entry: ModelEntry) -> int | None:
-        """The configured context window of a model. None: use the known value; 0: ask the provider."""
+        """Return the configured context window of a model. None: use the known value; 0: ask the provider."""
         own = entry.context_window_tokens
         return self.model.context_window_tokens if own is None else own
 
     def summary_model(self, entry: ModelEntry) -> ModelEntry | None:
-        """The model that writes summaries for conversations of `entry`; None if `entry` writes them itself.
+        """Return the model that writes summaries for conversations of `entry`; None if `entry` writes them itself.
 
-        A name refers to the model list or to litellm; in the latter case, the general key and URL apply as for a
+        A name refers to the model list or to litellm. For a litellm name, the general key and URL apply as for a
         fallback.
         """
         chosen = self.context_of(entry).summary_model
@@ -140,16 +141,16 @@ class Settings:
         )
 
     def _wire_name(self, name: str) -> str:
-        """The name of `name` for litellm."""
+        """Return the litellm name of the model `name`."""
         return next((entry.model for entry in self.model_list if entry.name == name), name)
 
 
 def _provider(model: str) -> str:
-    """The provider before the slash; empty for models of OpenAI."""
+    """Return the provider before the slash; empty for models of OpenAI."""
     provider, slash, _ = model.partition("/")
     return provider if slash else ""
 
 
 def reveal(secret: SecretStr | None) -> str | None:
-    """The plain text of a secret. Call it only where the secret is sent."""
+    """Return the plain text of a secret. Call it only where the secret is sent."""
     return secret.get_secret_value() if secret else None

@@ -66,7 +66,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 
 def settings_tables() -> str:
-    """The tables in Markdown: the twenty settings of `FIRST`, then one table for each group."""
+    """Return the tables in Markdown: the twenty settings of `FIRST`, then one table for each group."""
     groups = {name: _rows(group) for name, group in GROUPS.items()}
     rows = {key: row for group in groups.values() for key, row in group.items()}
     sections = [_section("The twenty settings that matter first", [rows[key] for key in FIRST])]
@@ -75,12 +75,12 @@ def settings_tables() -> str:
 
 
 def with_table(document: str) -> str:
-    """`document` with current tables. Raises `ValueError` if the markers are missing."""
+    """Insert the current tables into `document`. Raises `ValueError` if the markers are missing."""
     return between_markers(document, (BEGIN, END), settings_tables())
 
 
 def between_markers(document: str, markers: tuple[str, str], text: str) -> str:
-    """`document` with `text` between the two `markers`. Raises `ValueError` if they are missing."""
+    """Insert `text` between the two `markers` in `document`. Raises `ValueError` if they are missing."""
     before, begin, rest = document.partition(markers[0])
     _, end, after = rest.partition(markers[1])
     if not begin or not end:
@@ -95,7 +95,7 @@ def _section(title: str, rows: Iterable[str]) -> str:
 
 
 def _rows(group: type[SettingsGroup]) -> dict[str, str]:
-    """The rows of a group by config key."""
+    """Return the rows of a group by config key."""
     fields = group.model_fields.items()
     return {str(setting_of(group, name).file_key): _row(setting_of(group, name), field) for name, field in fields}
 

@@ -1,6 +1,6 @@
 """The built-in model `builtin/triage`: answers questions about a cluster with the built-in rules, without an LLM.
 
-It drives the same loop as every other model: it reads the question, calls tools and writes the answer from their
+It runs in the same loop as every other model: it reads the question, calls tools and writes the answer from their
 results. It keeps no state between requests, needs no API key and costs nothing. It never guesses.
 """
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
-# No tokens are paid for and no provider refuses, so estimates are sufficient.
+# Token estimates are sufficient, because no provider charges for tokens or rejects long requests.
 _LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
-"""The context window is large because the smallest window of a chain limits the size of every result."""
+"""The context window is large because the smallest context window of a model chain limits every tool result."""
 
 _DELTA_CHARACTERS: Final = 400
 
 
 class TriageModel:
-    """Answers by rules. One object serves any number of conversations."""
+    """Answers questions with the built-in rules. One instance can serve any number of conversations."""
 
     def __init__(self, *, name: str = TRIAGE_MODEL, limits: ModelLimits = _LIMITS) -> None:
         self._name = name
@@ -48,7 +48,7 @@ class TriageModel:
         """Does nothing."""
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The next tool calls, the answer, or a summary if the loop asks for one. Never fails."""
+        """Returns the next tool calls, the answer, or a summary if the loop requests one. Never fails."""
         step = await asyncio.to_thread(_next_step, request)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))

@@ -1,6 +1,6 @@
 """Turns a request into the next step: tool calls or the answer.
 
-Chooses the plan for a question and resolves what "it" means.
+Selects the plan for a question and determines the object that "it" refers to.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SPOKEN_OBJECT = re.compile(
     rf"`({'|'.join(KIND_BY_NAME)}) (?:([a-z0-9][a-z0-9-]{{0,62}})/)?([a-z0-9][a-z0-9.-]{{0,252}})`"
 )
 CAPABILITIES: Final = (
-    "The built-in rules answer these questions: why something fails (name the object, namespace or symptom), what is "
-    "broken in a namespace or the cluster, how many objects there are, which image, replicas, limits or node a "
-    "workload has, which pods are not ready, pending, crashing or restarting, lists, events, usage, revisions, recent "
-    "changes, and logs (all lines, or lines with a word). For other questions, configure a model."
+    "The built-in rules answer these questions: why an object fails, and what is broken in a namespace or the cluster. "
+    "They also list and count objects, for example pods that are not ready, pending, crashing or restarting. "
+    "They show images, replicas, limits, nodes, events, usage, revisions, recent changes and logs (all lines, or lines "
+    "with a word). Name the object, namespace or symptom. For other questions, configure a model."
 )
 READS_ONLY: Final = "Holmes is read-only: nothing was changed."
 _POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})
@@ -48,14 +48,14 @@ _ABOUT_PODS: Final = frozenset({"logs", "image", "replicas", "placement", "resou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The next step: `calls`, or the answer in `text`."""
+    """The next step of the model: either tool calls, or the answer in `text`."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
 
 
 def next_step(request: ModelRequest) -> Step:
-    """The next step of the conversation: a summary if the loop asks for one, calls, or the answer."""
+    """Returns a summary if the loop requests one, otherwise the next tool calls or the answer."""
     wanted = summary_request_of(request)
     if wanted is not None:
         return Step(text=summarise(wanted))
@@ -84,14 +84,14 @@ def _answer(lookups: Lookups, question: Question) -> str:
 
 
 def understood(lookups: Lookups) -> Question:
-    """The question of this turn, with "it" resolved and with names from the attachments."""
+    """Parses the question of this turn, replaces "it" with the object, and adds names from the attachments."""
     question = parse_question(lookups.turn.question)
     if question.points_back or (not question.names and question.text.startswith("and ")):
         said = last_object(lookups.turn.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
         if said is not None:
             namespace = question.namespace or said.namespace
             return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
-    # A question with fenced data and a namespace is complete, for example an alert.
+    # If the question names a namespace, its fenced data is not needed, for example in an alert.
     fenced = () if question.namespace else lookups.turn.fenced
     attached = "\n".join((*lookups.turn.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
     if attached and not any(each.certain for each in question.names):
@@ -107,7 +107,7 @@ def understood(lookups: Lookups) -> Question:
 
 
 def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
-    """The object discussed last: the first of `kinds` that the last answer names, else the first of any kind."""
+    """The object discussed last: the first of `kinds` in the last message that names objects, else its first object."""
     for message in reversed(messages):
         if isinstance(message, UserMessage) and message.kind != "summary":
             continue

@@ -1,9 +1,9 @@
-"""Reads a conversation: the question, earlier messages, results so far, and the source of each quoted line.
+"""Reads a conversation: the question, earlier messages, tool results, and the source of each quoted line.
 
-The messages are the only input, so the model needs no memory. Compaction may have replaced rounds, results may be
-pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`. It has no
-citation if the result has no id. A line read back from a pointer cites line 1; the loop moves the citation to the
-quoted line.
+The messages are the only input, so the model needs no memory. Compaction may have replaced turns, results may be
+pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`, or not cited
+if the result has no id. A line that was read back from a stored result cites line 1, and the loop moves the citation to
+the quoted line.
 
 A plan runs from its beginning for every request. `Lookups.ask` returns a result of the conversation, or adds a pending
 call and ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
@@ -41,14 +41,14 @@ _FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 MAX_ROUNDS: Final = 6
-"""Maximum number of rounds for one question. Four are typical; the rest is for reading stored results."""
+"""Maximum number of turns with tool calls for one question. Four are typical; the others read stored results."""
 _READ_BACK_LINES = 200
 _NUMBERED = re.compile(r"^ *\d+: ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one call. `text` is the output without its label.
+    """The result of one tool call. `text` is the result without its label.
 
     `result_id` is the id that answers may cite, or empty. `stored_id` is the id of the stored result. `partial` means
     that `text` is a pointer, a mask or a difference.
@@ -63,12 +63,12 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the tool failed."""
+        """Whether the call failed or requires approval."""
         return self.status in ("error", "approval_required")
 
     @property
     def reason(self) -> str:
-        """The error of a failed call, on one line and without the text that the tool adds."""
+        """The error of a failed call on one line, without the prefixes that the tool adds."""
         refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
         if len(refused) > 1:  # kubectl repeats the sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
@@ -77,17 +77,17 @@ class Outcome:
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the call failed because it is forbidden."""
+        """Whether the call failed because the API server denied it."""
         return self.failed and "forbidden" in self.text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One question and its results.
+    """One question with its results.
 
-    `attachments` were sent with the question. `fenced` is text between fences in the question. `earlier` are the
-    messages before it. `call_key` gives the keys of `outcomes`. `rounds` counts the rounds of calls that this model
-    made.
+    `attachments` were sent with the question. `fenced` are the fenced blocks in the question. `earlier` are the
+    messages before the question. The keys of `outcomes` are made by `call_key`. `rounds` is the number of turns in
+    which this model called tools.
     """
 
     question: str
@@ -100,12 +100,12 @@ class Turn:
 
 
 def call_key(tool: str, arguments: Mapping[str, JsonValue]) -> str:
-    """Equal for two calls with the same tool and arguments."""
+    """A key that is equal for two calls with the same tool and arguments."""
     return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def read_turn(request: ModelRequest) -> Turn:
-    """The turn that `request` belongs to. Never fails."""
+    """Reads the turn to which `request` belongs. Never fails."""
     messages = tuple(request.messages)
     start = _question_position(messages)
     question = messages[start] if 0 <= start < len(messages) else None
@@ -129,7 +129,7 @@ def read_turn(request: ModelRequest) -> Turn:
 
 
 def _apart(text: str) -> tuple[str, tuple[str, ...]]:
-    """The question and its fenced data, for example a log or an alert."""
+    """Splits a message into the question and its fenced blocks, for example a log or an alert."""
     asked = _FENCED.sub("\n", text)
     return (asked, tuple(_FENCED.findall(text))) if asked.strip() else (text, ())
 
@@ -158,7 +158,7 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 
 
 def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
-    """The results from `start` on, by call. An earlier result replaces one that only says "unchanged"."""
+    """The results from message `start` on, by call. An earlier result replaces one that only reports "unchanged"."""
     found: dict[str, Outcome] = {}
     whole: dict[str, Outcome] = {}
     waiting: dict[str, str] = {}
@@ -179,7 +179,10 @@ def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
 
 
 def _says_unchanged(text: str) -> bool:
-    """Whether a repeated call returned the same result; "except ..." means a difference."""
+    """Whether the text reports that a repeated call returned the same result.
+
+    "Unchanged except ..." reports a difference.
+    """
     match = _REPEATED.match(text)
     return match is not None and match[1] == "Unchanged" and not text[match.end() :].startswith(" except")
 
@@ -228,7 +231,7 @@ class Source:
         return self.marker(position) if position else ""
 
     def of_evidence(self, evidence: Evidence) -> str:
-        """The citation of one piece of evidence in a diagnosis: its object, path and value."""
+        """The citation of a diagnosis entry in the evidence: its object, path and value."""
         if not self.lines:
             return self.marker(1)
         path = f'"path": {json.dumps(evidence.path, ensure_ascii=False)}'
@@ -244,14 +247,14 @@ class Source:
 
 
 def source_of(outcome: Outcome) -> Source:
-    """The result of `outcome` as a source of citations."""
+    """Converts an outcome into a source for citations."""
     if outcome.partial:
         return Source(result_id=outcome.stored_id)
     return Source(result_id=outcome.result_id, lines=tuple(readable_json(outcome.text).split("\n")))
 
 
 class Waiting(Exception):
-    """The plan needs the results of `Lookups.pending` first."""
+    """Raised when the plan cannot continue without the results of `Lookups.pending`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +264,7 @@ class _Pending:
 
 
 class Lookups:
-    """The results of one request and the calls to make next."""
+    """Looks up tool results in the conversation and collects the calls to make next."""
 
     def __init__(self, request: ModelRequest) -> None:
         self.turn = read_turn(request)
@@ -271,11 +274,11 @@ class Lookups:
         self._seed = f"{len(request.messages)} {self.turn.question[:200]}"
 
     def has(self, tool: str) -> bool:
-        """Whether `tool` is available."""
+        """Whether the request offers `tool`."""
         return tool in self._tools
 
     def want(self, tool: str, **arguments: JsonValue) -> None:
-        """Add this call to the next round, unless its result is known."""
+        """Adds this call to the next turn, unless its result is known."""
         self._find(tool, arguments)
 
     def ask(self, tool: str, **arguments: JsonValue) -> Outcome:
@@ -301,23 +304,23 @@ class Lookups:
             return Outcome(tool=tool, status="error", text=f"{tool} does not accept {', '.join(sorted(unknown))}")
         if not self._may_call:
             return Outcome(
-                tool=tool, status="error", text="not looked up: the limit of tool calls for this answer is reached"
+                tool=tool, status="error", text="not looked up: the tool call limit for this answer is reached"
             )
         self._pending[key] = _Pending(tool=tool, arguments=given)
         return None
 
     def query(self, outcome: Outcome, expression: str) -> Outcome:
-        """The results of a jq expression over a stored result, one per line, without the heading of the tool."""
+        """Runs a jq expression on a stored result. Returns one value per line, without the heading of the tool."""
         found = self.ask(QUERY_TOOL, result_id=outcome.stored_id, expression=expression)
         if found.failed:
             return found
         return replace(found, text=found.text.partition("\n")[2], result_id=outcome.stored_id)
 
     def _whole(self, outcome: Outcome) -> Outcome:
-        """`outcome` with its output instead of a pointer, if lines can be read back."""
+        """`outcome` with the text of its stored result instead of a pointer, if the lines can be read back."""
         if not outcome.partial or not outcome.stored_id or outcome.tool in (QUERY_TOOL, LINES_TOOL):
             return outcome
-        if outcome.tool == DIAGNOSE_TOOL:  # cut lines are not valid JSON
+        if outcome.tool == DIAGNOSE_TOOL:  # truncated JSON is not valid
             return outcome
         lines = self.ask(LINES_TOOL, result_id=outcome.stored_id, first_line=1, last_line=_READ_BACK_LINES)
         if lines.failed:
@@ -327,7 +330,7 @@ class Lookups:
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
-        """The calls to make next, in the order of `ask` and `want`."""
+        """The calls to make next, in the order in which the plan requested them."""
         calls: list[ToolCall] = []
         for index, (key, call) in enumerate(self._pending.items()):
             digest = hashlib.sha256(f"{self._seed} {key}".encode("utf-8", "replace")).hexdigest()[:10]

@@ -1,6 +1,7 @@
 """Determines what kind of answer a question asks for.
 
-The first matching test decides. A question that is not about an inventory is a `why` question.
+The first matching test decides. A question that no test matches is a `why` question if it names an object or symptom,
+else `other`.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _list(question: Question) -> bool:
 
 
 def _symptoms_of_kinds(question: Question) -> frozenset[str]:
-    """The name of a kind can also be a word of a symptom: "jobs", "pvcs"."""
+    """The symptoms to ignore, because the name of a kind can also be a symptom word: "jobs", "pvcs"."""
     named = {
         "Job": {"job"}, "CronJob": {"job"}, "PersistentVolumeClaim": {"disk"}, "PersistentVolume": {"disk"},
         "HorizontalPodAutoscaler": {"scaling"}, "StorageClass": {"disk"},

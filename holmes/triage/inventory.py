@@ -1,6 +1,7 @@
-"""Answers inventory questions and questions for the logs of one object, with one narrow call each.
+"""Answers inventory questions and requests for the logs of one object, with one narrow tool call each.
 
-The answer states its scope, and the errors of the tools. For logs, it states the search text and the number of lines.
+The answer states its scope and the errors of the tools. For logs, it also states the search text and the number of
+lines.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def logs(asked: Asked) -> str:
 
 
 def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
-    """The newest lines of each container, with their headings."""
+    """The newest log lines of each container, with the headings of the containers."""
     lines = outcome.text.strip("\n").split("\n")
     start = max(1, len(lines) - _MOST_LINES)
     body = list(_without_empty_logs(lines[start:]))
@@ -114,7 +115,7 @@ def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> st
 
 
 def count(asked: Asked) -> str:
-    """The number of objects of a kind, optionally by node, phase or namespace."""
+    """Counts the objects of a kind, optionally by node, phase or namespace."""
     question = asked.question
     kind = KIND_BY_NAME[_kind(asked)]
     by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
@@ -149,7 +150,7 @@ def _is_a_state(question: Question) -> bool:
 
 
 def _kind(asked: Asked) -> str:
-    """The kind that the question asks for: the first kind that is not only the scope."""
+    """The kind that the question asks for: the first kind, except `Namespace` if it is only the scope."""
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
 
@@ -267,7 +268,7 @@ def _shown(asked: Asked, ref: ObjectRef, what: str, outcome: Outcome) -> str:
 
 
 def _object(asked: Asked) -> ObjectRef | str | None:
-    """The object that the question names, None if it names none, or the answer that it was not found."""
+    """The object that the question names, None if it names none, or a "not found" message as the answer."""
     names = wanted_names(asked)
     if not names:
         return None

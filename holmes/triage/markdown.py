@@ -1,7 +1,7 @@
-"""Quotes text of the cluster in Markdown and writes the commands at the end of an answer.
+"""Quotes text from the cluster in Markdown and writes the commands at the end of an answer.
 
 Quoted text cannot change the layout of an answer. Commands are never run; values in them are quoted for the shell.
-Every function returns one line, except `fenced` and `table`.
+Functions that format text return one line, except `fenced` and `table`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def code(text: str, most_characters: int = 240) -> str:
 
 
 def fenced(lines: Iterable[str], language: str = "") -> str:
-    """`lines` as a code block; no line can close it."""
+    """`lines` as a code block that no line can close."""
     shown = [_MARKER.sub("[ ", _CONTROL.sub(" ", line).rstrip()) for line in lines]
     longest = max((len(run) for line in shown for run in _BACKTICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -64,7 +64,7 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table with cells of one line. Bars in cells are escaped."""
+    """A Markdown table with single-line cells. Vertical bars in cells are escaped."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
@@ -75,7 +75,7 @@ def _cell(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 pod`, `3 pods`, `2 Ingresses`."""
+    """A number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -84,18 +84,18 @@ def counted(number: int, noun: str) -> str:
 
 
 def resource_path(ref: ObjectRef) -> str:
-    """`deployment/checkout`, the form that kubectl and the tools accept."""
+    """The object in the form that kubectl and the tools accept: `deployment/checkout`."""
     kind = ref.kind.lower() if not ref.group or ref.kind in KIND_BY_NAME else f"{ref.kind.lower()}.{ref.group}"
     return f"{kind}/{ref.name}"
 
 
 def namespace_option(ref: ObjectRef) -> str:
-    """` -n shop`, or an empty string for objects without a namespace."""
+    """The option ` -n shop`, or an empty string for objects without a namespace."""
     return f" -n {shlex.quote(ref.namespace)}" if ref.namespace else ""
 
 
 def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The next checks of the rules: commands, and checks that are not commands."""
+    """The next checks of the rules, divided into commands and checks that are not commands."""
     checks = tuple(one_line(check, 400) for check in incident.next_checks[:4])
     commands = [check for check in checks if _COMMAND.match(check)]
     if not commands:
@@ -105,7 +105,7 @@ def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def fix_commands(incident: Incident) -> tuple[str, ...]:
-    """The likely fix: a rollback, or an edit of the wrong field."""
+    """The commands for the likely fix: a rollback, or an edit of the wrong field."""
     culprit = incident.culprit
     target, place = shlex.quote(resource_path(culprit)), namespace_option(culprit)
     commands: list[str] = []
@@ -133,7 +133,7 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 
 
 def _is_missing(incident: Incident) -> bool:
-    """Whether the culprit does not exist: nothing was read from it, and it shows no symptom."""
+    """Whether the culprit does not exist: the incident reports it as missing and has no evidence from it."""
     culprit = incident.culprit
     says_so = any(
         word in f"{incident.title} {incident.cause}".lower()
@@ -146,7 +146,7 @@ def _is_missing(incident: Incident) -> bool:
 
 
 def _container_of(path: str, cause: str) -> str:
-    """The name of the container in the path or in the cause."""
+    """The name of the container in the path or, if the path has none, in the cause."""
     match = _CONTAINER.search(path)
     if match and not match[2].isdigit():
         return match[2]

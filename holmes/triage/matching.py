@@ -46,14 +46,17 @@ class Match:
 
 
 def is_about(match: Match) -> bool:
-    """Whether the incident answers a question about a named object. An info incident must be its own."""
+    """Whether the incident answers a question about a named object.
+
+    An incident of severity `info` must be about the object itself.
+    """
     if match.incident.severity == "info":
         return match.relation in ("culprit", "subject")
     return match.relation != "none"
 
 
 def match_incidents(incidents: Sequence[Incident], question: Question, names: Sequence[Named]) -> tuple[Match, ...]:
-    """All incidents with their matches, best first. Equal matches keep the order of the report."""
+    """All incidents with their matches, the best match first. Equal matches keep the order of the report."""
     matches = [_match(incident, question, names) for incident in incidents]
     return tuple(sorted(matches, key=lambda match: -match.score))
 
@@ -73,7 +76,10 @@ def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Ma
 
 
 def _relation(incident: Incident, names: Sequence[Named]) -> tuple[Relation, ObjectRef | None, float]:
-    """The closest relation of `incident` to one of `names`. An exact name scores slightly higher than a part."""
+    """The closest relation of `incident` to one of `names`.
+
+    An exact name scores slightly higher than a partial name.
+    """
     best: tuple[float, Relation, ObjectRef | None, float] = (0.0, "none", None, 0.0)
     for relation, ref in _objects(incident):
         for named in names:
@@ -101,7 +107,11 @@ def _objects(incident: Incident) -> Iterator[tuple[Relation, ObjectRef]]:
 
 
 def name_likeness(named: Named, ref: ObjectRef) -> float:
-    """5 for the same name, 3 for a pod or ReplicaSet of the workload or a shortened name, 0 for another object."""
+    """Similarity of a name to an object. The highest value is 5, for the same name.
+
+    The value is 3 for a pod or ReplicaSet of the workload, 2 for a shortened name or another kind, and 0 for another
+    object.
+    """
     if named.namespace and ref.namespace and named.namespace != ref.namespace:
         return 0.0
     alike_kind = not named.kind or named.kind == ref.kind or {named.kind, ref.kind} <= _RELATED_KINDS
@@ -117,7 +127,7 @@ def name_likeness(named: Named, ref: ObjectRef) -> float:
 
 
 def is_pod_of(pod: str, workload: str) -> bool:
-    """Whether `pod` is a pod name of `workload`: the name plus `-hash-hash`, `-hash` or `-0`."""
+    """Whether `pod` is the name of a pod of `workload`: the workload name plus `-hash-hash`, `-hash` or `-0`."""
     if not pod.startswith(f"{workload}-"):
         return False
     rest = pod.removeprefix(f"{workload}-").split("-")
@@ -125,12 +135,12 @@ def is_pod_of(pod: str, workload: str) -> bool:
 
 
 def _is_hash(part: str) -> bool:
-    """Hashes of Kubernetes have no vowels, except in shortened pod names."""
+    """Whether a part of a name looks like a hash. Kubernetes hashes have no vowels, except in shortened pod names."""
     return 3 <= len(part) <= 10 and part.isalnum() and not set("aeiou") & set(part)
 
 
 def _is_mentioned(named: Named, incident: Incident) -> bool:
-    """Whether a finding mentions the name, for example a host name in a log."""
+    """Whether the incident mentions the name, for example as a host name in a log."""
     elsewhere = named.namespace and named.namespace != incident.culprit.namespace
     if len(named.name) < _LEAST_CHARACTERS_MENTIONED or elsewhere:
         return False
@@ -149,7 +159,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def _text_of(incident: Incident) -> str:
-    """The titles and causes of the incident, in lower case, for symptom words."""
+    """The text of an incident in which symptom words are searched: titles, causes and kinds, in lower case."""
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]

@@ -1,8 +1,8 @@
 """Finds the objects and the namespace that a question names.
 
 Asks the diagnosis tools first, then the API server for the exact name. Lists names only if the object does not exist,
-to suggest similar names. The state is `unknown` if no tool can answer. Verifies that a named namespace exists; a word
-after "in" is a namespace only if it exists.
+to suggest similar names. The state is `unknown` if no tool can find out. Verifies that a named namespace exists. A word
+after "in" is a namespace only if that namespace exists.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Located:
 
 
 def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
-    """The objects that the first few of `names` mean. Raises `Waiting`."""
+    """Looks up the first three of `names`. Raises `Waiting`."""
     wanted = names[:_MOST_NAMES_LOOKED_FOR]
     look_for = _by_related if lookups.has(RELATED_TOOL) else _by_name
     for named in wanted:
@@ -66,7 +66,7 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
     found = tuple(ref for answer in known for ref in answer.objects)
     if found:
         return Located(state="found", objects=found, about=next(each.about for each in known if each.objects))
-    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # not missing: listing is forbidden
+    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # the diagnosis may not be allowed to list the objects
         confirmed = _confirmed(lookups, wanted, namespace)
         if confirmed is not None:
             return confirmed
@@ -80,7 +80,10 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
 
 
 def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located | None:
-    """The answer of the API server for names that the diagnosis does not have; None if it does not know them."""
+    """Asks the API server for names that the diagnosis did not find.
+
+    None if the API server does not find them either.
+    """
     for named in names:
         _call(lookups.want, named, namespace)
     answers = [_by_name(lookups, named, namespace) for named in names]
@@ -88,12 +91,15 @@ def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Loca
 
 
 def _resource_of(named: Named) -> str:
-    """The argument of `kubernetes_related`. "The checkout pod" usually means a pod of the workload `checkout`."""
+    """The `resource` argument of `kubernetes_related`.
+
+    "The checkout pod" usually means a pod of the workload `checkout`.
+    """
     return named.name if named.kind in ("", "Pod") else f"{named.kind.lower()}/{named.name}"
 
 
 def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """The object, from the results of the diagnosis tools."""
+    """Looks up the object with the tool `kubernetes_related`."""
     answer = lookups.ask(RELATED_TOOL, resource=_resource_of(named), namespace=named.namespace or namespace)
     match = _SPOKEN.match(answer.text)
     if answer.status == "success" and match is not None:
@@ -107,7 +113,7 @@ def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """The object, from the API server, by exact name."""
+    """Looks up the object in the API server by its exact name."""
     if named.prefix:
         return Located(state="missing", missing=named)
     answer = _call(lookups.ask, named, namespace)
@@ -121,7 +127,7 @@ def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer:
-    """Get the object by exact name. The API server selects it, so nothing is listed."""
+    """Requests the object by its exact name. The API server selects it, so other objects are not listed."""
     kind = KIND_BY_NAME.get(named.kind)
     place = named.namespace or namespace or WHOLE_CLUSTER
     return call(
@@ -133,13 +139,13 @@ def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer
 
 
 def _resources_of(named: Named) -> tuple[str, ...]:
-    """The kinds to search; "the checkout pod" also means the pods of the workload."""
+    """The kinds to search. "The checkout pod" can also mean a pod of the workload `checkout`."""
     kind = KIND_BY_NAME.get(named.kind)
     return _FOUND_WITHOUT_KIND if kind is None or kind.kind == "Pod" else (kind.resource,)
 
 
 def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[ObjectRef, ...]:
-    """The objects in the output of `kubectl get`, which has one table per kind."""
+    """Parses the objects in a result of `kubectl get`, which has one table for each kind."""
     found: list[ObjectRef] = []
     with_namespace = False
     for line in text.splitlines():
@@ -158,7 +164,7 @@ def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[
 
 
 def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef, ...]:
-    """Objects with names similar to `named`, best first. Names that contain it count too."""
+    """Objects with names similar to `named`, the best match first. Names that contain it are also included."""
     resources = _resources_of(named)
     if resources == _FOUND_WITHOUT_KIND and not named.prefix:  # a cluster can have thousands of pods
         resources = _NAMES_OF
@@ -176,7 +182,7 @@ def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef,
 
 
 def nearest_objects(name: str, objects: Sequence[ObjectRef]) -> tuple[ObjectRef, ...]:
-    """At most four of `objects`, the most similar first."""
+    """At most four of `objects` with names similar to `name`, the most similar first."""
     names = sorted({ref.name for ref in objects})
     close = difflib.get_close_matches(name, names, n=4, cutoff=0.6)
     close += [each for each in names if (name in each or each in name) and each not in close]
@@ -197,9 +203,9 @@ def _object_of(line: str) -> ObjectRef | None:
 class Scope:
     """The namespace and the names of a question.
 
-    `namespace` is `*` for the whole cluster; if empty, the tools use the whole cluster. `names` excludes the namespace.
-    `missing` is a named namespace that does not exist, and `nearest` are existing namespaces with similar names.
-    `guess` is a word that could be a namespace but is not.
+    `namespace` is `*` for the whole cluster; if it is empty, the tools use the whole cluster. `names` excludes the
+    namespace. `missing` is a named namespace that does not exist, and `nearest` are existing namespaces with similar
+    names. `guess` is a word after "in" that is not a namespace.
     """
 
     namespace: str
@@ -223,7 +229,7 @@ class _Existence:
 
 
 def find_scope(lookups: Lookups, question: Question, *, by_diagnosis: bool = False) -> Scope:
-    """The scope of `question`. Raises `Waiting`.
+    """Determines the scope of `question`. Raises `Waiting`.
 
     With `by_diagnosis`, the result of the diagnosis shows whether a namespace exists.
     """

@@ -1,7 +1,7 @@
-"""Parses a question: namespace, names, kinds, symptoms, time, and the text to search in logs.
+"""Parses a question: namespace, names, kinds, symptoms, time, and the text to search for in logs.
 
-Has no access to the cluster. A word that looks like a name counts as a name; `certain` means that it cannot be anything
-else. Of a very long text, only the beginning and the end are read. No text makes the parser fail.
+Has no access to the cluster. A word that looks like a name is treated as a name; `certain` means that it cannot be an
+ordinary word. Only the beginning and the end of a very long text are read. Parsing never fails.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _POINTING: Final = frozenset({"it", "its", "that", "this", "them", "their", "sam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A name in the question. `certain` is false for a word that could be a name. `prefix` marks a shortened name."""
+    """A name in the question. `certain` is false for a word that may not be a name. `prefix` marks a shortened name."""
 
     name: str
     kind: str = ""
@@ -69,10 +69,10 @@ class Named:
 class Question:
     """A parsed question.
 
-    `namespace` is `*` for the whole cluster and empty if none is named. `perhaps_namespace` is a word that may be a
-    namespace. `kinds` keeps the order of the question. `symptoms` are names of `words.SYMPTOMS`. `searched` is the text
-    to search in logs. `since` is an age such as `1h`. `points_back` means that the question refers to an earlier
-    message.
+    `namespace` is `*` for the whole cluster, and empty if the question names none. `perhaps_namespace` is a word that
+    may be a namespace. `kinds` keeps the order of the question. `symptoms` are names from `words.SYMPTOMS`. `searched`
+    is the text to search for in logs. `since` is an age such as `1h`. `points_back` means that the question refers to
+    an earlier message.
     """
 
     text: str
@@ -97,7 +97,6 @@ class Question:
 
 
 def parse_question(text: str) -> Question:
-    """Parse `text`."""
     shown = _both_ends(text).replace("\u2019", "'").replace("...", "…")
     lowered = shown.lower()
     tokens = [_plain(match[0]) for match in _WORD.finditer(lowered)]
@@ -134,7 +133,7 @@ def _both_ends(text: str) -> str:
 
 
 def _plain(token: str) -> str:
-    """A word without the punctuation at the end of a sentence."""
+    """The word without punctuation at its end."""
     return token.rstrip("._/-") if not token.endswith(("…", "*")) else token
 
 
@@ -150,7 +149,7 @@ def _is_name(word: str) -> bool:
 
 
 def _paths(tokens: Iterable[str]) -> Iterator[Named]:
-    """`deployment/checkout`, `shop/checkout`, `shop/deployment/checkout`, `payments.shop.svc`."""
+    """Names in paths: `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout`, `payments.shop.svc`."""
     for token in tokens:
         parts = token.rstrip("…*").split("/")
         cut = token.endswith(("…", "*"))
@@ -169,7 +168,7 @@ def _paths(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _beside_kinds(tokens: list[str]) -> Iterator[Named]:
-    """`deployment checkout`, `deployment named checkout`, `the checkout deployment`."""
+    """Names next to a kind: `deployment checkout`, `deployment named checkout`, `the checkout deployment`."""
     plain = [token for token in tokens if token not in ("named", "called", "the")]
     for left, right in pairwise(plain):
         kind = _kind_word(left)
@@ -192,7 +191,7 @@ def _quoted_names(quoted: Iterable[str]) -> Iterator[Named]:
 
 
 def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
-    """`checkout-7d9f4c6b5-x2x4q` is a name; `checkout` could be one."""
+    """Words that look like names: `checkout-7d9f4c6b5-x2x4q` is certain to be a name, `checkout` is not."""
     for token in tokens:
         word = token.rstrip("…*")
         if "/" not in word and ".svc" not in word and _is_name(word):
@@ -201,7 +200,7 @@ def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _distinct(names: Iterable[Named]) -> tuple[Named, ...]:
-    """Each name once, in its first form. Certain names come first."""
+    """Removes repeated names and keeps the first form of each. Certain names come first."""
     kept: dict[str, Named] = {}
     for each in names:
         kept.setdefault(each.name, each)
@@ -230,13 +229,16 @@ def _perhaps_namespace(words: tuple[str, ...]) -> str:
 def _may_be_namespace(word: str) -> bool:
     if word in NOT_A_NAMESPACE or "." in word or "/" in word:
         return False
-    # Words such as `kube-system`: with a hyphen, they are always names.
+    # A word with a hyphen, such as `kube-system`, is always a name.
     made = "-" in word and _LABEL.fullmatch(word) is not None and _NUMBERS.fullmatch(word) is None
     return made or _is_name(word) or word in NEVER_NAMES
 
 
 def _searched(shown: str, quoted: tuple[str, ...], words: tuple[str, ...], names: tuple[Named, ...]) -> str:
-    """The text to search in a log: after "containing", else a quoted text that is not a name; empty for none."""
+    """The text to search for in a log: the text after "containing", else a quoted text that is not a name.
+
+    Empty if the question contains neither.
+    """
     match = _SEARCHED.search(shown)
     if match is not None and (match[1] or match[2].lower() not in ("in", "the", "for", "logs", "log")):
         return match[1] or match[2].rstrip(".:/-")

@@ -1,7 +1,7 @@
 """Writes the report for a `why` question: root cause, evidence, symptoms, next commands.
 
-The same findings give the same text. Also writes the answers for objects that were not found, for scopes without
-incidents, and for a cluster that could not be diagnosed.
+The same findings always produce the same text. Also writes the answers for objects that were not found, for scopes
+without incidents, and for a cluster that could not be diagnosed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _MOST_KINDS_NAMED = 16
 _LEADS: Final = {
     "affected": "{named} is affected.",
     "symptom": "{named} shows the symptom but is not the cause.",
-    "dependency": "{named} is between the cause and the symptom.",
+    "dependency": "{named} is on the path from the cause to the symptom.",
 }
 _NEEDED: Final = ("Pod", "Deployment")
-"""A diagnosis without these kinds proves almost nothing."""
+"""Kinds that a diagnosis must be able to read. Without them, a diagnosis without incidents proves almost nothing."""
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (
@@ -54,9 +54,10 @@ _NO_TOOLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """The content of a report. `focus` is the incident that answers the question, `others` the other incidents.
+    """The content of a report.
 
-    `lead` is the first paragraph. `further_failures` lists failed lookups besides the diagnosis.
+    `focus` is the incident that answers the question, and `others` are the other incidents. `lead` is the first
+    paragraph. `further_failures` are lookups that failed in addition to those of the diagnosis.
     """
 
     report: DiagnosisReport
@@ -105,7 +106,7 @@ def _answer(story: Story, match: Match) -> str:
 
 
 def _with_object(text: str, ref: ObjectRef) -> str:
-    """`text` with the name of the object as code."""
+    """`text` as running text, with the name of the object as a code span."""
     before, name, after = text.partition(str(ref))
     if not name:
         return plain(text)
@@ -183,7 +184,7 @@ def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
 
 
 def checked_text(report: DiagnosisReport, scope: Scope) -> str:
-    """The number of checked objects without incidents."""
+    """The numbers of checked objects without incidents, as a paragraph of the report."""
     shown = [each for each in report.checked if each.total]
     if not shown:
         return ""
@@ -206,7 +207,7 @@ def _spoken_namespaces(report: DiagnosisReport) -> str:
 
 
 def not_checked_text(story: Story) -> str:
-    """The checks that were not possible."""
+    """The section about checks that were not possible."""
     gaps = story.report.not_checked
     forbidden = [plain(each.what) for each in gaps if each.why.lower().startswith("forbidden")]
     others = [each for each in gaps if not each.why.lower().startswith("forbidden")]
@@ -236,7 +237,10 @@ def _section(title: str, lines: Sequence[str] | dict[str, None]) -> str:
 
 
 def object_list(refs: Sequence[ObjectRef]) -> str:
-    """`Deployment shop/checkout`, `Service shop/checkout`; only the name for an unknown kind."""
+    """A list of objects: `Deployment shop/checkout`, `Service shop/checkout`.
+
+    An object of an unknown kind appears with its name only.
+    """
     return ", ".join(code(ref.name if ref.kind == "object" else str(ref)) for ref in refs)
 
 
@@ -265,7 +269,7 @@ def missing_namespace_text(scope: Scope) -> str:
 
 
 def nothing_found_text(report: DiagnosisReport, scope: Scope) -> str:
-    """The answer if no incident was found, with its limits."""
+    """The answer if no incident was found, with the limits of the diagnosis."""
     unseen = [kind for kind in _NEEDED if any(kind in each.kinds for each in report.not_checked)]
     if unseen:
         kinds = " and ".join(counted(2, kind).partition(" ")[2] for kind in unseen)
@@ -290,7 +294,7 @@ def spoken_symptoms(question: Question) -> str:
 
 
 def paragraphs(*parts: str) -> str:
-    """The parts that are not empty, as paragraphs."""
+    """Joins the parts that are not empty into paragraphs."""
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,8 +1,9 @@
 """Summarises a conversation by extraction, for compaction.
 
-A history that is too large for one request arrives as a transcript; its headings show the role of each message. The
-summary quotes the question, the findings, the calls, and the most important lines by the measure that the loop uses to
-check a summary. A line is omitted if a name in it would be cut, so the summary never contains invented names.
+A history that is too large for one request arrives as a transcript, whose headings show the role of each message. The
+summary quotes the question, the findings, the calls and the most important lines. The loop uses the same measure of
+importance to check a summary. A line is omitted if a name in it would be cut, so the summary never contains invented
+names.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _LINE_CHARACTERS: Final = 240
 
 
 def messages_of_transcript(text: str) -> tuple[Message, ...]:
-    """The messages of a transcript. Text without headings is one request."""
+    """Parses the messages of a transcript. Text without headings becomes one request."""
     before = _PARTS_BEFORE.match(text)
     start = before or _FIRST.match(text)
     body = text[start.end() :] if start is not None else text
@@ -85,7 +86,7 @@ def _message(heading: re.Match[str], text: str) -> Message | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """The request of the loop: a summary of `messages`, or lines for names that an earlier summary omitted."""
+    """A request of the loop for a summary of `messages`, or for lines about names that an earlier summary omitted."""
 
     kind: Literal["summary", "repair"]
     cap_tokens: int
@@ -115,7 +116,10 @@ def _number(written: str) -> int:
 
 
 def summarise(request: SummaryRequest) -> str:
-    """The summary, of about `cap_tokens`. The CPU time grows with the conversation: call it in a thread."""
+    """Writes a summary of about `cap_tokens` tokens.
+
+    Call it in a thread, because its CPU time grows with the conversation.
+    """
     room = int(request.cap_tokens * _BYTES_PER_TOKEN)
     if request.kind == "repair":
         return _added_lines(request.messages[0], room)
@@ -133,7 +137,10 @@ def summarise(request: SummaryRequest) -> str:
 
 
 def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey) -> str:
-    """As many of `lines` as fit, each once. Lines with names that are not in the source are omitted."""
+    """A section with as many different lines as fit into `room` bytes.
+
+    Lines with names that are not in the source are omitted.
+    """
     kept: list[str] = []
     left = room - len(heading)
     for line in dict.fromkeys(lines):
@@ -153,7 +160,7 @@ def _questions(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _findings(messages: Sequence[Message]) -> Iterator[str]:
-    """The incidents of the newest diagnosis."""
+    """The incidents of the newest diagnosis, and the checks that were not possible."""
     for message in reversed(messages):
         if not isinstance(message, ToolMessage) or message.tool_name != DIAGNOSE_TOOL or message.status != "success":
             continue
@@ -196,7 +203,7 @@ def _label_of_line(line: str, messages: Sequence[Message]) -> str:
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[str]:
-    """The calls, newest first, with their status."""
+    """The tool calls with their status, newest first."""
     status: dict[str, str] = {each.call_id: each.status for each in messages if isinstance(each, ToolMessage)}
     calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
     for call in reversed(calls[-_MOST_CALLS:]):
@@ -212,7 +219,7 @@ def _arguments(written: str) -> str:
 
 
 def whole_words(text: str, most_characters: int) -> str:
-    """`text` on one line, cut at a space so that no name is cut."""
+    """`text` on one line, shortened at a space so that no name is cut."""
     line = one_line(text)
     if len(line) <= most_characters:
         return line

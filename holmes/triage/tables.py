@@ -1,7 +1,7 @@
-"""Tables for inventory answers, from the tab-separated lines of one narrow jq call.
+"""Writes tables for inventory answers from the tab-separated lines of one narrow jq call.
 
-Shows images, replicas, resources, placement and states exactly as the call returned them. If listing the whole cluster
-is forbidden, the default namespace is read, and the answer says so.
+Shows images, replicas, resources, placement and states exactly as the call returned them. If the user may not list the
+whole cluster, the default namespace is read, and the answer states this.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_READY: Final = '.status.phase != "Succeeded" and ($ready < (.spec.container
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An inventory question with the input of its plan."""
+    """An inventory question with its scope and the tool results of the conversation."""
 
     lookups: Lookups
     question: Question
@@ -71,7 +71,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Cells of objects, one line each. `failure` is the reason if they could not be read."""
+    """The table cells of objects, one row for each line. `failure` is the reason if the objects could not be read."""
 
     cells: tuple[tuple[str, ...], ...] = ()
     place: str = ""
@@ -80,7 +80,7 @@ class Rows:
 
     @property
     def marker(self) -> str:
-        """The citation of the shown rows."""
+        """The citation of the rows that the answer shows."""
         last = min(len(self.cells), _MOST_ROWS_SHOWN)
         return self.source.marker(1, last) if self.source.lines else self.source.marker(1)
 
@@ -97,7 +97,10 @@ def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
 
 
 def _closest(cells: tuple[tuple[str, ...], ...], names: Sequence[Named]) -> tuple[tuple[str, ...], ...]:
-    """Only objects with exactly these names and their pods, if any: `cart` is not `cart-worker`."""
+    """Only the rows of objects with exactly these names and of their pods: `cart` does not match `cart-worker`.
+
+    All rows if none of them matches.
+    """
     wanted = {each.name for each in names}
     exact = tuple(row for row in cells if _is_of(row[0].rpartition("/")[2], wanted))
     return exact or cells
@@ -124,13 +127,13 @@ def name_filter(names: Sequence[Named]) -> str:
 
 
 def wanted_names(asked: Asked) -> tuple[Named, ...]:
-    """The names in the question that mean an object: the certain ones if any, else all."""
+    """The names in the question that refer to objects: the certain names, or all names if none is certain."""
     names = [each for each in asked.scope.names if each.kind not in ("Namespace", "Node")]
     return tuple(each for each in names if each.certain) or tuple(names)
 
 
 def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead: str = "") -> str:
-    """A table of `rows` with its title, or the answer that there are none or that they could not be read."""
+    """A table of `rows` with its title, or an answer that explains why the table is empty."""
     if rows.failure:
         return failed_answer(asked, noun, rows.failure)
     if not rows.cells:
@@ -160,7 +163,7 @@ def nothing_answer(asked: Asked, noun: str, place: str) -> str:
 
 
 def answer(asked: Asked, *parts: str) -> str:
-    """The parts of an answer with the fixed texts around them."""
+    """Joins the parts of an answer and adds the fixed texts around them."""
     return paragraphs(missing_namespace_text(asked.scope), *parts, NO_LLM)
 
 
@@ -217,7 +220,7 @@ def resources(asked: Asked) -> str:
 
 
 def placement(asked: Asked) -> str:
-    """The nodes of pods."""
+    """The nodes on which pods run."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_POD}"
         '| [.metadata.namespace + "/" + .metadata.name, .status.phase, (.spec.nodeName // "not scheduled"), '
@@ -256,7 +259,7 @@ def _plural(state: str) -> str:
 
 
 def _state(question: Question) -> tuple[str, str]:
-    """The state in the question, in words and as a jq condition."""
+    """The pod state that the question asks for, in words and as a jq condition."""
     crashing = '($now | test("CrashLoopBackOff|Error|OOMKilled")) or ($restarts > 0 and $before != "")'
     tests: tuple[tuple[tuple[str, ...], str, str], ...] = (
         (("pending", "unscheduled", "unschedulable"), "is Pending", '.status.phase == "Pending"'),
@@ -266,7 +269,7 @@ def _state(question: Question) -> tuple[str, str]:
         (("restarts", "restarted", "restarting", "restart"), "has restarted", "$restarts > 0"),
         (("terminating",), "is being deleted", ".metadata.deletionTimestamp != null"),
         (("completed", "succeeded"), "has completed", '.status.phase == "Succeeded"'),
-        (("unready", "notready", "unhealthy", "failing", "waiting"), "is not ready or failed", _NOT_READY),
+        (("unready", "notready", "unhealthy", "failing", "waiting"), "is not ready or has failed", _NOT_READY),
     )
     for words, spoken, condition in tests:
         if question.says(*words):
@@ -309,7 +312,7 @@ def changes(asked: Asked) -> str:
 
 
 def _changes_of(asked: Asked, name: str, text: str) -> str:
-    """The lines of the section about changes."""
+    """The answer with the changes section of a `kubernetes_related` result."""
     lines = text.split("\n")
     heading = next((index for index, line in enumerate(lines) if line.startswith("changed in")), None)
     if heading is None:

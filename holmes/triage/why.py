@@ -1,7 +1,7 @@
-"""The plan of a `why` question: diagnose the scope, read details of the matching incident, and report.
+"""The plan for a `why` question: diagnose the scope, read details of the matching incident, and report.
 
-Runs from its beginning for every request; `Waiting` ends it while calls are pending. The answer never says that an
-object is healthy, only that no faults were found and which checks were not possible. A stored report of
+The plan runs from its beginning for every request, and `Waiting` ends it while calls are pending. The answer never
+states that an object is healthy, only that no faults were found and which checks were not possible. A stored report of
 `kubernetes_diagnose` is read with jq, in a smaller form with each attempt.
 """
 
@@ -53,7 +53,7 @@ _NOTHING: Final = Outcome(tool="", status="no_data", text="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosed:
-    """A report and the source for its citations."""
+    """A diagnosis report and the source for citations of it."""
 
     report: DiagnosisReport
     source: Source
@@ -61,13 +61,13 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDiagnosed:
-    """No report is available. `reason` is one line."""
+    """The diagnosis failed. `reason` is one line."""
 
     reason: str
 
 
 def diagnose(lookups: Lookups, namespace: str = "", resource: str = "") -> Diagnosed | NotDiagnosed:
-    """The diagnosis of `namespace` (`*` for the whole cluster, empty for the default). Raises `Waiting`."""
+    """Diagnoses `namespace` (`*` for the whole cluster, empty for the default). Raises `Waiting`."""
     outcome = lookups.ask(DIAGNOSE_TOOL, namespace=namespace, resource=resource)
     if outcome.failed:
         return NotDiagnosed(reason=outcome.reason)
@@ -80,11 +80,11 @@ def _read(text: str, source: Source) -> Diagnosed | NotDiagnosed:
     try:
         return Diagnosed(report=report_from_json(text), source=source)
     except ValueError as error:
-        return NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} could not be read:  {one_line(str(error), 300)}")
+        return NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} could not be read: {one_line(str(error), 300)}")
 
 
 def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
-    """The stored report, in a shorter form with each attempt."""
+    """Reads the stored report, in a shorter form with each attempt."""
     failed = NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} is no longer in the conversation")
     if not outcome.stored_id:
         return failed
@@ -101,7 +101,7 @@ def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
 
 
 def answer_why(lookups: Lookups, question: Question) -> str:
-    """The report. Raises `Waiting`."""
+    """Writes the report for a `why` question. Raises `Waiting`."""
     return _answer_in(lookups, question, find_scope(lookups, question, by_diagnosis=True))
 
 
@@ -156,7 +156,7 @@ def _answer_in(lookups: Lookups, question: Question, scope: Scope) -> str:
 
 
 def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
-    """The answer if no incident involves the named objects: they are healthy, elsewhere, or missing."""
+    """The answer if no incident involves the named objects: they are healthy, in another namespace, or missing."""
     scope = case.scope
     located = locate(lookups, scope.names, scope.namespace)
     if located.state == "found":
@@ -171,7 +171,7 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
 
 
 def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Source]:
-    """The full incident with its evidence, if a long report contains only its summary."""
+    """The incident with its evidence, from a narrower diagnosis if a long report contains only a summary of it."""
     culprit = match.incident.culprit
     closer = diagnose(lookups, culprit.namespace, resource_path(culprit))
     if isinstance(closer, Diagnosed):
@@ -182,13 +182,13 @@ def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Sou
 
 
 def _may_widen(case: _Case) -> bool:
-    """Whether only the default namespace was read, so that the object may be in another one."""
+    """Whether only the default namespace was read, so that the object may be in another namespace."""
     chosen = case.question.namespace or case.scope.namespace == case.question.perhaps_namespace
     return bool(case.diagnosis.report.namespaces) and not chosen and case.scope.namespace != WHOLE_CLUSTER
 
 
 def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
-    """The incident with the symptom of the question, or the first one by severity, or the answer without faults."""
+    """Reports the incident with the symptom of the question, else the first by severity, else that none was found."""
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:
         return case.report(
@@ -202,7 +202,7 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
 
 
 def _found_text(case: _Case) -> str:
-    """The number of incidents, if there are several."""
+    """A lead with the number of incidents, or an empty string if it is less than two."""
     severities = [match.incident.severity for match in case.matches]
     omitted = case.diagnosis.report.omitted
     if len(severities) + omitted < 2 or case.question.symptoms:

@@ -71,7 +71,7 @@ KIND_BY_WORD: Final = {name: kind for kind in KINDS for name in kind.names}
 KIND_BY_NAME: Final = {kind.kind: kind for kind in KINDS}
 # Abbreviations that are also English words mean a kind only before a slash.
 ONLY_BEFORE_SLASH: Final = frozenset({"no", "po", "sc", "ds", "cm", "rs", "sa", "ing", "cj"})
-# Kinds that own pods, in the order of the search for a bare name.
+# Kinds that own pods, in the order in which a name without a kind is searched.
 WORKLOAD_RESOURCES: Final = ("deployments", "statefulsets", "daemonsets", "cronjobs", "jobs")
 
 

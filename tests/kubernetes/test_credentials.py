@@ -140,7 +140,7 @@ async def test_a_client_certificate_is_shown_and_leaves_no_file(
         async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
             await client.probe()
         async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), {})) as client:
-            refused = r"context 'test' at https://.*: (TLS failed|the connection was cut .* client certificate)"
+            refused = r"context 'test' at https://.*: (TLS failed|the connection ended .* client certificate)"
             with pytest.raises(ClusterUnreachable, match=refused):
                 await client.probe()
         assert len(api.requests) == 1, "without the certificate nothing gets through"

@@ -120,7 +120,7 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
             "a:\n  model: x\n  custom_args:\n    max_context_size: 9\n    max_tokens: 5\n",
             "model_list.yaml:5: unknown key 'a.custom_args.max_tokens'; valid key: 'max_context_size'",
         ),
-        ("a:\n  model: x\n  name: b\n", "model_list.yaml:3: 'a.name' is not a key of a model: the key above it is"),
+        ("a:\n  model: x\n  name: b\n", "model_list.yaml:3: 'a.name' is not a key of a model: the parent key is"),
         (
             "a:\n  model: x\n  context_window_tokens: 9\n",
             ":3: 'a.context_window_tokens' is not a key of a model: set the context wind",

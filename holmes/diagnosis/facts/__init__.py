@@ -1,1 +1,4 @@
-"""Facts for rules: probes, log lines, host names, selectors, references. Contains no rules."""
+"""Reads facts for rules from a cluster state: probes, log lines, host names, selectors, references.
+
+Contains no rules.
+"""

@@ -1,4 +1,4 @@
-"""Requests that the API server denied, and the Role or binding that would allow them."""
+"""Finds requests that the API server denied, and the Role or binding to change so that it allows them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _LONGEST_LINE_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Denial:
-    """A denied request of a ServiceAccount.
+    """A request of a ServiceAccount that the API server denied.
 
-    `namespace` is empty for a cluster-wide request; `name` may be empty too.
+    `namespace` is empty for a cluster-wide request. `name` is the name of the requested object, or empty.
     """
 
     account_namespace: str
@@ -59,7 +59,7 @@ class Denial:
 
     @property
     def request(self) -> str:
-        """The request in words: `list pods in namespace shop`."""
+        """The request as causes name it: `list pods in namespace shop`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         return (
             f"{self.verb} {resource} {f'in namespace {self.namespace}' if self.namespace else 'in the whole cluster'}"
@@ -67,7 +67,7 @@ class Denial:
 
 
 def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
-    """Every denied request in a text, with its line."""
+    """Yields every denied request in `text`, with the line that reports it."""
     if _MARK not in text:
         return
     for line in text.splitlines():
@@ -77,12 +77,12 @@ def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
 
 
 def misses_token(line: str) -> bool:
-    """Whether an application reports that it has no token for the Kubernetes API."""
+    """Whether the line reports that an application has no token for the Kubernetes API."""
     return _NO_TOKEN.search(line[:_LONGEST_LINE_CHARACTERS]) is not None
 
 
 def accounts_blamed(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The ServiceAccounts that a log line of the pod reports as lacking rights or a token."""
+    """The ServiceAccounts that lack permissions or a token, according to a log line of the pod."""
     accounts = [denial.service_account for denial, _ in denials_in(line)]
     if misses_token(line):
         name = pod.text("spec", "serviceAccountName") or "default"
@@ -95,7 +95,7 @@ _KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """The required change in words for the end of a sentence; the decisive field is the first evidence."""
+    """Why a request is denied. `why` is the end of a sentence, and the first evidence is the decisive field."""
 
     culprit: ObjectRef
     why: str
@@ -103,9 +103,9 @@ class Reason:
 
 
 def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
-    """The most specific reason of a denial.
+    """The most specific reason for a denial.
 
-    None when Roles or bindings cannot be read, or when the request is allowed now.
+    None if Roles or bindings cannot be read, or if the request is allowed now.
     """
     places = [denial.namespace] if denial.namespace else []
     if not all(state.covers(kind) if kind.startswith("Cluster") else _covers(state, kind, places) for kind in _KINDS):
@@ -125,7 +125,7 @@ def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
 
 
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
-    """The ServiceAccounts of the same namespace to which a binding grants the request."""
+    """The names of the ServiceAccounts in the same namespace to which a binding grants the request."""
     names: set[str] = set()
     for binding in _bindings(state, denial.namespace):
         role = role_of(state, binding)
@@ -147,7 +147,7 @@ def _first(reasons: Iterator[Reason | None]) -> Reason | None:
 
 
 def _bindings(state: ClusterState, namespace: str) -> tuple[ClusterObject, ...]:
-    """The bindings that can grant a request in its namespace."""
+    """The bindings that can grant a request in `namespace`, or a cluster-wide request if it is empty."""
     local = state.of("RoleBinding", namespace) if namespace else ()
     return (*local, *state.of("ClusterRoleBinding"))
 
@@ -161,7 +161,7 @@ def _names(binding: ClusterObject, denial: Denial) -> bool:
 
 
 def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
-    """Whether a binding to a group of all ServiceAccounts allows the request now."""
+    """Whether a binding allows the request now through a group or user that includes the ServiceAccount."""
     account = f"{denial.account_namespace}:{denial.account}"
     groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
     for binding in _bindings(state, denial.namespace):
@@ -178,7 +178,7 @@ def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
 
 
 def role_of(state: ClusterState, binding: ClusterObject) -> ClusterObject | None:
-    """The role that a binding grants, if it exists."""
+    """The role that a binding grants, or None if it does not exist."""
     kind = binding.text("roleRef", "kind")
     return state.get(kind, binding.namespace if kind == "Role" else "", binding.text("roleRef", "name"))
 
@@ -223,14 +223,17 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 
 
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
-    """The rule about this resource, or a misspelling of it, with the fewest errors."""
+    """The reason found in the rule of the role that concerns the resource and is closest to the request.
+
+    A rule that misspells the resource is also considered.
+    """
     if is_built_in(role):
         return None
     needed = {
         "resources": denial.resource,
         "apiGroups": denial.group or '""',
         "verbs": denial.verb,
-        "resourceNames": denial.name or "the request, which has no object name",
+        "resourceNames": denial.name or "access to all object names",
     }
     near = [
         (len(wrong), index, rule, wrong)
@@ -253,7 +256,7 @@ def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
 
 
 def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
-    """The reasons why a rule does not allow the request, the most serious first."""
+    """The keys of a rule that do not match the request, the most serious first."""
     holds = {
         "resources": _has_resource(rule, denial.resource),
         "apiGroups": _has(rule, "apiGroups", denial.group),
@@ -264,7 +267,7 @@ def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
 
 
 def _is_slip(rule: JsonObject, resource: str) -> bool:
-    """Whether the rule misspells the resource: in the singular, with a typo, or without the subresource."""
+    """Whether the rule names the resource in the singular, with a typo, or without its subresource."""
     plain = resource.partition("/")[0]
     return any(
         each.lower() in {plain, plain.removesuffix("s"), plain.removesuffix("es")}
@@ -274,7 +277,7 @@ def _is_slip(rule: JsonObject, resource: str) -> bool:
 
 
 def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """A binding that would allow the request, but to a ServiceAccount of another namespace or a misspelt name."""
+    """The reason if a binding grants the request to a subject with another namespace, kind or misspelled name."""
     role = role_of(state, binding)
     if role is None or not allows(role, denial):
         return None
@@ -290,14 +293,14 @@ def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) 
         if key and not (key == "name" and state.get("ServiceAccount", namespace, name) is not None):
             return Reason(
                 culprit=binding.ref,
-                why=f"{binding.ref} would allow it, but its subject is {said}, not {denial.service_account}",
+                why=f"{binding.ref} would allow the request, but its subject is {said}, not {denial.service_account}",
                 evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
             )
     return None
 
 
 def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """A binding for this ServiceAccount that applies only to another namespace."""
+    """The reason if a binding grants the request to the ServiceAccount, but only in another namespace."""
     role = role_of(state, binding)
     if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
         return None
@@ -308,13 +311,13 @@ def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) ->
     )
     return Reason(
         culprit=binding.ref,
-        why=f"{binding.ref} allows it only in namespace {binding.namespace}, but it is needed in {needed}",
+        why=f"{binding.ref} allows the request only in namespace {binding.namespace}, not in {needed}",
         evidence=(evidence.field(binding, "metadata", "namespace"), evidence.field(binding, "roleRef", "name")),
     )
 
 
 def is_built_in(role: ClusterObject) -> bool:
-    """Built-in roles such as `view` must not be changed; another role must be bound."""
+    """Whether the role is built into Kubernetes, such as `view`. A built-in role must be replaced, not changed."""
     return role.labels.get("kubernetes.io/bootstrapping") == "rbac-defaults"
 
 
@@ -322,12 +325,12 @@ def _lacks_rule(binding: ClusterObject, role: ClusterObject) -> Reason:
     if is_built_in(role):
         return Reason(
             culprit=binding.ref,
-            why=f"{binding.ref} grants {role.ref}, which does not allow this",
+            why=f"{binding.ref} grants {role.ref}, which does not allow the request",
             evidence=(evidence.field(binding, "roleRef", "name"),),
         )
     return Reason(
         culprit=role.ref,
-        why=f"{role.ref}, which it has, has no rule for this",
+        why=f"{role.ref}, which is bound to it, has no rule that allows the request",
         evidence=(evidence.field(role, "rules"),),
     )
 
@@ -336,9 +339,9 @@ def _not_bound(state: ClusterState, denial: Denial) -> Reason:
     roles = (*(state.of("Role", denial.namespace) if denial.namespace else ()), *state.of("ClusterRole"))
     able = [role.ref for role in roles if not is_built_in(role) and allows(role, denial)]
     kind = "RoleBinding" if denial.namespace else "ClusterRoleBinding"
-    offer = f"; {able[0]} would allow it" if able else ""
+    offer = f", for example {able[0]}" if able else ""
     return Reason(
         culprit=denial.service_account,
-        why=f"no {kind} grants it a role for this{offer}",
+        why=f"no {kind} grants it a role that allows the request{offer}",
         evidence=(),
     )

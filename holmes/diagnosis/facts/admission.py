@@ -1,4 +1,4 @@
-"""Why the API server refused to create a pod, and the admission webhooks that it calls."""
+"""Determines why the API server refused to create pods, and reads the admission webhooks that it calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HTTPS: Final = 443
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One webhook of a configuration. `path` is its place there: `webhooks[0]`."""
+    """One webhook of a webhook configuration. `path` is its field in the configuration: `webhooks[0]`."""
 
     configuration: ClusterObject
     path: str
@@ -45,7 +45,7 @@ class Webhook:
 
     @property
     def service(self) -> ObjectRef | None:
-        """The Service that the webhook calls; None for a URL outside the cluster."""
+        """The Service that the webhook calls, or None if it calls a URL."""
         service = child(self.body, "clientConfig", "service")
         if not text(service, "name"):
             return None
@@ -60,7 +60,10 @@ class Webhook:
         return matches_selector(child(self.body, "namespaceSelector"), namespace.labels)
 
     def trouble(self, state: ClusterState) -> str:
-        """Why its Service cannot answer, according to the lists; empty when it can or when this is unknown."""
+        """Why the Service of the webhook cannot respond, according to the objects that were read.
+
+        Empty if the Service can respond, or if this is unknown.
+        """
         ref = self.service
         if ref is None:
             return ""
@@ -71,13 +74,13 @@ class Webhook:
             return f"{ref} does not exist{hint(ref.name, (each.name for each in state.of('Service', ref.namespace)))}"
         ports = [integer(port, "port") for port in service.children("spec", "ports")]
         if ports and self.port not in ports:
-            return f"{ref} has no port {self.port}; its ports: {', '.join(map(str, ports))}"
+            return f"{ref} has no port {self.port}; available: {', '.join(map(str, ports))}"
         if text(service.body, "spec", "type") != "ExternalName" and _has_no_ready_endpoint(state, service):
             return f"{ref} has no ready endpoint"
         return ""
 
     def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:
-        """The Service that is called, the failure policy, and the state of the Service."""
+        """The Service or URL that the webhook calls, its failure policy, and the selector of an existing Service."""
         of = self.configuration
         asked = self.body.get("clientConfig")
         service = child(asked, "service")
@@ -98,14 +101,14 @@ def webhooks(state: ClusterState) -> Iterator[Webhook]:
 
 
 def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
-    """The webhook with this name. If several match, the one whose Service is in the message of the failed call."""
+    """The webhook with this name. If several have it, prefers the one whose Service appears in `message`."""
     named = [each for each in webhooks(state) if each.name == name]
     called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
     return next(iter((*called, *named)), None)
 
 
 def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether it is certain that no pod answers for the Service."""
+    """Whether the EndpointSlices of the Service could be read and contain no ready endpoint."""
     if not state.covers("EndpointSlice", service.namespace):
         return False
     slices = state.selected("EndpointSlice", service.namespace, {_SLICE_LABEL: service.name})
@@ -115,7 +118,7 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
-    """The Service of the webhook and the workloads behind it, when it exists and does not answer."""
+    """The Service of the webhook and the workloads behind it; empty unless the Service exists and cannot respond."""
     service = state.find(webhook.service) if webhook.service is not None else None
     if service is None or not webhook.trouble(state):
         return ()
@@ -172,10 +175,10 @@ _PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A refusal to create pods.
+    """The refusal of the API server to create the pods of a controller.
 
-    `maker` requested the pods, `message` is the newest answer and `proof` its source. `running` counts the pods of the
-    maker's workload that are ready anyway.
+    `maker` is the controller that requested the pods. `message` is the newest error, and `proof` is its source.
+    `running` is the number of ready pods that the workload has anyway.
     """
 
     maker: ClusterObject
@@ -187,12 +190,12 @@ class Refusal:
 
     @property
     def severity(self) -> Severity:
-        """Critical when no pod of the workload is ready."""
+        """Critical if no pod of the workload is ready, otherwise warning."""
         return "warning" if self.running else "critical"
 
     @property
     def is_known(self) -> bool:
-        """Whether another rule covers this kind."""
+        """Whether a more specific rule covers this kind of refusal."""
         return any(pattern.search(self.message) for pattern in _KNOWN)
 
 
@@ -200,7 +203,7 @@ _REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKey
 
 
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
-    """Every controller whose pods are currently refused, found once for each state."""
+    """The current refusals, one for each controller. Computed once for each state."""
     found = _REFUSALS.get(state)
     if found is None:
         found = _REFUSALS[state] = tuple(_refusals(state))
@@ -217,7 +220,7 @@ def _refusals(state: ClusterState) -> Iterator[Refusal]:
 
 
 def refused_with(state: ClusterState, pattern: re.Pattern[str]) -> Iterator[tuple[Refusal, re.Match[str]]]:
-    """The refusals whose message has the pattern."""
+    """Yields the refusals whose message matches `pattern`, each with its match."""
     for refusal in refusals(state):
         found = pattern.search(refusal.message)
         if found is not None:
@@ -244,7 +247,7 @@ def _is_over(job: ClusterObject) -> bool:
 
 
 def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
-    """The newest event is used, because a condition keeps the message of the first refusal."""
+    """The current refusal for a controller. Prefers the newest event, because the condition keeps the first message."""
     condition = maker.condition("ReplicaFailure")
     stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"
     events = state.events_of(maker, "FailedCreate")

@@ -1,4 +1,4 @@
-"""Recent changes of an object: rollouts, scalings, edits, and those of the objects that it depends on."""
+"""Finds the recent changes of an object and of its dependencies: rollouts, scaling and edits."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ _MOST_DIFFERENCES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value that differs between two templates.
+    """One value that differs between two pod templates.
 
-    `path` is the field in the workload, with list positions of the newer template. `name` is the field in words:
-    `spec.template.spec.containers[0].image`, `container web image`. A missing value is `ABSENT`.
+    `path` is the field in the workload, with list positions of the newer template:
+    `spec.template.spec.containers[0].image`. `name` describes the field: `container web image`. A missing value is
+    `ABSENT`.
     """
 
     path: str
@@ -63,9 +64,10 @@ class Difference:
 
 
 def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
-    """The differences between two pod templates (`spec.template`), images first; at most 20.
+    """At most 20 differences between two pod templates (`spec.template`), images first.
 
-    Containers, variables, volumes, mounts and ports are compared by name, so a moved entry is not a difference.
+    Containers, variables and volumes are matched by name, mounts by path and ports by number, so a moved entry is not a
+    difference.
     """
     found = [*_of_metadata(old, new), *_of_maps(child(old, "spec"), child(new, "spec"), "spec.template.spec", "")]
     found.sort(key=lambda difference: not difference.path.endswith(".image"))
@@ -73,13 +75,13 @@ def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, 
 
 
 def replica_sets_newest_first(state: ClusterState, deployment: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The ReplicaSets of a Deployment by revision."""
+    """The ReplicaSets of a Deployment, the highest revision first."""
     owned = state.owned_by(deployment, "ReplicaSet")
     return tuple(sorted(owned, key=lambda each: (-revision(each), -each.created, each.name)))
 
 
 def revision(replica_set: ClusterObject) -> int:
-    """The revision number of a ReplicaSet, 0 when unknown."""
+    """The revision number of a ReplicaSet, or 0 if it is unknown."""
     written = replica_set.annotations.get(_REVISION, "")
     return int(written) if written.isascii() and written.isdigit() else 0
 
@@ -87,7 +89,7 @@ def revision(replica_set: ClusterObject) -> int:
 def last_rollout(
     state: ClusterState, deployment: ClusterObject
 ) -> tuple[ClusterObject, ClusterObject, tuple[Difference, ...]] | None:
-    """The newest ReplicaSet, its predecessor and their differences; None when there is only one."""
+    """The newest ReplicaSet, its predecessor and their differences. None if fewer than two ReplicaSets exist."""
     newest_first = replica_sets_newest_first(state, deployment)
     if len(newest_first) < 2:
         return None
@@ -143,7 +145,7 @@ def _of_entries(old: JsonObject, new: JsonObject, place: str, called: str) -> It
 
 
 def _brief(found: tuple[int, JsonObject] | None, key: str) -> JsonValue:
-    """A whole entry in short form: the image of a container, the value of a variable."""
+    """The short form of an added or removed list entry: the image of a container, the value of a variable."""
     if found is None:
         return None
     entry = found[1]
@@ -177,7 +179,7 @@ def _written(value: JsonValue, *, hidden: bool) -> str:
 
 
 class _Index:
-    """Services by the first label of their selector; autoscalers by their target."""
+    """Index of the Services by the first label of their selector, and of the autoscalers by their target."""
 
     def __init__(self, state: ClusterState) -> None:
         self.services: dict[tuple[str, str, str], list[tuple[dict[str, str], ClusterObject]]] = defaultdict(list)
@@ -203,7 +205,7 @@ def _index(state: ClusterState) -> _Index:
 
 
 def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str, str]) -> tuple[ClusterObject, ...]:
-    """The Services whose selector matches pods with these labels, by name."""
+    """The Services whose selector matches pods with these labels, sorted by name."""
     index = _index(state)
     found = [
         service
@@ -230,10 +232,10 @@ _CONTROLLERS: Final = frozenset(
 def recent_changes(
     state: ClusterState, about: ObjectRef, before: float | None, *, window_seconds: float = 3600
 ) -> tuple[Change, ...]:
-    """The newest changes of an object and its dependencies, newest first, at most 5.
+    """At most 5 recent changes of an object and its dependencies, newest first.
 
-    `before` is the start of the incident in seconds since the epoch (None: now). Only changes within `window_seconds`
-    before it count. An object that does not exist has no changes.
+    `before` is the start of the incident in seconds since the epoch, by default the time of the state. Only changes
+    within `window_seconds` before this time are returned. An object that does not exist has no changes.
     """
     found = state.find(about)
     if found is None:
@@ -263,7 +265,7 @@ def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[fl
 
 
 def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The newest ReplicaSet and its differences from the previous one."""
+    """The newest rollout of a Deployment, with the differences from the previous ReplicaSet."""
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     if rollout is None:
         return
@@ -275,7 +277,7 @@ def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Scaling of the newest ReplicaSet after its rollout, and scaling by an autoscaler."""
+    """Yields the scaling of a Deployment after its newest rollout, of a StatefulSet to zero, or by an autoscaler."""
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
         rolled_out = (newest.created if newest else 0.0) + state.grace_seconds
@@ -291,7 +293,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The creation, and the last write of each manager that is not a controller."""
+    """The creation of an object, and the last write of each field manager that is not a controller."""
     yield each.created, _change(each, "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
@@ -304,7 +306,7 @@ def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
 
 
 def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[ClusterObject]:
-    """The existing ConfigMaps, Secrets, ServiceAccount and Services of a workload."""
+    """The existing objects that the pods of a workload refer to, and the Services that select the pods."""
     template = template_of(workload)
     for kind, name in sorted(set(_names_of(template.spec))):
         found = state.get(kind, workload.namespace, name)
@@ -314,7 +316,7 @@ def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[Clus
 
 
 def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Kind and name of the objects that a pod's spec refers to."""
+    """Kind and name of each object to which the spec of a pod refers. A name can be empty."""
     yield "ServiceAccount", text(spec, "serviceAccountName") or "default"
     for volume in children(spec, "volumes"):
         sources = (volume, *children(volume, "projected", "sources"))

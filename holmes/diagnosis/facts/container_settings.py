@@ -1,4 +1,4 @@
-"""The settings that a failing container complains about, and the Services that an init container waits for."""
+"""Finds the setting that a failing container reports as wrong, and the Services that an init container waits for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _MOST_KEYS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blamed:
-    """A setting with its place, its value and a description. `culprit` is the ConfigMap that holds it, else None."""
+    """A setting that a log line blames, with its field and value as evidence, and its description in `words`.
+
+    `culprit` is the ConfigMap that contains the setting, or None.
+    """
 
     evidence: Evidence
     words: str
@@ -60,7 +63,7 @@ class _Variable:
 def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
     """The setting that the log line of a signature names, or None.
 
-    A ConfigMap is the culprit only when the line complains about configuration or quotes the exact value.
+    A ConfigMap is the culprit only if the line reports a configuration error or quotes the exact value.
     """
     line = signature.line
     complains = signature.kind in {"missing configuration", "bad argument"}
@@ -96,7 +99,7 @@ def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: boo
 
 
 def _quotations(line: str) -> frozenset[str]:
-    """Text in quotation marks or after `=`."""
+    """The parts of a log line in quotation marks or after `=`."""
     return frozenset(next(filter(None, found), "").strip() for found in _QUOTED.findall(line))
 
 
@@ -114,7 +117,7 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
 
 
 def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
-    """A path below a mounted ConfigMap that has no such key."""
+    """The key of a mounted ConfigMap that the line names by its file path. The key may not exist."""
     volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
     for mount in children(container.spec, "volumeMounts"):
         folder = text(mount, "mountPath").rstrip("/")
@@ -137,7 +140,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
 def _absent_variable(
     line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
 ) -> Blamed | None:
-    """A name in capitals that looks like a variable which the container does not have."""
+    """The variable in capital letters that the line names and the container does not have."""
     match = _ABSENT.search(line)
     wanted = next((name for name in match.groups() if name), "") if match else ""
     if not wanted or wanted.startswith(("ERR_", "SIG")):
@@ -161,13 +164,13 @@ def _absent_variable(
 
 
 def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
-    """Whether a Secret, or a ConfigMap that could not be read, supplies all its keys as variables."""
+    """Whether the container takes variables with unknown names from a Secret or an unreadable ConfigMap."""
     readable = state.covers("ConfigMap", container.pod.namespace)
     return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
 
 
 def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The variable that the last rollout of the Deployment removed."""
+    """The variable `wanted` as the setting to blame, if the last rollout of the Deployment removed it."""
     workload = state.workload_of(container.pod)
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     for difference in rollout[2] if rollout else ():
@@ -178,7 +181,7 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 
 
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The ConfigMap that supplies the variables and lacks this key, when a similar key exists."""
+    """The ConfigMap in `envFrom` that lacks the key, if it has a similar key or changed after the pod's creation."""
     for source in children(container.spec, "envFrom"):
         found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
         if found is None:
@@ -227,19 +230,19 @@ def _variable(variable: JsonObject, index: int, container: Container, state: Clu
     content = text(variable, "value")
     evidence = container_field(container, state, f"env[{index}].value")
     if has_secret_name(name):
-        said = f"the variable {name} is set there"
+        said = f"the variable {name} is set, but its value is not shown"
         return _Variable(name=name, content=None, evidence=replace(evidence, value=_NOT_SHOWN), words=said)
     said = f"the variable {name} is {content!r}"
     return _Variable(name=name, content=content, evidence=evidence, words=said)
 
 
 def _origin(variable: JsonObject, namespace: str) -> str:
-    """The source of a value that is not known."""
+    """Describes the source of a variable whose value is not known."""
     for field, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
         name = text(variable, "valueFrom", field, "name")
         if name:
             return f"comes from {kind} {namespace}/{name}"
-    return "is a field of the pod"
+    return "takes its value from a field of the pod"
 
 
 def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:
@@ -266,9 +269,10 @@ _UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakK
 def awaited_services(
     container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
 ) -> tuple[ObjectRef, ...]:
-    """The Services in the container's script, variables and log; they may not exist.
+    """The Services that the container's command, variables and log name. They may not exist.
 
-    With `certain` only Services that its command or log waits for: a variable may be used later.
+    With `certain`, Services in variables that the command does not use are excluded, because the variables may be used
+    later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
     services = {use.service: None for use in host_uses(script, pod.namespace, state)}
@@ -284,9 +288,9 @@ def awaited_services(
 
 
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
-    """Whether the Service does not exist, or none of its pods became ready in time.
+    """Whether the Service does not exist, or none of its pods is ready after the grace period.
 
-    A Service of the container's own pod waits for the container, so it is not a cause.
+    A Service that selects the container's own pod waits for the container, so it is not a cause.
     """
     if state.is_missing("Service", service.namespace, service.name):
         return True
@@ -305,7 +309,10 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
 
 
 def _script(container: Container, *, only_used: bool) -> str:
-    """The text of the container's definition that may contain a host, or only the part that its command uses."""
+    """The command, arguments and variables of the container, as one text.
+
+    With `only_used`, variables that the command does not name are omitted.
+    """
     script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
     variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
     used = (f"{name}={value}" for name, value in variables if not only_used or (name and name in script))

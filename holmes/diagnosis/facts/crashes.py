@@ -1,4 +1,4 @@
-"""Ends of containers and their causes: exit codes, kills, and evidence from logs and settings."""
+"""Determines how and why containers terminated, from exit codes, events, logs and settings."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _CRASHES: Final[WeakKeyDictionary[ClusterState, tuple[Crash, ...]]] = WeakKeyDic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """The end of a container. `ended` is the terminated state, `path` its place in the container's status.
+    """The termination of a container.
 
-    `again`: the container fails repeatedly, or waits for its next start.
+    `ended` is the terminated state, and `path` is its field in the container status. `again` means that the container
+    fails repeatedly or waits for its next start.
     """
 
     container: Container
@@ -56,12 +57,12 @@ class Crash:
 
     @property
     def exit_code(self) -> int:
-        """The exit code, -1 when unknown."""
+        """The exit code, or -1 if it is unknown."""
         return integer(self.ended, "exitCode") if "exitCode" in self.ended else -1
 
     @property
     def finished(self) -> float | None:
-        """When it ended, in seconds since the epoch."""
+        """When the container terminated, in seconds since the epoch."""
         return moment(text(self.ended, "finishedAt"))
 
     @property
@@ -74,7 +75,10 @@ class Crash:
 
 
 def crashes_of(state: ClusterState) -> tuple[Crash, ...]:
-    """The ends of containers in all relevant pods, in the order of the pods. Found once for each state."""
+    """The terminations of containers in all pods that are not healthy, in the order of the pods.
+
+    Computed once for each state.
+    """
     known = _CRASHES.get(state)
     if known is None:
         known = _CRASHES[state] = tuple(_crashes(state))
@@ -92,7 +96,7 @@ def _crashes(state: ClusterState) -> Iterator[Crash]:
 
 
 def crash_of(container: Container, state: ClusterState) -> Crash | None:
-    """How the container ended; None when it runs, ended normally, or ended more than an hour ago."""
+    """The termination of the container. None if it exited normally or recovered more than an hour ago."""
     ended, path = container.terminated, ("state", "terminated")
     if not ended:
         ended, path = container.last_terminated, ("lastState", "terminated")
@@ -123,7 +127,10 @@ def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -
 
 
 def _still_in_the_loop(container: Container, ended: JsonObject, state: ClusterState) -> bool:
-    """Runs between two crashes: it is not ready, or has not yet run longer than the previous time."""
+    """Whether the container probably runs only until its next crash.
+
+    It is not ready, or it has not run longer than the previous time.
+    """
     finished, began = moment(text(ended, "finishedAt")), moment(text(ended, "startedAt"))
     now_began = moment(text(container.status, "state", "running", "startedAt"))
     if finished is None or began is None or now_began is None:
@@ -140,7 +147,7 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
         return "memory"
     if reason in START_REASONS or text(container.waiting, "reason") in START_REASONS:
         return "start"
-    # The reason of the runtime for containers that were gone after a restart of the node.
+    # The container runtime gives this reason for containers that did not survive a restart of the node.
     if reason == "ContainerStatusUnknown" or (reason == "Unknown" and exit_code == _LOST_EXIT_CODE):
         return "lost"
     finished = moment(text(ended, "finishedAt"))
@@ -173,25 +180,25 @@ def _killed_by(container: Container, earliest: float, state: ClusterState) -> En
 
 
 def about_container(event: ClusterEvent, container: Container) -> bool:
-    """Whether an event of the pod is about this container; true when the event names none."""
+    """Whether an event of the pod concerns this container. True if the event does not name a container."""
     return not event.field_path or event.field_path.endswith(f"{{{container.name}}}")
 
 
 def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, ...]:
-    """The failed probes of the container, oldest first."""
+    """The events that report failed probes of the container, oldest first."""
     events = state.events_of(container.pod, "Unhealthy", "ProbeError")
     return tuple(event for event in events if about_container(event, container))
 
 
 def began(crash: Crash, state: ClusterState) -> float | None:
-    """When the failure began as far as known, in seconds since the epoch; events reach further back."""
+    """The earliest known time of the failure, in seconds since the epoch. Events can precede the last termination."""
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]
     return min((*times, *((crash.finished,) if crash.finished else ())), default=None)
 
 
 def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the Job of a failed pod has succeeded since, or a later Job of the same CronJob."""
+    """Whether the Job of a failed pod, or a later Job of the same CronJob, has succeeded since."""
     job = state.by_uid(pod.owner.uid) if pod.owner is not None else None
     if job is None or job.kind != "Job":
         return False
@@ -241,13 +248,16 @@ _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "cras
 
 
 def severity_of_end(crash: Crash, state: ClusterState) -> Severity:
-    """A pod that is not restarted is critical for an hour; an older one may be a leftover."""
+    """Severity of a container that is not restarted: critical for an hour, then warning.
+
+    An older pod may be a leftover.
+    """
     recent = crash.finished is not None and state.now - crash.finished <= _HEALED_SECONDS
     return "critical" if recent else "warning"
 
 
 def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
-    """The fault of a container that exited."""
+    """Builds the fault for a container that exited."""
     container, words = crash.container, last_words(crash.container, state)
     blamed = _blamed(crash, words, state)
     changes = () if blamed else _rolled_out(crash, state)
@@ -267,7 +277,10 @@ def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
 
 
 def _rolled_out(crash: Crash, state: ClusterState) -> tuple[Difference, ...]:
-    """The differences of the last rollout for this container, when it created this pod and changed little."""
+    """The changes in the last rollout that concern this container.
+
+    Empty unless this rollout created the pod and changed at most three values.
+    """
     workload, owner = state.workload_of(crash.pod), crash.pod.owner
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     if rollout is None or owner is None or rollout[0].uid != owner.uid or len(rollout[2]) > _FEW_CHANGES:
@@ -316,12 +329,12 @@ def _cause(crash: Crash, words: LastWords | None, blamed: Blamed | None, state: 
 
 
 def said(words: LastWords | None) -> str:
-    """The end of a sentence, with a quote from the log."""
+    """The clause `; its log says: ...`, or an empty string without a log."""
     return f"; its log says: {words.quote}" if words else ""
 
 
 def restarts(container: Container) -> str:
-    """The number of restarts, in brackets."""
+    """The number of restarts as causes show it: ` (3 restarts so far)`, or an empty string."""
     noun = "restart" if container.restarts == 1 else "restarts"
     return f" ({container.restarts} {noun} so far)" if container.restarts else ""
 
@@ -343,7 +356,7 @@ def _crash_evidence(
 
 
 def command_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """The command and arguments, as far as they are set."""
+    """The command and arguments of the container, if they are set."""
     for field in ("command", "args"):
         if texts(container.spec, field):
             yield container_field(container, state, field)

@@ -1,6 +1,6 @@
-"""Reads the status of custom resources.
+"""Finds failures in the status of custom resources.
 
-Only known signs of failure count: a condition with an unknown name may be True while everything works.
+Reads only conditions with known names, because an unknown condition may be True while the resource works.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _GOOD: Final[dict[str, Severity]] = {
     "Ready": "critical", "Available": "critical", "Healthy": "critical", "Programmed": "critical",
     "Accepted": "critical", "Succeeded": "warning", "Synced": "warning", "Reconciled": "warning",
 }  # fmt: skip
-"""Conditions that are False on failure."""
+"""Condition types that are False on failure, with the severity of the failure."""
 _BAD: Final[dict[str, Severity]] = {
     "Failed": "critical", "Error": "critical", "Stalled": "critical", "Degraded": "warning",
     "ReconcileError": "warning",
 }  # fmt: skip
-"""Conditions that are True on failure."""
+"""Condition types that are True on failure, with the severity of the failure."""
 _BAD_PHASES: Final[dict[str, Severity]] = {"failed": "critical", "error": "critical", "degraded": "warning"}
 _BY_DESIGN: Final = re.compile(
     r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded|vminotexists",
@@ -44,7 +44,7 @@ _GOING_ON: Final = re.compile(
 )
 _RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan)$")
 _ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
-"""Kinds with one object for every attempt; the status of their owner has the outcome."""
+"""Kinds with one object for each attempt. The status of the owner shows whether a later attempt succeeded."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt")
 _PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
 _PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
@@ -63,7 +63,7 @@ _MISSING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A failure that a status reports: title, reason and place."""
+    """A failure that the status of a custom resource reports."""
 
     title: str
     why: str
@@ -74,14 +74,14 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingObject:
-    """A missing object that a message names, and the field that refers to it."""
+    """A missing object that a message names. `written` is the field that refers to it, or None if it was not found."""
 
     ref: ObjectRef
     written: Evidence | None
 
 
 def is_paused(each: ClusterObject) -> bool:
-    """Whether the controller is configured to ignore the object or to run nothing for it."""
+    """Whether the object is paused, suspended or scaled to zero, so that its controller does nothing for it."""
     if any(boolean(each.body, "spec", key) for key in _PAUSES) or each.at("spec", "replicas") == 0:
         return True
     return any(
@@ -91,7 +91,10 @@ def is_paused(each: ClusterObject) -> bool:
 
 
 def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """The failure of the object; None when it works, or is too young, paused or being deleted."""
+    """The failure that the object reports.
+
+    None if it reports no failure, or is paused, being deleted or younger than the grace period.
+    """
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     conditions = (_of_condition(state, each, condition) for condition in each.children("status", "conditions"))
@@ -116,7 +119,7 @@ def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether a run ended more than a day ago."""
+    """Whether a run ended more than a day ago, so that its failure is no longer reported."""
     ends = (moment(each.text("status", key)) for key in _FINISHED)
     ended = next((end for end in ends if end is not None), each.created)
     return state.now - ended > _DAY
@@ -173,7 +176,7 @@ def _of_phase(each: ClusterObject) -> Trouble | None:
 
 
 def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """The controller has not processed the latest change for a long time."""
+    """Reports a controller that has not processed the latest change for a long time."""
     wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
     lasted = state.now - edited_at(each)
     if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
@@ -181,7 +184,7 @@ def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
     return Trouble(
         title=f"Controller has not processed the latest change of {each.kind}",
         why=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
-        "old; it is probably not running",
+        "old; the controller is probably not running",
         severity="warning",
         proof=(evidence.field(each, "status", "observedGeneration"), evidence.field(each, "metadata", "generation")),
     )
@@ -201,7 +204,7 @@ def describe(state: ClusterState, each: ClusterObject) -> str:
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
-    """The object that a message calls missing, if it is certainly missing."""
+    """The object that a message reports as missing, if the state confirms that it does not exist."""
     for found in _MISSING.finditer(message):
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:
@@ -217,7 +220,7 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
 
 
 def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:
-    """The paths below `value` with exactly this text."""
+    """The paths of all fields below `value` that contain exactly the text `wanted`."""
     if value == wanted:
         yield path
     elif isinstance(value, dict) and depth:

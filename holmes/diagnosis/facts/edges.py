@@ -1,4 +1,4 @@
-"""Which workload calls which Service, and which of these calls fail according to the logs."""
+"""Finds which workloads use which Services, and which of these connections fail according to the logs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _TOP_LEVEL_DOMAINS: Final = frozenset(_DOMAINS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """A Service that is named somewhere; it may not exist. `host` and `port` are as written.
+    """A Service that a text names. It may not exist. `host` and `port` are copied from the text.
 
-    `doubtful`: the host may be an ordinary word, so a missing Service proves nothing.
+    `doubtful` means that the host may be an ordinary word, so a missing Service proves nothing.
     """
 
     host: str
@@ -49,7 +49,7 @@ class HostUse:
 
 
 class _Places:
-    """The names and addresses of the cluster."""
+    """Index of the namespaces, Service addresses and pod addresses in a cluster state."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -68,7 +68,7 @@ class _Places:
         }
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
-        """The Service with this cluster IP, or the Service that sends to this port of the pod with this IP."""
+        """The Service with this cluster IP, or a Service that targets this port of the pod with this IP."""
         service = self.services.get(address)
         if service is not None:
             return service.ref
@@ -78,7 +78,7 @@ class _Places:
         return next((each.ref for each in self.state.services_of(pod) if port in target_ports(each, pod)), None)
 
     def service_named(self, mention: Mention, namespace: str) -> ObjectRef | None:
-        """The Service that the name resolves to in a pod of the namespace; None for a name outside the cluster."""
+        """The Service to which the name resolves in a pod of the namespace. None for a name outside the cluster."""
         labels = mention.host.split(".")
         if "svc" in labels[1:]:
             return self._qualified(labels[: labels.index("svc", 1)], labels[labels.index("svc", 1) + 1 :])
@@ -111,10 +111,10 @@ _PLACES: WeakKeyDictionary[ClusterState, _Places] = WeakKeyDictionary()
 
 
 def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, ...]:
-    """The Services in a text (log line, setting, argument, ConfigMap value), as seen from the namespace.
+    """The Services that a text names (a log line, setting, argument or ConfigMap value), resolved in the namespace.
 
-    Pass a setting as `NAME=value`: the name shows whether the value is a host. A `doubtful` Service is left out unless
-    it exists.
+    Pass a setting as `NAME=value`, because the name shows whether the value is a host. A `doubtful` Service is omitted
+    unless it exists.
     """
     places = _PLACES.get(state)
     if places is None:
@@ -134,10 +134,10 @@ def _use(mention: Mention, namespace: str, places: _Places) -> HostUse | None:
 
 
 def workload_hosts(state: ClusterState, workload: ClusterObject) -> tuple[tuple[HostUse, Evidence], ...]:
-    """The Services in the template of a workload, each with its place.
+    """The Services that the pod template of a workload names, each with the field that names it.
 
-    Reads environment variables (also from existing ConfigMaps), commands, arguments and mounted ConfigMaps. The object
-    of the evidence is the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are combined.
+    Reads environment variables (also from existing ConfigMaps), commands, arguments and mounted ConfigMaps. The
+    evidence refers to the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are combined.
     """
     found: list[tuple[HostUse, Evidence]] = []
     seen: set[ObjectRef] = set()
@@ -190,7 +190,7 @@ _WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A workload that names a Service, which may not exist. `named` is the place."""
+    """A workload that names a Service, which may not exist. `named` is the field that names the Service."""
 
     consumer: ClusterObject
     use: HostUse
@@ -199,9 +199,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A log line of a pod about an unreachable Service; the kind is `failed` when the line gives no detail.
+    """A log line in which a pod reports that it cannot reach a Service.
 
-    `blocks`: the log belongs to an init container that has not finished.
+    `kind` is `failed` if the line gives no detail. `blocks` means that the log belongs to an init container that has
+    not finished.
     """
 
     pod: ClusterObject
@@ -217,7 +218,7 @@ _FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...
 
 
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
-    """All edges by Service, made once for each state. Workloads with zero replicas use nothing."""
+    """All edges by Service, computed once for each state. Workloads with zero replicas are ignored."""
     found = _EDGES.get(state)
     if found is None:
         found = _EDGES[state] = _grouped(_edges(state))
@@ -233,8 +234,8 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
-    """Failed calls in the logs, by Service, newest line first; made once for each state."""
-    # Called even when they are known: the state counts the rules that request logs, and only those run again.
+    """Failed connections in the logs by Service, the newest line of each log first. Computed once for each state."""
+    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
@@ -260,13 +261,16 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
 
 
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
-    """Whether the log belongs to an init container that has not finished, so its dependency does not answer."""
+    """Whether the log belongs to an init container that has not finished.
+
+    The dependency of such a container does not respond yet.
+    """
     inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
     return any(not (key.previous and each.running) for each in inits)
 
 
 def is_blocking(container: Container) -> bool:
-    """Whether an init container runs or fails repeatedly, so that the other containers are not started."""
+    """Whether an init container still runs or fails repeatedly, so that the other containers do not start."""
     crashing = container.waiting.get("reason") == "CrashLoopBackOff"
     return container.kind == "init" and not container.sidecar and (bool(container.running) or crashing)
 
@@ -279,7 +283,7 @@ def _grouped(found: Iterable[tuple[ObjectRef, T]]) -> dict[ObjectRef, tuple[T, .
 
 
 def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tuple[LogKey, ...]:
-    """The logs that would show whether the clients reach the Service: one pod each, the least healthy."""
+    """The logs that can show whether the consumers reach a Service, from the least healthy pod of each."""
     keys: list[LogKey] = []
     for consumer in {each.uid: each for each in consumers}.values():
         pods = [pod for pod in state.pods_of(consumer) if pod.text("status", "phase") in {"Running", "Pending"}]
@@ -297,7 +301,7 @@ def is_ready(pod: ClusterObject) -> bool:
 
 
 def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether a pod of the workload is not ready, restarted or failed, although it had time to become ready."""
+    """Whether a pod of the workload has restarted, or is not ready after the grace period."""
     for pod in state.pods_of(workload):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
             continue

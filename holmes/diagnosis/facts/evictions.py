@@ -1,7 +1,7 @@
-"""Pods that were evicted because they exceeded their own limit, by workload, while the limit is still set.
+"""Finds workloads whose pods were evicted because they exceeded their own limit, if the limit is still set.
 
-A controller deletes evicted pods of StatefulSets and DaemonSets. Only their events remain, whose names identify the
-owner.
+Controllers delete the evicted pods of StatefulSets and DaemonSets. Only events with the pod names remain, and a pod
+name identifies its owner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A pod that was evicted. `at` is the time in seconds since the epoch, `told` the source of the message."""
+    """An evicted pod.
+
+    `at` is the time of the eviction in seconds since the epoch. `told` is the source of the message.
+    """
 
     pod: ObjectRef
     uid: str
@@ -44,9 +47,9 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedEviction:
-    """A workload with several pods that exceeded the same limit within the hour; the limit is still set.
+    """A workload with several pods that exceeded the same limit within the last hour. The limit is still set.
 
-    `limit` is the field with its value. `evictions` has the newest first.
+    `limit` is the field that sets the limit. `evictions` is sorted from newest to oldest.
     """
 
     workload: ClusterObject
@@ -55,7 +58,7 @@ class RepeatedEviction:
 
 
 def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
-    """The workloads whose pods are evicted repeatedly because of their own limit."""
+    """The workloads whose pods were evicted at least twice in the last hour because of the same limit of their own."""
     same: dict[tuple[ObjectRef, str], dict[str, Eviction]] = defaultdict(dict)
     for workload, each in _recent(state):
         same[workload.ref, each.message].setdefault(each.uid, each)
@@ -72,7 +75,7 @@ def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
 
 
 def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The pod's own limit that it exceeded; None when the node was short of the resource."""
+    """The limit of the pod that it exceeded, or None if the node ran short of the resource."""
     if not _is_own(message):
         return None
     volume = _DIR.search(message)
@@ -88,12 +91,15 @@ def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence
 
 
 def _is_own(message: str) -> bool:
-    """Whether the pod exceeded its own limit; on a short node, it may also have exceeded its request."""
+    """Whether the pod exceeded its own limit.
+
+    False if the node ran short of the resource, because the pod may then have exceeded only its request.
+    """
     return "exceed" in message.lower() and "low on resource" not in message.lower()
 
 
 def ended_at(pod: ClusterObject) -> float:
-    """When a failed pod ended, in seconds since the epoch."""
+    """When a failed pod terminated, in seconds since the epoch."""
     ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
     known = [each for each in ends if each is not None]
     told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
@@ -101,7 +107,7 @@ def ended_at(pod: ClusterObject) -> float:
 
 
 def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
-    """The pods that exceeded their own limit within the hour, with their workloads."""
+    """Evictions of the last hour in which a pod exceeded its own limit, with the workload of the pod."""
     for pod in state.of("Pod"):
         if pod.text("status", "reason") != "Evicted" or pod.text("status", "phase") != "Failed":
             continue
@@ -119,14 +125,14 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
 
 
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
-    """The controller of an event's pod, from the pod's name: `<controller>-<suffix>`."""
+    """The controller of a deleted pod, from the pod name in its event: `<controller>-<suffix>`."""
     prefix, _, _ = each.ref.name.rpartition("-")
     owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)
     return next((owner for owner in owners if owner is not None), None)
 
 
 def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The exceeded limit, if the newest replacement pod has it too."""
+    """The exceeded limit, if the newest replacement pod still has it."""
     alive = [
         pod
         for pod in state.pods_of(workload)
@@ -144,6 +150,6 @@ def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) 
 
 
 def _total_limit(pod: ClusterObject) -> Decimal:
-    """How much all containers of a pod together may write, in bytes."""
+    """The sum of the ephemeral storage limits of all containers in a pod, in bytes."""
     limits = (text(each.spec, "resources", "limits", "ephemeral-storage") for each in containers_of(pod))
     return sum((amount(limit) for limit in limits), start=Decimal(0))

@@ -1,7 +1,6 @@
-"""Evidence: values that support a finding, each with its path, and the words for pods.
+"""Builds evidence, which is a value with its path, and the phrases that name pods and workloads in causes.
 
-When the live pod and the template of its workload agree on a field, evidence points at the template, otherwise at the
-pod.
+If a pod and the template of its workload agree on a field, the evidence refers to the template, otherwise to the pod.
 """
 
 from __future__ import annotations
@@ -27,23 +26,26 @@ _LONGEST_CHARACTERS = 600
 
 
 def shown(value: object) -> str:
-    """A value as evidence shows it: text unchanged, everything else as JSON, truncated when very long."""
+    """Formats a value for evidence: text unchanged, other values as JSON, shortened to 600 characters."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
     return excerpt(written, _LONGEST_CHARACTERS)
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether the value under a name is a secret. A sentence about it would hide that form from later masking."""
+    """Whether the name shows that its value is a secret.
+
+    Causes must not quote such a value, because masking cannot recognise it in a sentence.
+    """
     return strength_of(name) != "none"
 
 
 def field(each: ClusterObject, *path: str) -> Evidence:
-    """A field of an object: `field(pod, "status", "phase")`."""
+    """Evidence for a field of an object: `field(pod, "status", "phase")`."""
     return Evidence(object=each.ref, path=".".join(path), value=shown(each.at(*path)))
 
 
 def value(each: ClusterObject, path: str, found: object) -> Evidence:
-    """A value under a path with list positions: `value(pod, "spec.volumes[2].configMap.name", name)`."""
+    """Evidence for a value at a path: `value(pod, "spec.volumes[2].configMap.name", name)`."""
     return Evidence(object=each.ref, path=path, value=shown(found))
 
 
@@ -61,7 +63,7 @@ _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def resolved(value_at: JsonValue, path: str) -> JsonValue:
-    """The value under a path with list positions (`containers[0].image`), or None."""
+    """The value at a path with list positions (`containers[0].image`), or None."""
     for key, position in _STEP.findall(path):
         if position:
             index = int(position)
@@ -72,7 +74,7 @@ def resolved(value_at: JsonValue, path: str) -> JsonValue:
 
 
 def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
-    """A field of a pod's spec with its value: `spec_field(pod, state, "containers[0].image")`."""
+    """Evidence for a field of a pod's spec: `spec_field(pod, state, "containers[0].image")`."""
     found = resolved(pod.at("spec"), path)
     workload = state.workload_of(pod)
     if workload.kind in WORKLOADS:
@@ -83,18 +85,18 @@ def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
 
 
 def owner_words(pod: ClusterObject, state: ClusterState) -> str:
-    """The workload as causes name it: `Deployment shop/web`."""
+    """The workload of a pod as causes name it: `Deployment shop/web`."""
     return str(state.workload_of(pod).ref)
 
 
 def pod_words(pod: ClusterObject, state: ClusterState) -> str:
-    """The pod as causes name it: `A pod of Deployment shop/web`, or `Pod shop/web` when nothing owns it."""
+    """The pod as causes name it: `A pod of Deployment shop/web`, or `Pod shop/web` if it has no owner."""
     workload = state.workload_of(pod)
     return str(pod.ref) if workload is pod else f"A pod of {workload.ref}"
 
 
 def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the workload of a pod has its desired number of ready pods without this one."""
+    """Whether the workload of a pod has its desired number of ready pods without this pod."""
     workload = state.workload_of(pod)
     if workload.kind not in WORKLOADS:
         return False
@@ -107,7 +109,7 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def edited_at(each: ClusterObject) -> float:
-    """The last change of an object outside its status, in seconds since the epoch; at least its creation."""
+    """When an object was last changed outside its status, or created, in seconds since the epoch."""
     entries = children(each.body, "metadata", "managedFields")
     times = (moment(text(entry, "time")) for entry in entries if text(entry, "subresource") != "status")
     return max((found for found in times if found is not None), default=each.created)

@@ -1,4 +1,4 @@
-"""Host names in text, and in the settings of workloads: variables, commands and mounted ConfigMaps."""
+"""Finds host names in text and in the settings of workloads: variables, commands and mounted ConfigMaps."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _NO_HOSTS: Final = _words(
     "unknown undefined empty production staging development test dns remote database service address name it this "
     "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
 )
-# Ordinary words that are also good names for a Service: hosts only where nothing else can be.
+# Ordinary words that are also common Service names. They count as hosts only where nothing but a host can appear.
 _HOSTS_IN_PLACE: Final = _words("database server service backend upstream broker client worker main remote test dns")
 _NO_HOST_SCHEMES: Final = _words(
     "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
@@ -112,10 +112,10 @@ _COMMAND_WORDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A host name or IP address as written.
+    """A host name or IP address in a text.
 
-    `message` is an error about resolving the name. `doubtful` may not be a host at all: `word:number` without a word
-    for a connection, or `connecting to word`.
+    The form `message` is an error about resolving the name. `doubtful` means that it may not be a host, as in
+    `word:number` without a word about connections, or in `connecting to word`.
     """
 
     host: str
@@ -126,7 +126,7 @@ class Mention:
 
 @lru_cache(maxsize=8_192)
 def mentions(text: str) -> tuple[Mention, ...]:
-    """All hosts of a text, the most certain form first; each host and port once."""
+    """All hosts in a text, each host and port once, in the most certain form."""
     found: dict[tuple[str, int | None], Mention] = {}
     for line in text.splitlines()[:_MOST_LINES]:
         for mention in _of_line(line[:_LONGEST_LINE]):
@@ -213,7 +213,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
 
 
 def _is_in_place(host: str, port: str | None, form: Form) -> bool:
-    """Whether an ordinary word is in a place for hosts only: `http://database/`, `connect to database:5432`."""
+    """Whether an ordinary word is in a position for hosts only: `http://database/`, `connect to database:5432`."""
     return host in _HOSTS_IN_PLACE and (form == "url" or (port is not None and form in {"connection", "command"}))
 
 
@@ -225,9 +225,10 @@ _HOST_NAMES: Final = re.compile(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A text to search for hosts (`CART_HOST=cart:8080`), and its value in the cluster.
+    """A text to search for hosts (`CART_HOST=cart:8080`), and the field that contains it.
 
-    `whole` is a command line whose words were searched before. `sources` are the variables that were inserted.
+    `whole` marks a complete command line whose words are also searched one by one. `sources` are the variables that
+    were expanded in the text.
     """
 
     text: str
@@ -236,7 +237,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """The place of the host: the text itself, which may have only its port, or a variable that was inserted."""
+        """The field that contains the host: the field of the text, or a variable that was expanded in it."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:
@@ -247,7 +248,7 @@ class Setting:
 
 
 def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Setting]:
-    """The settings of all containers of the workload's template."""
+    """The settings of all containers in the pod template of the workload."""
     template = template_of(workload)
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(children(template.spec, kind)):
@@ -261,7 +262,7 @@ def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Settin
 def _variables(
     state: ClusterState, template: PodTemplate, container: JsonObject, path: str
 ) -> Iterator[tuple[str, tuple[str, Evidence]]]:
-    """Name, value and place of every variable with a known value; later ones override earlier ones."""
+    """Name, value and evidence of every variable with a known value. Later variables override earlier ones."""
     namespace = template.workload.namespace
     for source in children(container, "envFrom"):
         found = state.get("ConfigMap", namespace, text(source, "configMapRef", "name"))

@@ -1,4 +1,4 @@
-"""Logs of failing containers: the decisive line, and the objects that it names."""
+"""Finds the decisive line in the log of a failing container, and the objects that the line names."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ SignatureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSignature:
-    """A kind of line, the most specific line of that kind as the application wrote it, and their number.
+    """A kind of error in a log, the most specific line of this kind, and the number of lines of this kind.
 
-    The kind `last words` is the last line before the end, when no other kind is known.
+    The kind `last words` is the last line of a log without known errors.
     """
 
     kind: SignatureKind
@@ -150,11 +150,11 @@ _FRAME: Final = re.compile(
 
 
 def signatures_of(log: str) -> tuple[LogSignature, ...]:
-    """The signatures of a log, the most specific first; none for a log without lines.
+    """The signatures of a log, the most specific first. A log without lines has no signatures.
 
-    A line ranks higher when it announces the end, then when it is among the last 12 lines, then by its kind. The first
-    general error (`crash`) before the end is included too. It comes before a last line that only announces the end
-    (`giving up`).
+    Lines that announce the end of the program rank first, then the last 12 lines, then lines of a more specific kind.
+    The first general error (`crash`) among the last lines is also included. It precedes a last line that only announces
+    the end (`giving up`).
     """
     lines = _meaningful(log)
     best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
@@ -175,7 +175,7 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
 
 
 def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[LogSignature]:
-    """Adds the first general error before the end; a mere consequence ranks behind it."""
+    """Adds the first general error among the last lines. It ranks before a line that reports only a consequence."""
     for each in found:
         first = _first_error(each.line, lines) if each.kind == "crash" else None
         if first is None:
@@ -186,7 +186,7 @@ def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[L
 
 
 def _first_error(last: str, lines: list[str]) -> str | None:
-    """The first general error among the last lines that says more than that something failed."""
+    """The first general error among the last lines that is not only the consequence of another error, or None."""
     tail = lines[-_TAIL_LINES:]
     if last not in tail:
         return None
@@ -197,12 +197,12 @@ def _first_error(last: str, lines: list[str]) -> str | None:
 
 
 def _is_consequence(line: str) -> bool:
-    """Whether a line reports only that the program ends or failed, not why."""
+    """Whether a line reports only that the program failed or stops, and not why."""
     return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
 
 
 def _kind_of(line: str) -> SignatureKind | None:
-    """The kind of one line, None when it is not significant."""
+    """The kind of error in a line, or None if the line is not significant."""
     line = line[:_LONGEST_LINE_CHARACTERS]
     if _ANY.search(line) is None or _CALM.search(line) is not None:
         return None
@@ -210,7 +210,7 @@ def _kind_of(line: str) -> SignatureKind | None:
 
 
 def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
-    """0 for the line that ended the container, up to 4 for a general error long before the end."""
+    """Rank of a log line: 0 for a specific error that stopped the container, up to 4 for an early general error."""
     general = kind == "crash"
     if _DECISIVE.search(line) is not None:
         return 1 if general else 0
@@ -220,7 +220,10 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """The lines without kubelet timestamps, stack frames and empty lines; at most the last 256 Ki characters."""
+    """The lines of a log without timestamps of the kubelet, stack frames and empty lines.
+
+    Only the last 256 Ki characters are read.
+    """
     return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
 
 
@@ -236,9 +239,10 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWords:
-    """The signatures of a log, the most specific first, and the lines as evidence.
+    """The signatures of a container's log, the most specific first, and their lines as evidence.
 
-    `blamed` are the Services that the lines name, and the ServiceAccounts that lack a right according to them.
+    `blamed` are the objects that the lines blame: Services, ServiceAccounts without permissions, and full
+    PersistentVolumeClaims.
     """
 
     signatures: tuple[LogSignature, ...]
@@ -259,14 +263,17 @@ _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | 
 
 
 def wanted_logs(container: Container) -> tuple[LogKey, ...]:
-    """The logs that show why a container failed, of the instance that failed."""
+    """The log of the container instance that failed."""
     previous = not container.terminated and bool(container.last_terminated)
     return (LogKey(pod=container.pod.ref, container=container.name, previous=previous),)
 
 
 def last_words(container: Container, state: ClusterState) -> LastWords | None:
-    """The log or termination message of the container; None without either. Read once for each state."""
-    # Called even when the words are known: the state counts the rules that request logs, and only those run again.
+    """The last words in the log or termination message of the container. None if both are empty.
+
+    Computed once for each state.
+    """
+    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -288,7 +295,10 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 
 
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
-    """Its own logs, then those of the same container in other pods of the owner, because only a few logs are read."""
+    """The container's own logs, then those of the same container in other pods of the owner.
+
+    The logs of other pods are included because Holmes reads only a few logs.
+    """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):
         yield LogKey(pod=wanted.pod, container=wanted.container, previous=previous)

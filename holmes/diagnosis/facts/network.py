@@ -1,4 +1,4 @@
-"""Ports of Services and containers, backends of Ingresses, and what NetworkPolicies allow."""
+"""Reads the ports of Services and containers, the backends of Ingresses, and what NetworkPolicies allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePort:
-    """A port of a Service. `target` is a number or the name of a container port; `index` is its list position."""
+    """A port of a Service.
+
+    `target` is a number or the name of a container port. `index` is the position in `spec.ports`.
+    """
 
     index: int
     name: str
@@ -39,7 +42,7 @@ class ContainerPort:
 
 
 def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
-    """The ports of a Service. A port without a target port uses the same number."""
+    """The ports of a Service. A port without `targetPort` targets its own number."""
     return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
 
 
@@ -61,7 +64,7 @@ def _is_number(target: object) -> bool:
 
 
 def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
-    """The ports that the containers of a pod's spec declare; of init containers, only sidecars count."""
+    """The ports that the containers and sidecars of a pod declare. Other init containers are ignored."""
     containers = [each for each in children(spec, "initContainers") if text(each, "restartPolicy") == "Always"]
     for container in (*children(spec, "containers"), *containers):
         for port in children(container, "ports"):
@@ -74,7 +77,7 @@ def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
 
 
 def target_ports(service: ClusterObject, pod: ClusterObject) -> frozenset[int]:
-    """The numbers of the pod's ports that the Service port sends to."""
+    """The port numbers of the pod to which the Service sends traffic."""
     declared = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
     targets = (port.target for port in service_ports(service))
     return frozenset(declared.get(each, 0) if isinstance(each, str) else each for each in targets) - {0}
@@ -85,7 +88,10 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """A Service that an Ingress sends to. `port` is its number or name; `path` is the place of the backend."""
+    """A Service to which an Ingress sends traffic.
+
+    `port` is the number or name of its port. `path` is the field of the Ingress that names the Service.
+    """
 
     ingress: ClusterObject
     service: str
@@ -98,7 +104,7 @@ class Backend:
 
 
 def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
-    """The Services behind an Ingress: the default one first, then those of its rules."""
+    """The backends of an Ingress: the default backend, then those of the rules."""
     yield from _backend(ingress, ingress.child("spec", "defaultBackend"), "spec.defaultBackend")
     for index, rule in enumerate(ingress.children("spec", "rules")):
         for position, entry in enumerate(children(rule, "http", "paths")):
@@ -107,7 +113,7 @@ def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
 
 
 def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator[Backend]:
-    """Backends that a controller reads from annotations (`use-annotation`) are not Services."""
+    """Yields the backend unless it is a reference to an annotation (`use-annotation`) instead of a Service."""
     name = text(backend, "service", "name")
     port_name = text(backend, "service", "port", "name")
     if name and port_name != "use-annotation":
@@ -116,7 +122,7 @@ def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator
 
 
 def ingress_class(ingress: ClusterObject) -> str:
-    """The class of an Ingress, from its field or the old annotation; empty without one."""
+    """The class of an Ingress, from its field or the deprecated annotation. Empty if neither is set."""
     return ingress.text("spec", "ingressClassName") or ingress.annotations.get(_CLASS_ANNOTATION, "")
 
 
@@ -132,7 +138,7 @@ _PEERS: Final = {"Ingress": "from", "Egress": "to"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A pod that connects to a port of another pod. `port` is the number at the server pod, not the Service port."""
+    """A connection from one pod to another. `port` is the port number of the server pod, not the Service port."""
 
     client: ClusterObject
     server: ClusterObject
@@ -149,7 +155,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """How far a rule of a policy matches a connection. `path` is its place in the policy."""
+    """Whether the peers and the ports of a policy rule match a connection. `path` is the field of the rule."""
 
     path: str
     peer: bool
@@ -161,7 +167,10 @@ def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, .
 
 
 def applies(policy: ClusterObject, direction: Direction) -> bool:
-    """Whether the policy restricts this direction. The default is ingress, and egress if it has egress rules."""
+    """Whether the policy restricts this direction.
+
+    Without `policyTypes`, a policy restricts ingress. It also restricts egress if it has egress rules.
+    """
     types = texts(policy.body, "spec", "policyTypes")
     if types:
         return direction in types
@@ -169,7 +178,7 @@ def applies(policy: ClusterObject, direction: Direction) -> bool:
 
 
 def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
-    """Whether the policy applies to the pod. No policy applies to pods in the host network."""
+    """Whether the policy selects the pod. Policies do not apply to pods in the host network."""
     return (
         policy.namespace == pod.namespace
         and policy.deleted is None
@@ -179,7 +188,7 @@ def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
 
 
 def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The pods that the policy selects, without finished pods."""
+    """The unfinished pods that the policy selects."""
     pods = labels_of(state).pods
     wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
     candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
@@ -187,7 +196,7 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
 
 
 class Policies:
-    """The policies of a state by the pods that they select; read once."""
+    """Index of the policies in a state by the pods that they select. Policies without pods are in `idle`."""
 
     def __init__(self, state: ClusterState) -> None:
         self.idle: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -208,7 +217,7 @@ _POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
 
 
 def policies_of(state: ClusterState) -> Policies:
-    """The policies of a state, read once."""
+    """The policy index of a state, computed once for each state."""
     found = _POLICIES.get(state)
     if found is None:
         found = _POLICIES[state] = Policies(state)
@@ -222,14 +231,14 @@ def is_blocked(state: ClusterState, connection: Connection, direction: Direction
 
 
 def allows(state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction) -> bool:
-    """Whether a rule of the policy allows the connection, independent of the pods that the policy selects."""
+    """Whether a rule of the policy allows the connection. Ignores which pods the policy selects."""
     return any(match.peer and match.port for match in matches(state, policy, connection, direction))
 
 
 def matches(
     state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction
 ) -> tuple[RuleMatch, ...]:
-    """How far each rule of the policy matches the connection."""
+    """For each rule of the policy, whether its peers and its ports match the connection."""
     found = []
     for index, rule in enumerate(rules_of(policy, direction)):
         peers, ports = children(rule, _PEERS[direction]), children(rule, "ports")
@@ -245,7 +254,7 @@ def matches(
 
 
 def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: ClusterObject) -> bool:
-    """Whether one entry of `from` or `to` of a policy in the namespace matches the pod."""
+    """Whether an entry of `from` or `to` in a policy of `namespace` matches the pod."""
     block = child(peer, "ipBlock")
     if block:
         return _in_block(block, pod.text("status", "podIP"))
@@ -262,7 +271,7 @@ def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: Clu
 
 
 def _in_block(block: JsonObject, address: str) -> bool:
-    """An unknown address may be in the block."""
+    """Whether the address is in the IP block. True if the address is unknown."""
     try:
         found = ipaddress.ip_address(address)
         within = found in ipaddress.ip_network(text(block, "cidr"), strict=False)

@@ -1,4 +1,4 @@
-"""Nodes: which nodes a pod may use, and which are leaving the cluster."""
+"""Determines which nodes a pod may use, and which nodes are joining or leaving the cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def chooses(spec: JsonObject, node: ClusterObject) -> bool:
-    """Whether `nodeSelector` and required node affinity of a pod's spec allow the node."""
+    """Whether the `nodeSelector` and the required node affinity of a pod's spec allow the node."""
     selector = text_map(spec, "nodeSelector")
     if selector and not matches_map(selector, node.labels):
         return False
@@ -32,7 +32,7 @@ def chooses(spec: JsonObject, node: ClusterObject) -> bool:
 
 
 def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
-    """Whether one of several node selector terms matches the node. An empty term matches nothing."""
+    """Whether any of the node selector terms matches the node. An empty term matches no node."""
     return any(
         (children(term, "matchExpressions") or children(term, "matchFields"))
         and all(expression_holds(each, node.labels) for each in children(term, "matchExpressions"))
@@ -42,7 +42,7 @@ def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
 
 
 def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Whether the labels of a node satisfy one expression; `Gt` and `Lt` compare numbers."""
+    """Whether the labels of a node satisfy one expression. `Gt` and `Lt` compare numbers."""
     operator = text(expression, "operator")
     if operator not in {"Gt", "Lt"}:
         return matches_selector({"matchExpressions": [dict(expression)]}, labels)
@@ -53,7 +53,7 @@ def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def repelling_taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
-    """The taints of a node that keep the pod away."""
+    """The taints of a node that prevent the pod from running there."""
     tolerations = children(spec, "tolerations")
     for taint in node.children("spec", "taints"):
         if text(taint, "effect") in _REPELLING and not any(_tolerates(each, taint) for each in tolerations):
@@ -104,14 +104,14 @@ _LEAVING: Final = frozenset(
 
 
 def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
-    """The nodes that are not joining or being removed by an autoscaler."""
+    """The nodes that have joined the cluster and are not being removed from it."""
     for node in state.of("Node"):
         if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
             yield node
 
 
 def is_virtual(node: ClusterObject) -> bool:
-    """Whether a program acts as the node, so that its version and pod limit follow other rules."""
+    """Whether the node is virtual, so that other rules apply to its version and its maximum number of pods."""
     fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
     return fargate or node.labels.get("type") == "virtual-kubelet"
 
@@ -121,9 +121,9 @@ def _leaves(node: ClusterObject) -> bool:
 
 
 def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
-    """The events of each node with these reasons, oldest first.
+    """The events with these reasons by node name, oldest first.
 
-    Matched by name: a kubelet writes the node's name where other events have the uid.
+    Events are matched by name, because the kubelet writes the node name into the field for the uid.
     """
     found: dict[str, list[ClusterEvent]] = defaultdict(list)
     for event in state.events:

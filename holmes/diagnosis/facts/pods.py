@@ -1,6 +1,6 @@
-"""Containers of pods with their statuses, and the pods that rules judge.
+"""Reads the containers of pods with their statuses, and selects the pods that rules judge.
 
-A pod is judged unless it is being deleted, finished, or younger than the grace period.
+Rules do not judge pods that are being deleted, have succeeded, or are younger than the grace period.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = W
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container of a pod: its definition (`spec`) and its state (`status`, empty when unknown).
+    """A container of a pod with its definition (`spec`) and its status (empty if unknown).
 
-    `spec_path` and `status_path` are their places in the pod, for evidence: `spec.containers[0]`.
+    `spec_path` and `status_path` are the fields of the pod that contain them, for evidence: `spec.containers[0]`.
     """
 
     pod: ClusterObject
@@ -57,12 +57,12 @@ class Container:
 
     @property
     def sidecar(self) -> bool:
-        """Whether it is an init container that keeps running."""
+        """Whether the container is an init container that keeps running."""
         return self.kind == "init" and text(self.spec, "restartPolicy") == "Always"
 
     @property
     def waiting(self) -> JsonObject:
-        """`state.waiting`, or empty."""
+        """The field `state.waiting`, or an empty object if the container is not waiting."""
         return child(self.status, "state", "waiting")
 
     @property
@@ -71,16 +71,16 @@ class Container:
 
     @property
     def terminated(self) -> JsonObject:
-        """`state.terminated`, or empty."""
+        """The field `state.terminated`, or an empty object if the container is not terminated."""
         return child(self.status, "state", "terminated")
 
     @property
     def last_terminated(self) -> JsonObject:
-        """`lastState.terminated`, or empty."""
+        """The field `lastState.terminated`, or an empty object if the container never terminated before."""
         return child(self.status, "lastState", "terminated")
 
     def evidence(self, *path: str, of: Literal["spec", "status"] = "status") -> Evidence:
-        """The value under `path` of the status or the spec, with its full path in the pod."""
+        """Evidence for the field `path` of the status or the spec, with its full path in the pod."""
         base, document = (self.spec_path, self.spec) if of == "spec" else (self.status_path, self.status)
         return Evidence(object=self.pod.ref, path=".".join((base, *path)), value=shown(at(document, *path)))
 
@@ -108,9 +108,10 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
 
 
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """The judged pods, including young ones, whose containers are not all running and ready.
+    """The pods that are not ready, or have a container that waits, is not ready or has restarted.
 
-    Found once for each state, so that rules about failing containers skip healthy pods.
+    Pods within the grace period are included. Computed once for each state, so that rules about failing containers skip
+    healthy pods.
     """
     known = _TROUBLED.get(state)
     if known is None:
@@ -119,7 +120,7 @@ def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 
 def _plain(pod: ClusterObject) -> bool:
-    """Whether the pod is ready, and no container waits, terminated or restarted."""
+    """Whether the pod and all its containers are ready, and no container waits or has restarted."""
     if text(pod.condition("Ready"), "status") != "True":
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
@@ -130,9 +131,9 @@ def _plain(pod: ClusterObject) -> bool:
 
 
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The pods that rules judge: not being deleted, not finished, and older than the grace period of the state.
+    """The pods that rules judge: older than the grace period, not succeeded and not being deleted.
 
-    With `young` also younger pods, for states that differ clearly from a normal start.
+    With `young`, younger pods are included, for faults that differ clearly from a normal start.
     """
     for pod in state.of("Pod"):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
@@ -142,7 +143,7 @@ def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[Cluster
 
 
 def container_field(container: Container, state: ClusterState, path: str) -> Evidence:
-    """A field of a container's spec with its value: `container_field(container, state, "livenessProbe")`."""
+    """Evidence for a field of a container's spec: `container_field(container, state, "livenessProbe")`."""
     return spec_field(container.pod, state, f"{container.spec_path.removeprefix('spec.')}.{path}")
 
 

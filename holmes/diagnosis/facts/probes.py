@@ -1,4 +1,4 @@
-"""Probes of containers: what they request, where this is written, and whether the container can answer."""
+"""Determines why the probes of containers fail, from their definition and the messages of the kubelet."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Probe:
 
     @property
     def action(self) -> str:
-        """`httpGet`, `tcpSocket`, `grpc` or `exec`; empty without a probe."""
+        """The action of the probe (`httpGet`, `tcpSocket`, `grpc` or `exec`), or empty if no probe is defined."""
         return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
 
     @property
@@ -48,13 +48,13 @@ class Probe:
 
     @property
     def budget_seconds(self) -> int:
-        """The time until the probe reaches its failure threshold."""
+        """The time in seconds until the probe reaches its failure threshold."""
         delay, period = integer(self.spec, "initialDelaySeconds"), integer(self.spec, "periodSeconds") or 10
         return delay + period * (integer(self.spec, "failureThreshold") or 3)
 
     @property
     def words(self) -> str:
-        """The probe in words: `GET /healthz on port 8081`."""
+        """The probe as causes describe it: `GET /healthz on port 8081`."""
         if self.action == "exec":
             return " ".join(texts(self.spec, "exec", "command"))
         path = text(self.spec, "httpGet", "path") or "/"
@@ -66,10 +66,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeVerdict:
-    """Why a probe fails: the end of a title, a sentence, the decisive fields, and whether the probe itself is wrong.
+    """Why a probe fails: the end of a title, a clause for the cause (`words`), and the decisive fields of the probe.
 
-    `depends`: the application answered or hangs, so its log and dependencies can explain more. `may_be_starting`: an
-    application that is still starting looks the same.
+    `probe_is_wrong` means that the probe must be changed. `depends` means that the application responded or hangs, so
+    its log and dependencies can explain the failure. `may_be_starting` means that an application that is still starting
+    looks the same.
     """
 
     title: str
@@ -81,18 +82,18 @@ class ProbeVerdict:
 
 
 def probe_of(container: Container, field: ProbeField) -> Probe:
-    """The probe of a container; its spec is empty without one."""
+    """The probe of a container. Its `spec` is empty if the container does not define the probe."""
     return Probe(container=container, field=field, spec=child(container.spec, field))
 
 
 def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:
-    """The events for failures of this probe."""
+    """The events that report failures of this probe."""
     words = WORDS[probe.field]
     return tuple(event for event in events if words in event.message.lower())
 
 
 def verdict(probe: Probe, message: str) -> ProbeVerdict:
-    """Why the probe fails, from the kubelet's message and the declared ports of the container."""
+    """Determines why the probe fails from the kubelet's message and the declared ports of the container."""
     lower = message.lower()
     code = _STATUS_CODE.search(lower)
     if probe.action == "exec":
@@ -125,16 +126,16 @@ def _status_verdict(probe: Probe, code: int) -> ProbeVerdict:
     path = text(probe.spec, "httpGet", "path") or "/"
     place = ("httpGet", "path")
     if code in {404, 405}:
-        words = f"the application answers {code}: it does not have the path {path}"
-        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
+        words = f"the application returns {code}, because it does not have the path {path}"
+        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {401, 403}:
-        words = f"the application answers {code}: the path {path} requires a login"
-        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
+        words = f"the application returns {code}, because the path {path} requires a login"
+        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {301, 302, 307, 308, 400}:
-        words = f"the application answers {code} to {probe.words}; check path, scheme and host"
-        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place, ("httpGet", "scheme")))
-    words = f"the application answers {code} to {probe.words}"
-    return ProbeVerdict(title=f"application answers {code}", words=words, fields=(place,), depends=True)
+        words = f"the application returns {code} for {probe.words}; check path, scheme and host"
+        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place, ("httpGet", "scheme")))
+    words = f"the application returns {code} for {probe.words}"
+    return ProbeVerdict(title=f"application returns {code}", words=words, fields=(place,), depends=True)
 
 
 def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
@@ -148,7 +149,7 @@ def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
             title="wrong scheme", words=words, fields=(("httpGet", "scheme"), place), probe_is_wrong=True
         )
     if any(each in lower for each in _SLOW):
-        return _slow(probe, f"{probe.words} does not answer within timeoutSeconds")
+        return _slow(probe, f"{probe.words} does not respond within timeoutSeconds")
     if any(each in lower for each in _REFUSED):
         declared = children(probe.container.spec, "ports")
         words = f"nothing listens on port {probe.port}" + ("" if declared else f"; the container {_listening(probe)}")
@@ -161,7 +162,7 @@ def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
 def _slow(probe: Probe, words: str) -> ProbeVerdict:
     seconds = integer(probe.spec, "timeoutSeconds") or 1
     return ProbeVerdict(
-        title="no answer in time",
+        title="no response in time",
         words=f"{words} = {seconds}",
         fields=(("timeoutSeconds",), (probe.action,) if probe.action else ()),
         depends=True,
@@ -169,7 +170,10 @@ def _slow(probe: Probe, words: str) -> ProbeVerdict:
 
 
 def _port_is_wrong(probe: Probe) -> bool:
-    """Whether the container declares ports but not the one of the probe; a port in its command may be correct."""
+    """Whether the port of the probe is neither declared by the container nor part of its command.
+
+    False if the container declares no ports and its command contains none.
+    """
     port, declared = probe.port, children(probe.container.spec, "ports")
     if isinstance(port, str) and not port.isdigit():
         return not any(text(each, "name") == port for each in declared)
@@ -186,7 +190,7 @@ def _command_ports(probe: Probe) -> set[int]:
 
 
 def _listening(probe: Probe) -> str:
-    """The declared ports of the container, in words."""
+    """Describes the ports that the container declares or, without them, those in its command."""
     declared = children(probe.container.spec, "ports")
     if not declared:
         found = sorted(_command_ports(probe))

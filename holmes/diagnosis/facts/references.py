@@ -1,4 +1,4 @@
-"""References of pod templates to ConfigMaps, Secrets and other objects, and the references that cannot be resolved."""
+"""Finds the references of pod templates to ConfigMaps, Secrets and other objects, and describes missing objects."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ _CLUSTER_WIDE: Final = frozenset({"PriorityClass", "RuntimeClass"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A reference. `path` is the place of the name below the pod's spec, `key_path` that of the key (may be empty).
+    """A reference from a pod's spec to an object, or to one of its keys.
 
-    `user` names the referring part: `variable PORT of container web`, `volume settings`.
+    `path` is the field with the name of the object, and `key_path` the field with the key, or empty. Both are relative
+    to the pod's spec. `user` is the part of the spec that refers to the object: `variable PORT of container web`,
+    `volume settings`.
     """
 
     kind: str
@@ -49,12 +51,12 @@ class Reference:
 
     @property
     def namespaced(self) -> bool:
-        """Whether the object is in the pod's namespace."""
+        """Whether the object is in the namespace of the pod and not cluster-wide."""
         return self.kind not in _CLUSTER_WIDE
 
 
 def references_of(spec: JsonObject) -> Iterator[Reference]:
-    """Every reference of a pod's spec, in its order; empty names are left out."""
+    """Every reference in a pod's spec, in document order. References without a name are omitted."""
     for each in _references(spec):
         if each.name:
             yield each
@@ -122,7 +124,7 @@ def _of_volume(volume: JsonObject, path: str) -> Iterator[Reference]:
 
 
 def _of_source(source: JsonObject, kind: str, name_field: str, place: tuple[str, str]) -> Iterator[Reference]:
-    """The object of a volume, and each key that the volume selects."""
+    """The reference of a volume to its object, and one reference for each key that the volume selects."""
     path, user = place
     name, optional = text(source, name_field), is_optional(source)
     where = f"{path}.{name_field}"
@@ -155,9 +157,9 @@ _SLACK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A missing object or key. `path` is the wrong field below the pod's spec.
+    """A missing object or key. `path` is the field of the pod's spec that refers to it.
 
-    `culprit` is None when the referring workload is wrong; `proof` shows what exists instead.
+    `culprit` is None if the referring workload must be changed. `proof` shows the keys that exist.
     """
 
     title: str
@@ -170,7 +172,7 @@ class Missing:
 
 
 def missing_object(reference: Reference, namespace: str, state: ClusterState) -> Missing:
-    """The fault for an object that does not exist."""
+    """Describes an object that does not exist, and the object that the reference probably means."""
     place = namespace if reference.namespaced else ""
     ref = ObjectRef(kind=reference.kind, namespace=place, name=reference.name)
     existing = [each.name for each in state.of(reference.kind, place)]
@@ -192,7 +194,7 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
 
 
 def missing_key(reference: Reference, workload: ClusterObject, state: ClusterState) -> Missing:
-    """The fault for a key that the object does not have. Keys of Secrets are unknown."""
+    """Describes a key that the object does not have. The keys of Secrets are unknown."""
     namespace = workload.namespace
     ref = ObjectRef(kind=reference.kind, namespace=namespace, name=reference.name)
     found = state.get(reference.kind, namespace, reference.name)
@@ -219,7 +221,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether the missing object exists by now, so recently that the kubelet may not have retried."""
+    """Whether the missing object or key was added so recently that the kubelet may not have retried."""
     found = state.get(reference.kind, namespace, reference.name)
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):
@@ -232,7 +234,7 @@ def _config_keys(config_map: ClusterObject) -> tuple[str, ...]:
 
 
 def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether the ConfigMap exists and certainly lacks the key of the reference."""
+    """Whether the ConfigMap of the reference exists and does not have the key."""
     if reference.kind != "ConfigMap" or not reference.key:
         return False
     found = state.get("ConfigMap", namespace, reference.name)
@@ -240,6 +242,6 @@ def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool
 
 
 def _template_changed(workload: ClusterObject, state: ClusterState) -> float:
-    """The last change of the workload's template: the creation of the newest ReplicaSet of a Deployment."""
+    """When the pod template last changed: for a Deployment, the creation time of the newest ReplicaSet."""
     newest = max((each.created for each in state.owned_by(workload, "ReplicaSet")), default=None)
     return edited_at(workload) if newest is None else newest

@@ -1,4 +1,4 @@
-"""Quantities, the resources that pods request and nodes offer, and what a LimitRange allows."""
+"""Calculates with quantities: the resources that pods request and nodes offer, and the bounds of LimitRanges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BYTES: Final = ("memory", "storage", "hugepages-")
 
 
 def quantity(written: JsonValue) -> Decimal | None:
-    """The number of a quantity, in cores, bytes or pieces; None when it is not valid."""
+    """The value of a Kubernetes quantity in cores, bytes or units, or None if it is not valid."""
     if isinstance(written, bool) or not isinstance(written, str | int):
         return None
     return _parsed(str(written).strip())
@@ -56,12 +56,12 @@ def _parsed(written: str) -> Decimal | None:
 
 
 def amount(written: JsonValue) -> Decimal:
-    """The number of a quantity, 0 when it is not valid."""
+    """The value of a Kubernetes quantity, or 0 if it is missing or not valid."""
     return quantity(written) or Decimal(0)
 
 
 def written_amount(number: Decimal, resource: str) -> str:
-    """A readable number: memory and storage with `Mi` or `Gi`, cores below one in `m`."""
+    """A quantity for display: memory and storage with a suffix such as `Mi`, fractions of cores in `m`."""
     if _is_bytes(resource):
         for suffix in ("Ti", "Gi", "Mi", "Ki"):
             if abs(number) >= _BINARY[suffix]:
@@ -78,20 +78,21 @@ def _is_bytes(resource: str) -> bool:
 
 
 def _plain(number: Decimal) -> str:
-    """At most two decimals, without trailing zeros."""
+    """Formats a number with at most two decimals and without trailing zeros."""
     rounded = f"{number:.2f}".rstrip("0").rstrip(".")
     return rounded if rounded not in {"", "-0"} else "0"
 
 
 def allocatable(node: ClusterObject, resource: str) -> Decimal:
-    """The allocatable amount of a resource on a node, in cores, bytes or pieces; 0 without one."""
+    """The allocatable amount of a resource on a node, in cores, bytes or units; 0 if the node does not have it."""
     return amount(node.at("status", "allocatable", resource))
 
 
 def requested(pod: ClusterObject, resource: str, part: Literal["requests", "limits"] = "requests") -> Decimal:
-    """The request of a whole pod: its containers together or its largest init container, plus overhead.
+    """The request of a pod: the sum of its containers or its largest init container, plus the pod overhead.
 
-    A limit without a request counts as the request, as in the API server.
+    A limit without a request counts as the request, as in the API server. If `part` is `limits`, the function adds
+    limits instead.
     """
     if resource == "pods":
         return Decimal(1)
@@ -119,9 +120,10 @@ def _of_container(container: JsonObject, resource: str, part: str) -> Decimal:
 
 
 def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | None:
-    """Name and path of the amount (`containers[0].resources.requests.cpu`) of the container with the largest request.
+    """The container with the largest request: its name and the path of the request.
 
-    For a resource with dots in its name (`nvidia.com/gpu`), the path is that of all limits.
+    The path is for example `containers[0].resources.requests.cpu`. For a resource with dots in its name
+    (`nvidia.com/gpu`), it ends at `limits` or `requests`.
     """
     best: tuple[Decimal, str, str] | None = None
     for key in ("containers", "initContainers"):
@@ -136,7 +138,7 @@ def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | Non
 
 
 def pods_by_node(state: ClusterState) -> dict[str, list[ClusterObject]]:
-    """The pods that use resources of each node: all that are placed and not finished."""
+    """The pods whose requests occupy each node: all scheduled pods that are not finished, by node name."""
     found = _PLACED.get(state)
     if found is None:
         found = _PLACED[state] = defaultdict(list)
@@ -153,7 +155,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """The free amount of a resource on each node."""
+    """The unrequested amount of a resource on each node, by node name."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))
@@ -166,7 +168,7 @@ _COMPARED: Final = (("max", "limits"), ("max", "requests"), ("min", "requests"),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A value of a template (`found`) outside a bound of a LimitRange (`bound`)."""
+    """A value in a pod template (`found`) that violates a bound of a LimitRange (`bound`)."""
 
     limit_range: ClusterObject
     found: Evidence
@@ -174,7 +176,7 @@ class Violation:
 
 
 def violations(state: ClusterState, template: PodTemplate) -> tuple[Violation, ...]:
-    """Every value of the template's containers above a maximum or below a minimum."""
+    """Every value in the template that is above a maximum or below a minimum of a LimitRange."""
     return tuple(
         violation
         for limit_range in state.of("LimitRange", template.workload.namespace)

@@ -1,4 +1,4 @@
-"""The pods behind a Service: which pods its selector matches, which are ready, and which workload it was meant for."""
+"""Finds the pods that a Service selects, whether they are ready, and the workload that the Service is meant for."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "k
 
 
 def selector_of(service: ClusterObject) -> dict[str, str]:
-    """The labels that the pods of the Service must have; empty when other software manages its endpoints."""
+    """The selector of the Service, or an empty map if the Service does not select pods."""
     return text_map(service.body, "spec", "selector") if service.text("spec", "type") != "ExternalName" else {}
 
 
 def is_headless(service: ClusterObject) -> bool:
-    """Whether clients connect directly to the pods."""
+    """Whether the Service has no cluster IP, so that clients connect directly to its pods."""
     return service.text("spec", "clusterIP") == "None"
 
 
 def selecting_services(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The Services with a selector that are not being deleted; with `young` including those within the grace period."""
+    """The Services that have a selector and are not being deleted. `young` includes those within the grace period."""
     for service in state.of("Service"):
         if service.deleted is None and selector_of(service) and (young or _is_old(state, service)):
             yield service
@@ -48,7 +48,7 @@ def _is_old(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The pods that the Service's selector matches, without finished pods and pods being deleted."""
+    """The pods that the Service selects, without finished pods and pods that are being deleted."""
     found = labels_of(state).pods.selected(service.namespace, selector_of(service))
     return tuple(pod for pod in found if pod.deleted is None)
 
@@ -64,7 +64,7 @@ def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
 
 
 def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether a request to the Service reaches an endpoint; True when this is unknown."""
+    """Whether a request to the Service reaches an endpoint. True if this is unknown."""
     if service.text("spec", "type") == "ExternalName":
         return True
     slices = _slices_of(state, service)
@@ -82,20 +82,20 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def _serves(endpoint: Mapping[str, object]) -> bool:
-    """An endpoint without the condition counts as ready."""
+    """Whether the endpoint receives traffic. An endpoint without the condition `ready` counts as ready."""
     conditions = endpoint.get("conditions")
     ready = conditions.get("ready") if isinstance(conditions, dict) else None
     return bool(endpoint.get("addresses")) and ready is not False
 
 
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
-    """How long the pod has not been ready; a pod that never ran counts from its creation."""
+    """The seconds since the pod became unready, or since its creation if it never ran."""
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)
 
 
 def edited_at(each: ClusterObject) -> float:
-    """The last write by anything but a controller, in seconds since the epoch; at least the creation."""
+    """When an object was last written by a client that is not a controller, or created, in seconds since the epoch."""
     times = [
         moment(text(entry, "time")) or 0.0
         for entry in each.children("metadata", "managedFields")
@@ -116,7 +116,7 @@ _MADE_BY_CONTROLLERS: Final = frozenset({"pod-template-hash", "controller-revisi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """A selector and the labels of the workload that it matches best. `keys` are those that differ."""
+    """The workload whose labels match a selector best. `keys` are the keys of the selector that do not match."""
 
     template: PodTemplate
     keys: tuple[str, ...]
@@ -127,7 +127,7 @@ class Mismatch:
         return self.template.workload
 
     def differences(self, selector: Mapping[str, str]) -> str:
-        """The difference in words."""
+        """Describes the labels that do not match the selector, for a cause."""
         labels = self.template.labels
         return ", ".join(
             f"{key}: the selector requires {selector[key]!r}, the pods have "
@@ -142,7 +142,7 @@ def _other_key(value: str, labels: Mapping[str, str]) -> str:
 
 
 def nearest_workload(state: ClusterState, name: str, namespace: str, selector: Mapping[str, str]) -> Mismatch | None:
-    """The workload whose pods match the selector of `name` best, None when none is similar."""
+    """The workload that matches the selector of the Service `name` best, or None if no workload is similar."""
     alike = _Likeness()
     candidates = [
         Mismatch(
@@ -158,7 +158,10 @@ def nearest_workload(state: ClusterState, name: str, namespace: str, selector: M
 
 
 def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike: _Likeness) -> float:
-    """An equal label counts one, a similar label nearly as much, and an equal name as much as a label."""
+    """The similarity of a workload to a Service.
+
+    An equal label or an equal name adds 1. A similar label or name adds less than 1.
+    """
     score = 0.0
     for key, value in selector.items():
         found = template.labels.get(key)
@@ -173,13 +176,12 @@ def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike:
 
 
 class _Likeness:
-    """How similar names are, below 1; fast for one name against many."""
+    """Computes the similarity of names, from 0 to 0.9. Optimised for comparing one name with many others."""
 
     def __init__(self) -> None:
         self._matchers: dict[str, difflib.SequenceMatcher[str]] = {}
 
     def __call__(self, name: str, other: str) -> float:
-        """The similarity, 0 when the names are not similar."""
         matcher = self._matchers.get(name)
         if matcher is None:
             matcher = self._matchers[name] = difflib.SequenceMatcher(None, b=name.lower())
@@ -191,7 +193,7 @@ class _Likeness:
 
 
 def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapping[str, str]) -> ClusterObject | None:
-    """An older ReplicaSet of the workload whose pods the selector still matched, or None."""
+    """The newest replaced ReplicaSet whose pods the selector matched, or None."""
     if workload.kind != "Deployment":
         return None
     older = replica_sets_newest_first(state, workload)[1:]
@@ -206,7 +208,7 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 
 
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
-    """Whether the differing labels are set on running pods on purpose: leaders, roles, revisions."""
+    """Whether software sets the differing labels on running pods, for example to mark leaders, roles or revisions."""
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True
     pods = state.pods_of(mismatch.workload)

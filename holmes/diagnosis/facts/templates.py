@@ -1,4 +1,4 @@
-"""The pod templates of workloads, and the pods and templates that labels select.
+"""Finds the pod templates of workloads, and the pods and templates that a selector matches.
 
 A template belongs to the outermost workload. A pod without an owner is its own template.
 """
@@ -29,7 +29,10 @@ _TEMPLATE_PATHS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """A template. `spec` is a pod's spec, `path` its place in the workload: `spec.template.spec`."""
+    """The pod template of a workload.
+
+    `spec` is the spec of its pods, and `path` the field that contains it: `spec.template.spec`.
+    """
 
     workload: ClusterObject
     spec: JsonObject
@@ -38,7 +41,7 @@ class PodTemplate:
 
 
 def pod_templates(state: ClusterState) -> Iterator[PodTemplate]:
-    """The templates of all workloads without an owner, and of pods without an owner."""
+    """The templates of all workloads and pods that have no owner."""
     for kind in (*WORKLOADS, "Pod"):
         for workload in state.of(kind):
             if workload.owner is None and workload.deleted is None:
@@ -72,7 +75,7 @@ class _ByLabel(Generic[T]):
         return tuple(thing for _, thing in self._all.get(namespace, ()))
 
     def selected(self, namespace: str, selector: Mapping[str, str]) -> tuple[T, ...]:
-        """The entries that a Service's selector matches; an empty selector matches nothing."""
+        """The entries that the selector of a Service matches. An empty selector matches no entry."""
         buckets = [self._found.get((namespace, key, value), []) for key, value in selector.items()]
         smallest = min(buckets, key=len, default=[])
         return tuple(thing for labels, thing in smallest if matches_map(selector, labels))
@@ -83,7 +86,7 @@ def _lives(pod: ClusterObject) -> bool:
 
 
 class LabelIndex:
-    """The unfinished pods, and the templates of workloads; a pod without an owner is its own template."""
+    """Index of the unfinished pods and of the pod templates by namespace and labels."""
 
     def __init__(self, state: ClusterState) -> None:
         living = (pod for pod in state.of("Pod") if _lives(pod))
@@ -98,7 +101,7 @@ _INDEXES: WeakKeyDictionary[ClusterState, LabelIndex] = WeakKeyDictionary()
 
 
 def labels_of(state: ClusterState) -> LabelIndex:
-    """The index of a state, made once."""
+    """The label index of a state, computed once for each state."""
     index = _INDEXES.get(state)
     if index is None:
         index = _INDEXES[state] = LabelIndex(state)

@@ -1,4 +1,4 @@
-"""The existing name that was meant by a name that does not exist."""
+"""Finds the existing name that was probably meant by a name that does not exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIKE = 0.6
 
 
 def nearest(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name most similar to `name`, or None when none is similar."""
+    """The existing name most similar to `name`, or None if no name is similar."""
     names = sorted(set(existing) - {name})
     lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=_ALIKE)
@@ -30,7 +30,7 @@ def nearest(name: str, existing: Iterable[str]) -> str | None:
 
 
 def hint(name: str, existing: Iterable[str]) -> str:
-    """`; the closest existing name is 'x'`, or an empty text."""
+    """The clause `; the closest existing name is 'x'`, or an empty string if no name is similar."""
     found = nearest(name, existing)
     return f"; the closest existing name is {found!r}" if found else ""
 
@@ -40,7 +40,7 @@ _SHORTEST_CHARACTERS: Final = 4
 
 
 def meant(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name that `name` clearly misspells: one or two letters differ, but no digit."""
+    """The existing name that `name` clearly misspells, or None. One or two letters may differ, but no digit."""
     found = nearest(name, existing)
     return found if found is not None and _misspelt(name, found) else None
 
@@ -56,7 +56,10 @@ def _misspelt(name: str, other: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """The edit distance; swapping two neighbours counts once. 99 when the lengths differ by more than two."""
+    """The edit distance of two names. Two swapped neighbours count as one edit.
+
+    The result is 99 if the lengths differ by more than two.
+    """
     if abs(len(one) - len(other)) > _MOST_EDITS:
         return 99
     before: list[int] = []
@@ -78,10 +81,11 @@ _ALIKE_SERVICES: Final = 0.8
 
 
 def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
-    """The name of the existing Service that was meant; None when the named Service itself is missing.
+    """The name of the existing Service that `ref` probably means, or None if the named Service itself is missing.
 
-    The Service itself is missing when its workload exists. A similar name was meant when it is a typo, when one name
-    contains the other, or when the referring field was `edited` after its creation.
+    The named Service is missing if a workload with its name exists. Another Service was meant if `ref` misspells its
+    name, if one name contains the other, or if the names are very similar. `edited` means that the referring field was
+    changed after its creation; then the closest name was meant.
     """
     if workload_named(state, ref) is not None:
         return None
@@ -99,7 +103,7 @@ def _is_alike(one: str, other: str) -> bool:
 
 
 def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
-    """The workload with the name of a Service, which would be behind it."""
+    """The workload with the same name as the Service, which the Service probably selects."""
     for template in labels_of(state).templates.of(ref.namespace):
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload

@@ -1,6 +1,6 @@
-"""Pods that no node accepts, and why: the parts of the scheduler's message, ranked against the state of the nodes.
+"""Determines why pods are not scheduled, from the reasons in the scheduler message and the state of the nodes.
 
-Each such pod has one main reason, so exactly one rule reports it.
+Each pod has one main reason, so exactly one rule reports it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ _RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One reason of the scheduler and its number of nodes; 0 when it concerns the pod itself."""
+    """One reason in a scheduler message.
+
+    `count` is the number of affected nodes, or 0 if it concerns the pod itself.
+    """
 
     count: int
     text: str
@@ -52,7 +55,7 @@ class Piece:
 
     @property
     def resource(self) -> str:
-        """The missing resource; `pods` when a node has too many of them, empty for other reasons."""
+        """The insufficient resource: `pods` if a node has too many pods, empty for other reasons."""
         found = _RESOURCE.search(self.text)
         if found is not None:
             return found["resource"]
@@ -61,7 +64,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscheduled:
-    """A pod that waits for a node. `pieces` has the main reason first; `since` is seconds since the epoch."""
+    """A pod that waits for a node.
+
+    `pieces` are the reasons, the main reason first. `since` is in seconds since the epoch.
+    """
 
     pod: ClusterObject
     message: str
@@ -75,16 +81,16 @@ class Unscheduled:
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
-    """The pods with this main reason."""
+    """The unscheduled pods with this main reason."""
     for found in unscheduled_pods(state):
         if found.main.reason == reason:
             yield found
 
 
 def unscheduled_pods(state: ClusterState) -> tuple[Unscheduled, ...]:
-    """The pods that the scheduler could not place, in the order of the pods.
+    """The pods that the scheduler could not place, computed once for each state.
 
-    Without pods for which a cluster autoscaler has just requested a node.
+    Pods for which a cluster autoscaler has just requested a node are excluded.
     """
     found = _UNSCHEDULED.get(state)
     if found is None:
@@ -124,12 +130,15 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
 
 
 def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
-    """Critical unless the workload has its desired number of ready pods without this one, as during an update."""
+    """Severity of an unscheduled pod: warning if its workload has enough ready pods without it, otherwise critical.
+
+    A workload can have enough ready pods during an update.
+    """
     return "warning" if serves_elsewhere(pod, state) else "critical"
 
 
 def pieces_of(message: str) -> Iterator[Piece]:
-    """The reasons in a scheduler message, without its part about preemption."""
+    """The reasons in a scheduler message. The part about preemption is ignored."""
     body = _PREEMPTION.split(_HEAD.sub("", message), maxsplit=1)[0]
     found = [(int(each["count"]), each["text"].strip()) for each in _PIECE.finditer(body)]
     for count, told in found or [(0, body.strip())]:
@@ -142,10 +151,10 @@ def _reason_of(told: str) -> Reason:
 
 
 def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
-    """The main reason sorts first: a request that no node can ever satisfy, then the reason for most nodes.
+    """Sort key that puts the main reason first: a request that no node can satisfy, then the reason for most nodes.
 
-    Nodes that are not intended for the pod come last: control plane nodes, and nodes outside its selector when it
-    selects others.
+    Reasons of nodes that are not intended for the pod come last. These are control plane nodes, and nodes that do not
+    match its selector while others do.
     """
     nodes = state.of("Node") if state.covers("Node") else ()
     spec = child(pod.body, "spec")
@@ -168,7 +177,10 @@ def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:
-    """Path and name of every PersistentVolumeClaim of a pod; claims of ephemeral volumes start with the pod's name."""
+    """Path and name of every PersistentVolumeClaim of a pod.
+
+    The name of a claim for an ephemeral volume starts with the pod name.
+    """
     for index, volume in enumerate(children(pod.body, "spec", "volumes")):
         name = text(volume, "persistentVolumeClaim", "claimName")
         if name:

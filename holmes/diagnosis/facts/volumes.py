@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims that wait, and volumes that are full."""
+"""Finds PersistentVolumeClaims that wait for a volume, and volumes that are full."""
 
 from __future__ import annotations
 
@@ -35,25 +35,24 @@ _ORDINAL: Final = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The claim template of a StatefulSet that a claim was made from, with its place."""
+    """The claim template of a StatefulSet from which a claim was created. `path` is its field in the StatefulSet."""
 
     workload: ClusterObject
     path: str
 
 
 def class_name(claim: ClusterObject) -> str | None:
-    """The name of the storage class; None when the claim uses the default, empty when it requests none."""
+    """The name of the storage class. None if the claim uses the default class, empty if it requests no class."""
     found = claim.at("spec", "storageClassName")
     return found if isinstance(found, str) else claim.annotations.get(_OLD_CLASS)
 
 
 def is_default(storage_class: ClusterObject) -> bool:
-    """Whether this is the default class."""
     return any(storage_class.annotations.get(key) == "true" for key in _DEFAULTS)
 
 
 def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:
-    """The claims that have waited for a volume for longer than this number of grace periods."""
+    """The claims that have waited for a volume for at least `graces` grace periods."""
     for claim in state.of("PersistentVolumeClaim"):
         pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
         if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
@@ -61,7 +60,7 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
 
 
 def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
-    """The unfinished pods by namespace and name of each claim that they use."""
+    """The unfinished pods that use each claim, by namespace and name of the claim."""
     found = _USERS.get(state)
     if found is None:
         found = _USERS[state] = defaultdict(list)
@@ -76,7 +75,7 @@ _USERS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], list[Cluster
 
 
 def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | None:
-    """The template that the claim was made from, identified by its name: `data-catalog-0`."""
+    """The template from which the claim was created, found by the name of the claim (`data-catalog-0`), or None."""
     for workload in state.of("StatefulSet", claim.namespace):
         for index, template in enumerate(workload.children("spec", "volumeClaimTemplates")):
             head = f"{text(template, 'metadata', 'name')}-{workload.name}-"
@@ -86,7 +85,7 @@ def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | N
 
 
 def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: object) -> Evidence:
-    """A field of the claim's spec, shown at its claim template if it has one."""
+    """Evidence for a field of the claim's spec. Refers to the claim template if the claim has one."""
     template = template_of_claim(state, claim)
     if template is None:
         return evidence.value(claim, f"spec.{path}", found)
@@ -94,7 +93,7 @@ def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: obj
 
 
 def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, str], ...]:
-    """Why a volume cannot be bound to a claim, each reason with the decisive field of the volume."""
+    """The reasons why a volume cannot be bound to a claim, each with the decisive field of the volume."""
     found: list[tuple[str, str]] = []
     wanted_class, own_class = class_name(claim) or "", volume.text("spec", "storageClassName")
     if wanted_class != own_class:
@@ -112,8 +111,9 @@ def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, 
         found.append(("metadata.labels", "its labels do not match the claim's selector"))
     if _is_taken(claim, volume):
         holder = volume.child("spec", "claimRef")
-        phase = volume.text("status", "phase") or "taken"
-        found.append(("spec.claimRef", f"it is {phase} for {text(holder, 'namespace')}/{text(holder, 'name')}"))
+        phase = volume.text("status", "phase") or "unknown"
+        name = f"{text(holder, 'namespace')}/{text(holder, 'name')}"
+        found.append(("spec.claimRef", f"it is reserved for {name} (phase {phase})"))
     return tuple(found)
 
 
@@ -126,7 +126,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether the claim's class binds only after a pod is placed, and no pod has been placed."""
+    """Whether the storage class binds the claim only after a pod is scheduled, and no node was selected yet."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False
@@ -134,12 +134,12 @@ def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
 
 
 def classless_volumes(state: ClusterState, name: str) -> tuple[ClusterObject, ...]:
-    """Volumes with a class name; the class object may not exist."""
+    """The PersistentVolumes with this class name. A StorageClass with this name may not exist."""
     return tuple(each for each in state.of("PersistentVolume") if each.text("spec", "storageClassName") == name)
 
 
 def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Label keys and values of the nodes where the volume can be used."""
+    """The label keys and values of the nodes that can use the volume."""
     return tuple(
         (text(each, "key"), texts(each, "values"))
         for term in children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
@@ -153,9 +153,10 @@ _FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullMount:
-    """A mount without free space. `index` is its position among the mounts, `position` that of its volume in the pod.
+    """A volume mount without free space.
 
-    `claim` is None for a volume without a claim.
+    `index` is the position of the mount in the container, and `position` that of the volume in the pod. `claim` is None
+    if the volume does not use a claim.
     """
 
     file: str
@@ -176,7 +177,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The claims whose mounts appear in a log line about a full disk."""
+    """The claims whose mounts contain a file that a log line about a full disk names."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))
@@ -184,7 +185,7 @@ def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
 
 
 def full_mount(container: Container, line: str) -> FullMount | None:
-    """The innermost mount that contains a file of the line."""
+    """The innermost mount that contains a file named in the line."""
     for file in files_in(line):
         found = [
             (len(path), index, path, text(mount, "name"))

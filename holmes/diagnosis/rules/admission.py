@@ -39,9 +39,9 @@ _METRICS: Final = "metrics.k8s.io"
     kinds=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
     needs=("Service", "EndpointSlice", "Namespace"),
     reads=("webhooks[].clientConfig.service", "webhooks[].failurePolicy", "webhooks[].namespaceSelector"),
-    explanation="The API server calls a webhook with failurePolicy Fail before it writes objects. The webhook "
-    "cannot answer because its Service is missing, lacks the port or has no ready endpoint. Every "
-    "request that matches its rules is refused. Critical when pods are refused because of it (W03e). A "
+    explanation="The API server calls a webhook with failurePolicy Fail before it writes objects. The webhook cannot "
+    "answer because its Service does not exist, lacks the port or has no ready endpoint. Every request that matches "
+    "the webhook's rules is refused. The severity is critical when pods are refused for this reason (rule W03e). A "
     "webhook with failurePolicy Ignore is not a fault, because requests pass.",
 )
 def webhook_outage(state: ClusterState) -> Iterator[Fault]:
@@ -63,7 +63,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_young(state: ClusterState, webhook: Webhook) -> bool:
-    """Whether the pods behind the webhook may still be starting."""
+    """Whether the webhook or its Service is so new that the pods behind it may still be starting."""
     service = state.find(webhook.service) if webhook.service is not None else None
     young = state.grace_seconds
     return state.age_seconds(webhook.configuration) < young or (
@@ -86,8 +86,8 @@ def _concerns(state: ClusterState, webhook: Webhook) -> bool:
     needs=("Namespace",),
     reads=("event FailedCreate", "status.conditions[ReplicaFailure]", f"Namespace metadata.labels[{_ENFORCE}]"),
     explanation="The namespace enforces a Pod Security level that the workload's pods violate, so no pods are "
-    "created. The message lists the fields. Change either the template's securityContext or the "
-    "namespace's label.",
+    "created. The message lists the violating fields. Change either the template's securityContext or the namespace's "
+    "label.",
 )
 def pod_security(state: ClusterState) -> Iterator[Fault]:
     for refusal, found in refused_with(state, POD_SECURITY):
@@ -123,7 +123,7 @@ _ENDS: Final = (
 
 
 def _violating_fields(template: PodTemplate, violations: str) -> tuple[Evidence, ...]:
-    """The fields that the message names, with their current values."""
+    """Return the fields that the message names, with their current values."""
     values: list[Evidence] = []
     for key, field in _ENDS:
         if key in violations:
@@ -155,9 +155,9 @@ def _of_containers(template: PodTemplate, names: set[str], field: str) -> Iterat
     kinds=("APIService",),
     needs=("Service", "EndpointSlice"),
     reads=("status.conditions[Available]", "spec.service"),
-    explanation="An APIService forwards a part of the Kubernetes API to a Service in the cluster that does not "
-    "answer. Everything that uses this API fails, for example autoscaling (metrics APIs) and the "
-    "deletion of namespaces. Repair the Service, or delete the APIService if it is no longer used.",
+    explanation="An APIService forwards part of the Kubernetes API to a Service in the cluster, and this Service does "
+    "not answer. Clients of this API fail, for example autoscaling (metrics APIs) and namespace deletion. Repair the "
+    "Service, or delete the APIService if it is no longer used.",
 )
 def aggregated_api(state: ClusterState) -> Iterator[Fault]:
     for api in state.of("APIService"):
@@ -192,7 +192,10 @@ def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
 
 
 def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:
-    """In a scan of single namespaces, it counts only if something there depends on it."""
+    """Lower the severity if the API's Service is in a namespace that was not scanned.
+
+    It is then warning if a scanned autoscaler needs the API, otherwise info.
+    """
     looked_at = state.reading.namespaces
     if not looked_at or api.text("spec", "service", "namespace") in looked_at:
         return "critical"

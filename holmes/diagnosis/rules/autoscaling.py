@@ -38,7 +38,6 @@ _OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
 
 
 def _target_of(state: ClusterState, scaler: ClusterObject) -> ClusterObject | None:
-    """The workload that an autoscaler scales, if it is known."""
     kind, group = _target_kind(scaler)
     return state.get(f"{kind}.{group}" if group else kind, scaler.namespace, _target(scaler, "name"))
 
@@ -48,7 +47,7 @@ def _target(scaler: ClusterObject, key: str) -> str:
 
 
 def _target_kind(scaler: ClusterObject) -> tuple[str, str]:
-    """Kind and group of the target; the group is empty for built-in kinds."""
+    """Return kind and API group of the scale target; the group is empty for built-in kinds."""
     kind, group = _target(scaler, "kind"), _target(scaler, "apiVersion").rpartition("/")[0]
     return kind, "" if kind in _OWN_KINDS else group
 
@@ -73,9 +72,9 @@ def _living(state: ClusterState) -> Iterator[ClusterObject]:
     kinds=(_HPA,),
     needs=("APIService",),
     reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
-    explanation="The autoscaler gets no metrics, so the number of pods does not change. Its metrics API may be "
-    "missing (for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io). A container "
-    "may have no request to compute a utilization from, or the pods are too young or not ready.",
+    explanation="The autoscaler gets no metrics, so the number of pods does not change. The metrics API may be "
+    "missing; for cpu and memory, metrics-server provides it as APIService v1beta1.metrics.k8s.io. A container may "
+    "lack the resource request that a utilization requires, or the pods may be too young or not ready.",
 )
 def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -110,7 +109,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
 def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
-    """The API at fault, if any, the objects that may explain it, and the number of grace periods to wait."""
+    """Return the API at fault or None, the objects that may explain the fault, and the grace periods to wait."""
     target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
@@ -146,8 +145,8 @@ def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence,
         "spec.template.spec.containers[].resources.requests",
         "status.conditions[ScalingActive]",
     ),
-    explanation="A utilization is a percentage of the request. A container of the target has no request or limit "
-    "for the resource, so the autoscaler cannot compute its utilization. Set "
+    explanation="A utilization is a percentage of the request. A container of the target has no request or limit for "
+    "the resource, so the autoscaler cannot compute the utilization. Set "
     "spec.template.spec.containers[].resources.requests.",
 )
 def target_without_request(state: ClusterState) -> Iterator[Fault]:
@@ -176,7 +175,7 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
 
 
 def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
-    """The resources measured as a percentage of the request, with the container if only one is measured."""
+    """Yield each resource measured as a percentage of its request, and the container if only one is measured."""
     for metric in scaler.children("spec", "metrics"):
         for key in ("resource", "containerResource"):
             measured = child(metric, key)
@@ -185,12 +184,15 @@ def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
 
 
 def _without_request(state: ClusterState, target: ClusterObject, resource: str, only: str) -> Iterator[tuple[str, str]]:
-    """Path and name of containers without a request; live pods show requests that defaults added."""
+    """Yield path and name of each container without a request.
+
+    Requests of live pods are included, because namespace defaults may have added them.
+    """
     template = template_of(target)
     pods = state.pods_of(target)
     defaulting = not all(state.covers(kind, target.namespace) for kind in ("LimitRange", "ReplicaSet", "Pod"))
     if not pods and (defaulting or state.of("LimitRange", target.namespace)):
-        return  # A default of the namespace may have added it.
+        return  # A namespace default may have added the request.
     live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")
@@ -209,8 +211,7 @@ def _asks(container: JsonObject, resource: str) -> bool:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.scaleTargetRef", "status.conditions[AbleToScale]"),
-    explanation="The autoscaler cannot find its target, usually because of a wrong name or kind in "
-    "spec.scaleTargetRef.",
+    explanation="The autoscaler cannot find its target, usually because spec.scaleTargetRef has a wrong name or kind.",
 )
 def target_missing(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -250,15 +251,15 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("status.conditions[ScalingActive]", "spec.replicas of the target"),
-    explanation="An autoscaler ignores a workload with spec.replicas 0. The cause is the change that scaled it to "
-    "zero. Autoscalers of KEDA scale to zero on purpose.",
+    explanation="An autoscaler ignores a workload with spec.replicas 0. The cause is the change that scaled the "
+    "workload to zero. KEDA autoscalers are not reported, because KEDA scales to zero on purpose.",
 )
 def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
         target = _target_of(state, scaler)
         disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
         if scaler.owner is not None and scaler.owner.kind == "ScaledObject":
-            continue  # KEDA itself scales to and from zero.
+            continue  # KEDA scales to and from zero itself.
         if disabled and target is not None and target.at("spec", "replicas") == 0:
             yield Fault(
                 subject=scaler.ref,
@@ -278,8 +279,8 @@ def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     reads=("status.conditions[ScalingLimited]", "status.currentReplicas", "spec.maxReplicas"),
     explanation="For several minutes, the autoscaler has needed more pods than spec.maxReplicas allows. Raise the "
-    "maximum, or find the cause of the load. An autoscaler at its minimum, or with equal minimum and "
-    "maximum, is not a fault.",
+    "maximum, or find the cause of the load. An autoscaler at its minimum is not a fault, nor is one with equal "
+    "minimum and maximum.",
 )
 def at_maximum(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -311,8 +312,9 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_HPA,),
     reads=("spec.scaleTargetRef", "status.conditions[ScalingActive]"),
-    explanation="Two autoscalers that scale one workload, or select the same pods, stop (AmbiguousSelector) or "
-    "work against each other. Delete one of them. KEDA creates its own, named keda-hpa-….",
+    explanation="Two autoscalers scale the same workload or select the same pods. They stop scaling "
+    "(AmbiguousSelector) or work against each other. Delete one of them. KEDA creates its own autoscalers, named "
+    "keda-hpa-….",
 )
 def same_target(state: ClusterState) -> Iterator[Fault]:
     by_target: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)

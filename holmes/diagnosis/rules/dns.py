@@ -34,12 +34,12 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""The directives of CoreDNS and of well-known external plugins."""
+"""Directives of CoreDNS and well-known external plugins, for comparison with unknown directives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Directive:
-    """A directive of a server block. `line` is the line as written, `inner` the lines of its own block."""
+    """A directive of a server block. `line` is its source line; `inner` contains the lines of its nested block."""
 
     name: str
     arguments: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ServerBlock:
-    """The zones of a block (`.:53`) and its directives."""
+    """A server block of a Corefile, with zones such as `.:53`."""
 
     zones: tuple[str, ...]
     directives: tuple[_Directive, ...]
@@ -59,7 +59,7 @@ class _ServerBlock:
 
 
 def _server_blocks(corefile: str) -> tuple[_ServerBlock, ...]:
-    """The blocks of a Corefile; lines that cannot be parsed are skipped. Snippets `(name)` are blocks too."""
+    """Parse a Corefile and skip invalid lines. Snippets such as `(name)` are returned as blocks."""
     blocks: list[_ServerBlock] = []
     zones: tuple[str, ...] = ()
     directives: list[_Directive] = []
@@ -100,12 +100,12 @@ _LOG_FAULTS: Final = re.compile(
 
 
 def _service(state: ClusterState) -> ClusterObject | None:
-    """The Service of the cluster DNS; None without one of the usual names."""
+    """Return the Service of the cluster DNS, or None if no Service has one of the usual names."""
     return next((found for name in _SERVICES if (found := state.get("Service", _PLACE, name))), None)
 
 
 def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """The workloads that run the cluster DNS."""
+    """Return the Deployments and DaemonSets that run the cluster DNS."""
     return tuple(
         each
         for kind in ("Deployment", "DaemonSet")
@@ -122,9 +122,9 @@ def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
     needs=("DaemonSet", "Pod"),
     reads=("status.readyReplicas and spec.replicas of CoreDNS", "endpoints of the Service kube-dns"),
     explanation=(
-        "No replica of CoreDNS is ready, or the Service kube-dns does not exist or has no endpoints. No name in "
-        "the cluster can be resolved, which causes many kinds of errors in all workloads. Clusters without DNS, or "
-        "with other names for it, are not checked."
+        "CoreDNS has no ready replica, or the Service kube-dns does not exist or has no endpoints. Names cannot be "
+        "resolved in the cluster, which causes many kinds of errors in all workloads. Clusters without DNS, or whose "
+        "DNS has other names, are not checked."
     ),
 )
 def dns_is_down(state: ClusterState) -> Iterator[Fault]:
@@ -164,7 +164,7 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[Fault]:
-    """A Service with another name may select the pods."""
+    """Report that no Service selects the DNS pods. A Service with any name is sufficient."""
     if any(state.services_of(pod) for pod in state.pods_of(workload)) or not state.pods_of(workload):
         return
     yield Fault(
@@ -185,9 +185,9 @@ def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[F
     needs=("Service", "Pod"),
     reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
     explanation=(
-        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, or does "
-        "not forward other names. It may also override names of existing Services (rewrite, hosts, template). "
-        "CoreDNS may also log that it cannot read the file or queries itself in a loop."
+        "The Corefile lacks the kubernetes plugin, which resolves Service names, has a misspelt directive or domain, "
+        "or does not forward other names. It may also override names of existing Services (rewrite, hosts, template). "
+        "The rule also reports a parse error, a query loop or failed queries in the CoreDNS logs."
     ),
 )
 def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -220,11 +220,11 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 
 def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Whether the fault is critical, the fault in words, and the line (empty when a line is missing)."""
+    """Yield for each fault whether it is critical, its description, and the wrong line (empty if a line is missing)."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
     if not kubernetes and blocks and not imports:
-        yield True, "does not load the plugin kubernetes, so names of Services cannot be resolved", ""
+        yield True, "does not load the plugin kubernetes, so Service names cannot be resolved", ""
     for each in kubernetes:
         if _DOMAIN in each.arguments or "cluster_domain" in each.line.lower():
             continue
@@ -232,7 +232,7 @@ def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str
         if wrong:
             yield (
                 True,
-                f"serves {wrong[0]!r} instead of {_DOMAIN!r}, so names of Services cannot be resolved",
+                f"serves {wrong[0]!r} instead of {_DOMAIN!r}, so Service names cannot be resolved",
                 each.line,
             )
     everything = [block for block in blocks if any(zone.partition(":")[0] == "." for zone in block.zones)]
@@ -253,7 +253,7 @@ def _misspelt(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str
 
 
 def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Lines that override the full name of an existing Service."""
+    """Yield a fault for each line that overrides the full name of an existing Service."""
     names = {f"{each.name}.{each.namespace}.svc.{_DOMAIN}": each.ref for each in state.of("Service")}
     for block in blocks:
         own = next((names[zone] for zone in (_zone(each) for each in block.zones) if zone in names), None)
@@ -274,13 +274,13 @@ def _zone(word: str) -> str:
 
 
 def _rewritten(line: str) -> str:
-    """The names that a rewrite replaces, without the replacements."""
+    """Return the name that a `rewrite` line matches, without the replacement."""
     words = [word for word in line.split() if word not in {"rewrite", "name", "exact", "stop", "continue", "{", "}"}]
     return words[0] if words else ""
 
 
 def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
-    """The newest significant line of each CoreDNS pod whose log was read."""
+    """Yield each CoreDNS pod whose log was read, with the newest log line that shows a fault."""
     for workload in _workloads(state):
         for pod in state.pods_of(workload):
             for container in pod.children("spec", "containers"):
@@ -294,16 +294,16 @@ def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
 
 @Row(
     id="D03",
-    title="Pods do not use the cluster DNS but need names of Services",
+    title="Pods need Service names but do not use the cluster DNS",
     severity="warning",
     kinds=("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"),
     needs=("Service", "ConfigMap"),
     reads=("dnsPolicy", "hostNetwork", "dnsConfig.nameservers and searches", "settings of the workload"),
     explanation=(
         "With dnsPolicy Default, and with ClusterFirst in the host network, pods query the DNS server of the node, "
-        "which does not know Services. With None, they query only dnsConfig.nameservers. Only workloads that name "
-        "existing Services are checked. Usually the policy must be ClusterFirst, or ClusterFirstWithHostNet with "
-        "hostNetwork."
+        "which does not know Services. With dnsPolicy None, pods query only dnsConfig.nameservers. Only workloads "
+        "that name existing Services are checked. Usually dnsPolicy must be ClusterFirst, or ClusterFirstWithHostNet "
+        "with hostNetwork."
     ),
 )
 def other_dns(state: ClusterState) -> Iterator[Fault]:
@@ -339,7 +339,7 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
-    """The decisive field, and why the cluster DNS is not used; None when it is."""
+    """Return the field that prevents use of the cluster DNS, and the reason; None if the pods use the cluster DNS."""
     policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
     if policy == "Default":
         return "dnsPolicy", "its dnsPolicy Default uses the DNS server of the node, which does not know Services"
@@ -363,7 +363,7 @@ def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tu
 
 
 def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
-    """Whether a name server is another Service of the cluster, which may forward queries."""
+    """Whether one of the name servers is a Service of the cluster, because that Service may forward queries."""
     return any(
         each.text("spec", "clusterIP") in servers
         for each in state.of("Service")

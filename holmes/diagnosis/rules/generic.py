@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5
 _PLAIN_KINDS: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding"})
-"""Nothing outside the cluster is behind these kinds."""
+"""Kinds that have no resources outside the cluster."""
 _MOST: Final = 5
 _DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
 _OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
@@ -45,9 +45,9 @@ _PLURALS: Final = {kind.name: kind.resource for kind in KINDS}
     severity="critical",
     kinds=("Pod", "Deployment", "DaemonSet", "StatefulSet"),
     reads=("status.conditions[Ready]", "status.containerStatuses[].state", "metadata.namespace"),
-    explanation="Pods in kube-system provide DNS, networking, metrics and scheduling for the whole cluster. The "
-    "rules about pods report the exact fault; this rule raises its severity. Rolling updates, with "
-    "pods that are not ready for a moment, are ignored.",
+    explanation="Pods in kube-system provide DNS, networking, metrics and scheduling for the whole cluster. The rules "
+    "about pods report the exact fault; this rule raises its severity. Pods that are briefly not ready during a "
+    "rolling update are ignored.",
 )
 def system_part(state: ClusterState) -> Iterator[Fault]:
     troubled: dict[ObjectRef, list[ClusterObject]] = defaultdict(list)
@@ -62,7 +62,7 @@ def system_part(state: ClusterState) -> Iterator[Fault]:
 
 
 def _part(state: ClusterState, pod: ClusterObject) -> ClusterObject:
-    """The workload, or the pod itself for a static pod."""
+    """Return the component of a pod: its workload, or the pod itself if it is a static pod."""
     return pod if pod.owner is not None and pod.owner.kind == "Node" else state.workload_of(pod)
 
 
@@ -108,10 +108,10 @@ def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject
     kinds=("Namespace",),
     needs=("APIService",),
     reads=("status.phase", "status.conditions", "metadata.deletionTimestamp", "spec.finalizers"),
-    explanation="A namespace is deleted after its content. It waits for objects whose finalizers are not removed, "
-    "or cannot list them because an aggregated API does not answer. Its conditions show which. Repair "
-    "the API or the controller that owns the finalizer; do not remove the namespace's own finalizer by "
-    "force.",
+    explanation="The objects of a namespace are deleted before the namespace itself. The deletion waits for objects "
+    "whose finalizers are not removed. It also waits for an aggregated API that does not answer, because the objects "
+    "of this API cannot be listed. The conditions of the namespace show the cause. Repair the API or the controller "
+    "that owns the finalizer. Do not remove the namespace's own finalizer by force.",
 )
 def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
     stuck = [each for each in state.of("Namespace") if _deleted_long_ago(state, each)]
@@ -127,7 +127,10 @@ def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
 
 
 def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
-    """The limit depends on the kind: a cloud provider needs minutes to release a volume, a plain object seconds."""
+    """Whether the deletion exceeds the limit for the kind of object.
+
+    Releasing a cloud volume takes minutes; deleting a plain object takes seconds.
+    """
     finalizers = texts(each.body, "metadata", "finalizers")
     foreign = all("/" in finalizer and "kubernetes.io/" not in finalizer for finalizer in finalizers)
     graces = 1 if foreign and not each.group and each.kind in _PLAIN_KINDS else _LONG_GRACES
@@ -166,7 +169,7 @@ def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequen
 
 
 def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
-    """The APIServices of the groups that a message names."""
+    """Yield the unavailable APIServices of the API groups that the message names."""
     for found in _GROUP_VERSION.finditer(message):
         service = state.get("APIService", "", f"{found['version']}.{found['group']}")
         if service is not None and text(service.condition("Available"), "status") != "True":
@@ -179,9 +182,9 @@ def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
     severity="warning",
     kinds=("CustomResourceDefinition", "Deployment", "StatefulSet", "Service", "PersistentVolume"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers"),
-    explanation="A deleted object remains until the controllers that added its finalizers remove them. This never "
-    "happens when such a controller is missing, scaled to zero or failing. Restore the controller; "
-    "removing the finalizer by hand skips its cleanup.",
+    explanation="A deleted object remains until controllers remove its finalizers. A finalizer is never removed when "
+    "its controller is missing, scaled to zero or failing. Restore the controller; removing the finalizer by hand "
+    "skips the controller's cleanup.",
 )
 def finalizer_stuck(state: ClusterState) -> Iterator[Fault]:
     for kind in state.kinds:
@@ -220,7 +223,7 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
 
 
 def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> list[ClusterObject]:
-    """The Deployments whose name suggests that they manage the object: `database-operator` for a Database."""
+    """Return workloads whose names suggest that they manage the object, such as `database-operator` for a Database."""
     if not each.group and all("kubernetes.io" in value for value in finalizers):
         return []
     domains = [value.partition("/")[0] for value in finalizers] + [each.group]
@@ -235,7 +238,7 @@ def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[
 
 
 def _waits_for(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> tuple[ObjectRef, ...]:
-    """The objects to delete first: owned objects, or those of a kind that is being removed."""
+    """Return the objects that must be deleted first: dependents, instances of a CRD, or the claim of a volume."""
     if "foregroundDeletion" in finalizers:
         return tuple(found.ref for found in state.owned_by(each)[:_MOST])
     if each.kind == "CustomResourceDefinition":

@@ -41,11 +41,11 @@ _LATE_GRACES: Final = 5
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=_READS,
-    explanation="Operators report in the status of their objects whether they work. After a grace period, the rule "
-    "counts conditions such as Ready that are False, and conditions such as Stalled that are True. It "
-    "also counts phases such as Failed. Conditions with unknown names are ignored because their "
-    "meaning is unknown. Suspended and paused objects are skipped. When the message names an object "
-    "that does not exist, that object is the culprit. Owners of a failing object rank behind it.",
+    explanation="Operators report the health of their objects in the status. After a grace period, the rule reports "
+    "conditions such as Ready that are False and conditions such as Stalled that are True. It also reports phases "
+    "such as Failed. Conditions with unknown names are ignored because their meaning is unknown. Suspended and paused "
+    "objects are skipped. When the message names an object that does not exist, the missing object is the culprit. A "
+    "failing object ranks before its owners.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
@@ -58,10 +58,10 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
-    explanation="Certificates of cert-manager, Applications of Argo CD, Kustomizations and HelmReleases of Flux: "
-    "their status and their dependencies. A Certificate depends on its request and its issuer, a "
-    "Kustomization on its source and on `dependsOn`. The first that fails is the cause of the others. "
-    "An Application that is only OutOfSync has severity info.",
+    explanation="The rule checks cert-manager Certificates, Argo CD Applications, and Flux Kustomizations and "
+    "HelmReleases by their status and dependencies. A Certificate depends on its request and its issuer. A "
+    "Kustomization depends on its source and on the objects in `dependsOn`. The first object that fails is the cause "
+    "of the other failures. An Application that is only OutOfSync has severity info.",
 )
 def delivery(state: ClusterState) -> Iterator[Fault]:
     named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
@@ -115,7 +115,7 @@ def _fault(
 
 
 def _needs(each: ClusterObject) -> Iterator[ObjectRef]:
-    """The objects that the object refers to and requires."""
+    """Yield the objects that `each` depends on, such as an issuer or a source."""
     if each.group == _CERTIFICATES:
         yield from _issuer(each)
     elif each.group == _ARGO:
@@ -143,7 +143,7 @@ def _ref(each: ClusterObject, named: JsonObject, kind: str, group: str) -> Objec
 
 
 def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
-    """The unhealthy objects of an Application."""
+    """Yield the objects of an Application that are degraded, missing or progressing."""
     for part in each.children("status", "resources"):
         if text(part, "health", "status") in {"Degraded", "Missing", "Progressing"}:
             group = text(part, "group")
@@ -157,7 +157,7 @@ def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
 
 
 def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Kinds whose status does not follow the usual form."""
+    """Check the kinds whose status does not follow the usual form."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     if each.group == _ARGO and each.kind == "Application":
@@ -219,7 +219,7 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """A Certificate never becomes ready while its issuer does not exist."""
+    """Report an issuer that does not exist, because its Certificate can never become ready."""
     if text(each.condition("Ready"), "status") == "True":
         return None
     for issuer in _issuer(each):
@@ -240,7 +240,7 @@ def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _is_known(state: ClusterState, ref: ObjectRef) -> bool:
-    """Whether the cluster has this kind."""
+    """Whether a CustomResourceDefinition for the kind of `ref` exists."""
     return any(
         found.text("spec", "group") == ref.group and found.text("spec", "names", "kind") == ref.kind
         for found in state.of("CustomResourceDefinition")

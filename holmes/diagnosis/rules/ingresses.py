@@ -36,11 +36,11 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
     kinds=("Ingress", "IngressClass"),
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
-        "The class that the Ingress names does not exist, or it names none and no class is the default, so no "
-        "controller handles it. An Ingress with an address is treated as handled, unless its class is clearly "
-        "misspelt (the address may be an old one). In a cluster without any class, controllers do not use classes. "
-        "There, an Ingress without a class has severity info, and only while no other Ingress has an address. "
-        "Correct the name of the class, or install an ingress controller."
+        "No controller handles the Ingress. Its class does not exist, or the Ingress names no class and the cluster "
+        "has no default class. An Ingress with an address is treated as handled, unless its class is clearly "
+        "misspelt, because the address may be old. In a cluster without classes, controllers do not use them. An "
+        "Ingress without a class is then reported with severity info, and only while no other Ingress has an address. "
+        "Correct the class name, or install an ingress controller."
     ),
 )
 def class_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -71,7 +71,7 @@ def class_is_missing(state: ClusterState) -> Iterator[Fault]:
 
 
 def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) -> Iterator[Fault]:
-    """Controllers also handle the old annotation, and set addresses, without an IngressClass."""
+    """Report a class that does not exist, unless a controller seems to handle the Ingress without an IngressClass."""
     near = nearest(name, classes)
     by_annotation = not ingress.text("spec", "ingressClassName")
     if (has_address(ingress) and near is None) or (by_annotation and not classes):
@@ -84,7 +84,7 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
                 f"{ingress.ref} names the class {name!r} in {path}, but this IngressClass does not "
                 f"exist{hint(name, classes)}"
             )
-            + ("" if classes else ", nor any other")
+            + ("" if classes else ", and the cluster has no IngressClass")
         ),
         evidence=(value(ingress, path, name), field(ingress, "status", "loadBalancer")),
         next_check="kubectl get ingressclasses",
@@ -99,8 +99,9 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
     kinds=("Ingress", "Service"),
     reads=("spec.defaultBackend", "spec.rules[].http.paths[].backend.service.name"),
     explanation=(
-        "Requests to this path fail (503). When the name is similar to an existing Service, the Ingress must be "
-        "corrected. When the workload with this name exists, or no name is similar, the Service is missing."
+        "Requests to the path fail (503) because its Service does not exist. If an existing Service has a similar "
+        "name, correct the Ingress. If a workload with this name exists, or no Service has a similar name, create the "
+        "Service."
     ),
 )
 def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -133,8 +134,9 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "Service"),
     reads=("spec.rules[].http.paths[].backend.service.port", "spec.ports of the Service"),
     explanation=(
-        "The number or name of the backend port is not among the ports of the Service (`port`, not `targetPort`). "
-        "When the Service was edited after the Ingress, the Service is the culprit."
+        "The Service does not have the port number or port name that the Ingress backend names. A backend must name "
+        "the Service's `port`, not its `targetPort`. When the Service was edited after the Ingress, the Service is "
+        "the culprit."
     ),
 )
 def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -170,8 +172,8 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "Service", "Pod"),
     reads=("spec.rules[].http.paths[].backend.service", "EndpointSlices and pods of the Service"),
     explanation=(
-        "Requests to this path fail (503) because no pod behind the Service is ready. This is a symptom; the cause "
-        "is at the Service or behind it."
+        "Requests to the path fail (503) because no pod behind the Service is ready. This is a symptom. The cause is "
+        "in the Service or in the workload behind it."
     ),
 )
 def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
@@ -198,7 +200,7 @@ def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
 
 
 def _distinct_backends(state: ClusterState) -> Iterator[Backend]:
-    """Each Service and port of an Ingress, once."""
+    """Yield one backend for each Service and port of an Ingress."""
     for ingress in state.of("Ingress"):
         if ingress.deleted is not None:
             continue

@@ -1,4 +1,4 @@
-"""How requests enter the cluster: TLS, hosts and addresses of Ingresses, and the Gateway API."""
+"""TLS, hosts and addresses of Ingresses, and the Gateway API."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _MERGED_ON_PURPOSE: Final = ("/canary", "mergeable-ingress-type", "canary-weight
     title="TLS secret of the Ingress is missing",
     severity="warning",
     kinds=("Ingress", "Secret"),
-    reads=("spec.tls[].secretName", "names of Secrets"),
+    reads=("spec.tls[].secretName", "Secret names"),
     explanation=(
-        "Without the Secret, the Ingress is served with a certificate that browsers do not trust, or not at all. "
-        "With an annotation of cert-manager, cert-manager creates the Secret, and the Certificate shows why it "
-        "does not exist yet. Only the names of Secrets are read. Where they cannot be listed, nothing is reported."
+        "Without the Secret, the Ingress is served with a certificate that browsers do not trust, or not at all. If "
+        "the Ingress has a cert-manager annotation, cert-manager creates the Secret. The Certificate then shows why "
+        "the Secret does not exist yet. Only Secret names are read. Namespaces whose Secrets cannot be listed are "
+        "skipped."
     ),
 )
 def tls_secret_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -81,8 +82,8 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.tls[].hosts"),
     explanation=(
-        "The Ingress has TLS for some hosts and rules for further hosts, which are served without its certificate. "
-        "This may be intended."
+        "The Ingress has TLS for some hosts and rules for other hosts, which are served without its certificate. This "
+        "may be intended."
     ),
 )
 def host_without_tls(state: ClusterState) -> Iterator[Fault]:
@@ -112,8 +113,8 @@ def host_without_tls(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.rules[].http.paths[].path", "spec.ingressClassName"),
     explanation=(
-        "The controller decides which Ingress gets the requests, often the older one. Only Ingresses of the same "
-        "class with different backends count; canary Ingresses are ignored."
+        "The controller decides which Ingress receives the requests, often the older Ingress. The rule compares only "
+        "Ingresses that have the same class and different backends. Canary Ingresses are ignored."
     ),
 )
 def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
@@ -144,7 +145,7 @@ def _is_merged_on_purpose(ingress: ClusterObject) -> bool:
 
 
 def _claims(ingress: ClusterObject) -> Iterator[tuple[str, tuple[str, str, str, str], str]]:
-    """The place of a path, its host and path, and its backend."""
+    """Yield the field of each path, the key that must be unique (class, host, path and path type), and the backend."""
     backends = {backend.path: backend for backend in backends_of(ingress)}
     for index, rule in enumerate(ingress.children("spec", "rules")):
         for position, entry in enumerate(children(rule, "http", "paths")):
@@ -163,8 +164,8 @@ def _claims(ingress: ClusterObject) -> Iterator[tuple[str, tuple[str, str, str, 
     kinds=("Ingress",),
     reads=("warning events of the Ingress",),
     explanation=(
-        "The ingress controller reports in an event that it cannot use the Ingress. A later normal event of the "
-        "same controller ends the fault."
+        "The ingress controller reports in an event that it cannot use the Ingress. A later normal event from the "
+        "same controller clears the fault."
     ),
 )
 def rejected(state: ClusterState) -> Iterator[Fault]:
@@ -189,9 +190,9 @@ def rejected(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "IngressClass"),
     reads=("status.loadBalancer.ingress", "other Ingresses of the same class"),
     explanation=(
-        "After five grace periods, no controller has set an address, although other Ingresses of the same class "
-        "have one. When none has one, the controller is not running or does not set addresses; this has severity "
-        "info."
+        "After five grace periods, the Ingress has no address, although other Ingresses of the same class have one. "
+        "If no Ingress of the class has an address, the controller is not running or does not set addresses. The "
+        "severity is then info."
     ),
 )
 def no_address(state: ClusterState) -> Iterator[Fault]:
@@ -234,9 +235,8 @@ _BAD: Final = frozenset({"Conflicted"})
     kinds=(_GATEWAY, _CLASS),
     reads=("spec.gatewayClassName", "status.conditions", "status.listeners[].conditions"),
     explanation=(
-        "The class does not exist, or its controller rejects the class, the gateway or a listener (a missing "
-        "certificate, a conflict, an unknown protocol). Conditions of an older generation and young objects do not "
-        "count."
+        "The GatewayClass does not exist, or its controller rejects the class, the Gateway or a listener (missing "
+        "certificate, conflict, unknown protocol). Conditions of an older generation and young objects are ignored."
     ),
 )
 def gateway_is_not_accepted(state: ClusterState) -> Iterator[Fault]:
@@ -296,8 +296,8 @@ def _describe(each: ClusterObject) -> str:
     needs=(_GATEWAY,),
     reads=("spec.parentRefs", "status.parents[].conditions"),
     explanation=(
-        "The gateway does not exist, or its controller does not accept the route (no matching listener or host "
-        "name, namespace not allowed). The controller may also be unable to resolve a reference of the route."
+        "The Gateway does not exist, or its controller does not accept the route (no matching listener or host name, "
+        "namespace not allowed). The controller may also be unable to resolve a reference of the route."
     ),
 )
 def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
@@ -328,8 +328,8 @@ def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
     needs=("Service", "Pod"),
     reads=("spec.rules[].backendRefs", "spec.ports of the Service", "EndpointSlices"),
     explanation=(
-        "The Service of a backend does not exist, or lacks the port that the route names, so requests fail. A "
-        "Service without ready endpoints is a symptom of a fault behind it."
+        "The Service of a backend does not exist, or lacks the port that the route names, so requests fail. A Service "
+        "without ready endpoints is reported as a symptom of another fault."
     ),
 )
 def route_backend_is_wrong(state: ClusterState) -> Iterator[Fault]:

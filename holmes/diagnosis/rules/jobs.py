@@ -30,7 +30,7 @@ _ANY: Final = frozenset({"*", "?", "*/1"})
 
 
 def longest_rest_seconds(schedule: str) -> int | None:
-    """The longest time between two runs of `schedule` in seconds, as an upper bound; None for a complex schedule."""
+    """Return an upper bound for the seconds between two runs of `schedule`; None for a complex schedule."""
     written = schedule.strip().lower()
     if written in _MACROS:
         return _MACROS[written]
@@ -41,7 +41,7 @@ def longest_rest_seconds(schedule: str) -> int | None:
 
 
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
-    """The largest restricted field decides."""
+    """Return the upper bound in seconds, which the largest field with a restriction determines."""
     if month not in _ANY:
         return None
     if day not in _ANY:
@@ -54,7 +54,7 @@ def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int 
 
 
 def _step(field: str, units: int, seconds: int) -> int | None:
-    """The step of `*/15` for 60 minutes. The interval never exceeds the step, not even at the end of the hour."""
+    """Return the interval of a step such as `*/15` in seconds, or None. The last interval of an hour may be shorter."""
     base, slash, step = field.partition("/")
     if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
         return None
@@ -86,11 +86,11 @@ _MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
     severity="critical",
     kinds=("Job", "CronJob", "Pod"),
     reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
-    explanation="A Job failed permanently: too many of its pods failed (backoffLimit), it exceeded "
-    "activeDeadlineSeconds, or its podFailurePolicy makes this failure final. The last log line of its "
-    "container is quoted. The cause is what this line points to (a setting, a Service) or what its "
-    "pods wait for. For a CronJob, only the newest finished Job counts. The severity is warning when "
-    "the Job failed more than an hour ago, and info after a week.",
+    explanation="A Job failed permanently. Too many of its pods failed (backoffLimit), it exceeded "
+    "activeDeadlineSeconds, or its podFailurePolicy makes the failure final. The last log line of its container is "
+    "quoted. The cause is the setting or Service that this line names, or the object that the pods wait for. For a "
+    "CronJob, only the newest finished Job is reported. The severity falls to warning one hour after the failure and, "
+    "without a CronJob, to info after a week. It stays critical for a CronJob that has never succeeded.",
 )
 def failed(state: ClusterState) -> Iterator[Fault]:
     for job in state.of("Job"):
@@ -134,9 +134,9 @@ def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> F
 
 
 def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tuple[ObjectRef, ...]:
-    """The causes outside the Job: what its pods wait for, or what the crash points to.
+    """Return the objects that explain the failure: pods that are not ready, or the objects that the crash points to.
 
-    The crash itself is not a cause: it and the failed Job are two findings with one culprit.
+    The crash itself is excluded, because the crash and the failed Job are two findings with one culprit.
     """
     if crash is None or crash.pod.text("status", "reason"):
         return sick_pods(state, job)
@@ -147,7 +147,7 @@ def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tu
 
 
 def _urgency(state: ClusterState, job: ClusterObject, since: float) -> Severity:
-    """An old failed Job may be a leftover; a CronJob that never succeeded is broken."""
+    """Lower the severity of an old failure, which may be a leftover, unless its CronJob never succeeded."""
     parent = state.by_uid(job.owner.uid) if job.owner is not None else None
     if state.now - since <= _RECENT_SECONDS:
         return "critical"
@@ -167,7 +167,7 @@ def _made_good(state: ClusterState, job: ClusterObject) -> bool:
 
 
 def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
-    """The last container of the Job's pods that exited with an error."""
+    """Return the latest crash of a container in the Job's pods."""
     ends = (crash_of(container, state) for pod in state.pods_of(job) for container in containers_of(pod))
     failed = [crash for crash in ends if crash is not None and crash.exit_code > 0]
     return max(failed, key=lambda crash: crash.finished or 0.0, default=None)
@@ -222,7 +222,8 @@ def _succeeded(container: Container) -> bool:
     severity="info",
     kinds=("Job", "CronJob"),
     reads=("spec.suspend",),
-    explanation="Nothing starts while spec.suspend is true. This is usually intended, so the severity is info.",
+    explanation="While spec.suspend is true, a Job starts no pods and a CronJob starts no Jobs. This is usually "
+    "intended, so the severity is info.",
 )
 def suspended(state: ClusterState) -> Iterator[Fault]:
     for kind in ("Job", "CronJob"):
@@ -249,9 +250,9 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
         "events UnknownTimeZone, UnparseableSchedule, InvalidSchedule",
     ),
     explanation="A CronJob misses its runs. Its schedule or time zone cannot be parsed, or its last run has not "
-                "finished and concurrencyPolicy is Forbid. It may also have exceeded startingDeadlineSeconds, or "
-                "start no Jobs for an unknown reason. A run is overdue after twice the longest interval of the "
-                "schedule, not by a calendar. A suspended CronJob is not a fault.",
+    "finished and concurrencyPolicy is Forbid. The CronJob may also have exceeded startingDeadlineSeconds, or start "
+    "no Jobs for an unknown reason. Calendar dates are not computed: a run is overdue after twice the longest "
+    "interval of the schedule. A suspended CronJob is not a fault.",
 )  # fmt: skip
 def does_not_start(state: ClusterState) -> Iterator[Fault]:
     for cron in state.of("CronJob"):
@@ -282,7 +283,7 @@ def _unreadable(state: ClusterState, cron: ClusterObject) -> Fault | None:
 
 
 def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
-    """Its last run has not finished, and concurrencyPolicy forbids another."""
+    """Report a CronJob whose last run has not finished and whose concurrencyPolicy forbids another run."""
     policy = cron.text("spec", "concurrencyPolicy")
     events = [event for event in state.events_of(cron, "JobAlreadyActive") if event.last > _last_run(cron)]
     active = [job for job in state.owned_by(cron, "Job") if job.integer("status", "active")]
@@ -345,6 +346,6 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """A CronJob that was just resumed has not missed a run."""
+    """Return the times of edits, because a CronJob that was just resumed has not missed a run."""
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

@@ -41,10 +41,10 @@ _MOST_PROOFS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """A workload that uses a Service. `named` is the place of the name, `proofs` are log lines of failed calls.
+    """A workload that uses a Service.
 
-    `explains`: the blocked connection explains the failure, because the pods of the Service are ready and no other
-    client fails.
+    `named` is the setting or log line that names the Service; `proofs` are log lines of failed calls.
+    `explains` is true if the Service has ready pods, so that only the blocked connection explains a failure.
     """
 
     consumer: ClusterObject
@@ -57,7 +57,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blame:
-    """The policy to change and the decisive field. The best of several has the highest `score`."""
+    """A policy to change, with the decisive field. The candidate with the highest `score` is reported."""
 
     policy: ClusterObject
     path: str
@@ -83,9 +83,10 @@ class _Blame:
     reads=("spec of all policies", "settings and logs of clients", "spec.ports of Services", "labels of pods"),
     explanation=(
         "A workload names a Service, but the policies that select its pods (egress) or the pods of the Service "
-        "(ingress) do not allow the connection. The culprit is the policy that nearly allows it (wrong port, a "
-        "selector that matches nothing), otherwise the policy that denies by default. Critical when the log of the "
-        "client shows the failure, otherwise a warning, because not every network plugin enforces policies."
+        "(ingress) do not allow the connection. The culprit is the policy that nearly allows the connection (wrong "
+        "port, a selector that matches no pods), otherwise the policy that denies by default. The severity is "
+        "critical when the client's log shows the failure. Otherwise it is warning, because not every network plugin "
+        "enforces policies."
     ),
 )
 def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
@@ -106,7 +107,7 @@ def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _uses(state: ClusterState) -> Iterator[list[_Use]]:
-    """Every pair of workload and Service once, from settings and logs, grouped by Service."""
+    """Yield the uses of each Service: one for every workload whose settings or logs name the Service."""
     for ref in sorted({*edges(state), *failures(state)}):
         service = state.find(ref)
         if service is None or not state.covers("NetworkPolicy", ref.namespace):
@@ -136,7 +137,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
 
 
 def _connections(state: ClusterState, use: _Use) -> list[Connection]:
-    """The connections of a use: from one pod of the client to the ports of each kind of pod behind the Service."""
+    """Return the connections to check: from one client pod to the ports of each kind of pod behind the Service."""
     clients = [
         pod
         for pod in state.pods_of(use.consumer)
@@ -189,7 +190,7 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
 
 
 def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:
-    """All candidate policies, each with its strongest reason."""
+    """Yield each policy that may block the connection, with the strongest reason."""
     here = connection.here(direction)
     for policy in policies_of(state).idle[here.namespace]:
         if applies(policy, direction) and allows(state, policy, connection, direction):
@@ -217,7 +218,7 @@ def _blames(state: ClusterState, connection: Connection, direction: Direction) -
 def _nearly(
     state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction, index: int
 ) -> _Blame:
-    """How close one rule is to allowing the connection."""
+    """Rate how close one rule of a policy is to allowing the connection."""
     match = matches(state, policy, connection, direction)[index]
     key = "from" if direction == "Ingress" else "to"
     peers = children(rules_of(policy, direction)[index], key)
@@ -231,7 +232,7 @@ def _nearly(
 
 
 def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
-    """The labels that the peers select, and the labels of the pod."""
+    """Describe the labels that the peers select and the labels that the pod has."""
     wanted = {key: label for peer in peers for key, label in text_map(peer, "podSelector", "matchLabels").items()}
     if not wanted:
         return ""
@@ -259,8 +260,8 @@ def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject
     needs=("Service", "ConfigMap"),
     reads=("spec.egress of all policies", "settings of clients", "pods with k8s-app=kube-dns"),
     explanation=(
-        "Policies restrict the egress of the pods, and none of them allows port 53 to the cluster DNS, although "
-        "the workload uses names of Services. No name can be resolved. Usually a rule for UDP and TCP port 53 must "
+        "The policies that restrict the egress of the pods do not allow port 53 to the cluster DNS, although the "
+        "workload uses Service names. The pods cannot resolve any name. Usually a rule for UDP and TCP port 53 must "
         "be added."
     ),
 )
@@ -301,7 +302,7 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _allows_dns(state: ClusterState, policy: ClusterObject, servers: list[ClusterObject]) -> bool:
-    """Whether a rule allows port 53 to the DNS servers; when these are unknown, any peer counts."""
+    """Whether a rule allows port 53 to the DNS servers, or to any peer if the DNS servers are unknown."""
     for rule in rules_of(policy, "Egress"):
         ports, peers = children(rule, "ports"), children(rule, "to")
         if ports and not any(_is_dns(port) for port in ports):
@@ -328,8 +329,8 @@ def _is_dns(port: JsonObject) -> bool:
     kinds=("NetworkPolicy", "Pod"),
     reads=("spec.podSelector",),
     explanation=(
-        "The selector of the policy matches no pod of its namespace, so it has no effect. This is normal while its "
-        "workload has no pods."
+        "The selector of the policy matches no pod of its namespace, so the policy has no effect. This is normal "
+        "while the intended workload has no pods."
     ),
 )
 def policy_selects_nothing(state: ClusterState) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Nodes with faults: not ready, under pressure, without network, cordoned, restarted."""
+"""Nodes that are not ready, under pressure, without network, cordoned or restarted."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def _changed(node: ClusterObject, kind: str) -> float | None:
     kinds=("Node",),
     needs=("Lease",),
     reads=("status.conditions[Ready]", "Lease spec.renewTime", "spec.taints"),
-    explanation="Ready False comes from the kubelet, with the reason: the container runtime is down, or the "
-    "network plugin is not configured. Unknown means that the kubelet no longer reports: the machine, "
-    "its kubelet or its network is down. Its pods are evicted after a few minutes. Nodes that are "
-    "joining, or that an autoscaler is removing, are ignored. A lease that is not renewed while the "
-    "node is Ready is a warning.",
+    explanation="When Ready is False, the kubelet gives the reason: the container runtime is down, or the network "
+    "plugin is not configured. When Ready is Unknown, the kubelet no longer reports because the machine, its kubelet "
+    "or its network is down. The node's pods are evicted after a few minutes. Nodes that are joining, or that an "
+    "autoscaler is removing, are ignored. The severity is warning when the node is Ready but its lease is not "
+    "renewed.",
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
@@ -107,13 +107,13 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
-    """Whether the machine started an orderly shutdown a short time ago, as spot machines do."""
+    """Whether the machine recently started an orderly shutdown, as spot machines do."""
     said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
     return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
 
 
 def _lateness(state: ClusterState, node: ClusterObject) -> float | None:
-    """How long the lease is overdue, in seconds; None when it is not."""
+    """Return the seconds since the last renewal of the lease; None if the renewal is not overdue."""
     lease = state.get("Lease", _LEASES, node.name)
     renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
     if lease is None or renewed is None:
@@ -137,13 +137,12 @@ def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence,
         "status.conditions[MemoryPressure|DiskPressure|PIDPressure]",
         *(f"event {each}" for each in _PRESSURE_EVENTS),
     ),
-    explanation="Under pressure, the kubelet evicts pods and accepts no new ones. Find what uses the memory or "
-    "disk: containers without limits, images, logs. Events of the last hour count too, because "
-    "pressure is often temporary. SystemOOM means that the kernel killed processes because the node "
-    "had no memory left.",
+    explanation="Under pressure, the kubelet evicts pods and refuses new pods. Find what uses the memory or disk, "
+    "such as containers without limits, images or logs. Events of the last hour are reported too, because pressure is "
+    "often temporary. SystemOOM means that the kernel killed processes because the node had no memory left.",
 )
 def under_pressure(state: ClusterState) -> Iterator[Fault]:
-    """Current pressure, otherwise its events within the last hour."""
+    """Report current pressure, otherwise pressure events within the last hour."""
     events = events_by_node(state, *_PRESSURE_EVENTS)
     for node in standing_nodes(state):
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
@@ -175,9 +174,9 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node",),
     reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
-    explanation="NetworkUnavailable True means that the network of the node was never configured, so its pods have "
-    "no network. Other conditions come from the node problem detector. Only conditions whose value "
-    "True is known to be bad count (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart ...).",
+    explanation="NetworkUnavailable True means that the network of the node was never configured, so its pods have no "
+    "network. Other conditions come from the node problem detector. Only conditions whose value True is known to mean "
+    "a fault are checked (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart and others).",
 )
 def problem_condition(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
@@ -203,8 +202,9 @@ def problem_condition(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node", "Pod"),
     reads=("spec.unschedulable", "Pod status.conditions[PodScheduled]"),
-    explanation="A cordoned node accepts no new pods. This is normal during an upgrade and matters only when pods "
-    "cannot be scheduled because of it. `kubectl uncordon` ends it.",
+    explanation="The scheduler assigns no new pods to a cordoned node. This is normal during an upgrade, and is "
+    "reported only when pods cannot be scheduled for this reason. `kubectl uncordon` makes the node schedulable "
+    "again.",
 )
 def cordoned(state: ClusterState) -> Iterator[Fault]:
     nodes = [node for node in standing_nodes(state) if node.boolean("spec", "unschedulable")]
@@ -236,9 +236,9 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
     severity="info",
     kinds=("Node",),
     reads=("event Rebooted", "event Starting", "event ContainerGCFailed", "event InvalidDiskCapacity"),
-    explanation="A restart of the machine within the last hour explains why its pods restarted. A kubelet that "
-    "starts repeatedly, or cannot remove dead containers, has a fault of its own. A single "
-    "InvalidDiskCapacity when a kubelet starts is harmless.",
+    explanation="A restart of the machine within the last hour explains why its pods restarted. A kubelet that starts "
+    "repeatedly, or cannot remove dead containers, has a fault of its own. A single InvalidDiskCapacity event at the "
+    "start of a kubelet is harmless.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     events = events_by_node(state, "Rebooted", "Starting", "ContainerGCFailed", "InvalidDiskCapacity")
@@ -268,5 +268,5 @@ _TITLES: Final = {
 
 
 def _is_kubelet(event: ClusterEvent) -> bool:
-    """kube-proxy also writes an event `Starting` for the node."""
+    """Whether the kubelet wrote the event, because kube-proxy also writes `Starting` events for nodes."""
     return event.reason != "Starting" or "kubelet" in f"{event.message} {event.component}".lower()

@@ -32,8 +32,8 @@ _OVERCOMMIT: Final = Decimal("1.5")
     severity="warning",
     kinds=("Node",),
     reads=("status.nodeInfo.kubeletVersion",),
-    explanation="A kubelet may be at most three minor versions older than the API server. When nodes differ by "
-    "more, the oldest are not supported. A smaller difference is normal during an upgrade.",
+    explanation="A kubelet may be at most three minor versions older than the API server. When the kubelet versions "
+    "differ by more, the oldest nodes are not supported. A smaller difference is normal during an upgrade.",
 )
 def version_skew(state: ClusterState) -> Iterator[Fault]:
     minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) and not is_virtual(node)}
@@ -70,9 +70,9 @@ def _minor(node: ClusterObject) -> tuple[int, int] | None:
     severity="info",
     kinds=("Node", "Pod"),
     reads=("status.allocatable.pods", "spec.podCIDR", "Pod spec.nodeName", "event FailedCreatePodSandBox"),
-    explanation="A node accepts a fixed number of pods (`allocatable.pods`), and no more than its address range "
-    "(`podCIDR`) allows. The severity is warning when pods cannot be scheduled because of it, or when "
-    "all addresses are used before the maximum number of pods.",
+    explanation="A node accepts at most `allocatable.pods` pods, and at most as many as its address range (`podCIDR`) "
+    "allows. The severity is warning when this prevents scheduling, or when the node runs out of addresses before it "
+    "has its maximum number of pods.",
 )
 def full_of_pods(state: ClusterState) -> Iterator[Fault]:
     if state.reading.namespaces or not state.covers("Pod"):
@@ -107,7 +107,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
-    """For each node, the newest event of a pod that still waits for an address."""
+    """Return by node name the newest event of a pod that still waits for an address."""
     found: dict[str, ClusterEvent] = {}
     for event in state.events:
         if event.reason != "FailedCreatePodSandBox" or not _NO_ADDRESS.search(event.message):

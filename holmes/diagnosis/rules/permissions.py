@@ -41,10 +41,10 @@ _RECENT_SECONDS: Final = 3_600
         "logs and events: is forbidden: User system:serviceaccount:…",
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
-    explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A "
-                "rule may lack or misspell the verb, the resource or the API group. A binding may be missing, or "
-                "name another subject, another namespace or a missing role. Denials are found in events, and in "
-                "logs that were read for other faults. A denial that is allowed by now is not reported.",
+    explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A rule "
+    "may lack or misspell the verb, the resource or the API group. A binding may be missing, or name another subject, "
+    "another namespace or a missing role. Denials are found in events, and in logs that were read for other faults. "
+    "Denied requests that are now allowed are not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
     told: set[Denial] = set()
@@ -87,14 +87,14 @@ def _denials(state: ClusterState) -> Iterator[tuple[Denial, Evidence, ClusterObj
 def _culprit(
     state: ClusterState, denial: Denial, reason: Reason | None, pod: ClusterObject | None
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
-    """The workload when it runs as `default` and another account was created for it, otherwise the account or role."""
+    """Return the object at fault, with evidence if the workload should use another ServiceAccount than `default`."""
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
     if pod is not None and others:
         workload = state.workload_of(pod)
         path = f"{template_of(workload).path}.serviceAccountName"
         written = text(template_of(workload).spec, "serviceAccountName") or "(not set)"
-        return workload.ref, (evidence.value(workload, path, f"{written}; {others[0]} is allowed to do it"),)
+        return workload.ref, (evidence.value(workload, path, f"{written}; {others[0]} has the permission"),)
     return (reason.culprit if reason is not None else denial.service_account), ()
 
 
@@ -111,9 +111,9 @@ def _check(denial: Denial) -> str:
     severity="critical",
     kinds=("Pod", "ServiceAccount"),
     reads=("spec.automountServiceAccountToken", "ServiceAccount automountServiceAccountToken", "logs"),
-    explanation="The application calls the Kubernetes API and needs a token that was not mounted, because "
-    "automountServiceAccountToken is false in the pod or its ServiceAccount. Without such an error, "
-    "false is good practice and not a fault.",
+    explanation="The application fails to call the Kubernetes API because no token is mounted: "
+    "automountServiceAccountToken is false in the pod or its ServiceAccount. For applications that do not call the "
+    "API, false is good practice and not a fault.",
 )
 def without_token(state: ClusterState) -> Iterator[Fault]:
     for key, log in state.logs.items():
@@ -134,7 +134,7 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
 
 
 def _switched_off(state: ClusterState, pod: ClusterObject) -> Evidence | None:
-    """The field that disables mounting; the pod overrides its ServiceAccount."""
+    """Return the field that disables mounting of the token. The pod's field overrides that of its ServiceAccount."""
     own = pod.at("spec", "automountServiceAccountToken")
     if own is False:
         workload = state.workload_of(pod)
@@ -158,8 +158,8 @@ _SYSTEM: Final = "kube-"
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("Role", "ClusterRole"),
     reads=("roleRef.name",),
-    explanation="The Role or ClusterRole of a binding does not exist, so the binding grants nothing. roleRef "
-    "cannot be changed: create the role, or delete the binding and create it again.",
+    explanation="The Role or ClusterRole of a binding does not exist, so the binding grants nothing. Because roleRef "
+    "is immutable, create the role, or delete and recreate the binding.",
 )
 def binding_without_role(state: ClusterState) -> Iterator[Fault]:
     for binding in (*state.of("RoleBinding"), *state.of("ClusterRoleBinding")):
@@ -189,9 +189,9 @@ def _is_of_system(each: ClusterObject) -> bool:
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("ServiceAccount",),
     reads=("subjects[].name", "subjects[].namespace"),
-    explanation="The subject of a binding does not exist. Its name or namespace looks like a misspelling of an "
-    "existing ServiceAccount, which does not get the role. A missing subject without a similar one is "
-    "not a fault.",
+    explanation="The subject of a binding does not exist, and its name or namespace looks misspelt. The intended "
+    "ServiceAccount therefore does not get the role. A missing subject is not a fault if no ServiceAccount has a "
+    "similar name.",
 )
 def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
     for binding in (*state.of("RoleBinding"), *state.of("ClusterRoleBinding")):
@@ -206,14 +206,14 @@ def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=binding.ref,
                     cause=f"{binding.ref} grants its role to ServiceAccount {namespace}/{name}, which does not "
-                    f"exist; {right} does",
+                    f"exist; did you mean {right}?",
                     evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
                     next_check=f"kubectl -n {namespace} get serviceaccount",
                 )
 
 
 def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str) -> tuple[str, str]:
-    """The wrong field and the intended ServiceAccount, if it is clear."""
+    """Return the wrong field and the intended ServiceAccount, or empty strings if the intention is not clear."""
     slip = meant(name, [each.name for each in state.of("ServiceAccount", namespace)])
     if slip:
         return "name", f"{namespace}/{slip}"
@@ -228,8 +228,8 @@ def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str
     severity="warning",
     kinds=("Role", "ClusterRole"),
     reads=("rules[].resources", "rules[].apiGroups"),
-    explanation="A rule names a built-in resource in the singular or misspelt, so it allows nothing. Resource "
-    "names are plural and lower case (pods, configmaps, deployments).",
+    explanation="A rule names a built-in resource in the singular or with uppercase letters, so the rule grants "
+    "nothing. Resource names are plural and lowercase (pods, configmaps, deployments).",
 )
 def role_with_slip(state: ClusterState) -> Iterator[Fault]:
     for role in (*state.of("Role"), *state.of("ClusterRole")):
@@ -245,14 +245,15 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
                     found = evidence.value(role, f"rules[{index}].resources", list(texts(rule, "resources")))
                     yield Fault(
                         subject=role.ref,
-                        cause=f"{role.ref} allows nothing for {resource!r}, which is not a resource; {right!r} is",
+                        cause=f"{role.ref} allows nothing for {resource!r}, which is not a resource; "
+                        f"did you mean {right!r}?",
                         evidence=(found, evidence.value(role, f"rules[{index}]", rule)),
                         next_check=f"kubectl api-resources | grep -i {right}",
                     )
 
 
 def _right_name(resource: str) -> str:
-    """The resource of which this is the singular or has another case."""
+    """Return the built-in resource that `resource` names in the singular or in another case, or an empty string."""
     plain = resource.lower()
     if resource in _RESOURCES or "/" in resource or "*" in resource:
         return ""

@@ -43,10 +43,10 @@ _REASON: Final = "CreateContainerConfigError"
         "data of ConfigMaps",
     ),
     explanation=(
-        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for its "
-        "variables does not exist or lacks the key, or runAsNonRoot forbids the user of the image. References with "
-        "optional: true are not a fault. When the name is clearly a misspelling, correct the workload; otherwise "
-        "create the missing object."
+        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for the "
+        "container's variables does not exist or lacks the key, or runAsNonRoot forbids the image's user. References "
+        "with optional: true are not a fault. If the name is clearly misspelt, correct the workload. Otherwise create "
+        "the missing object."
     ),
 )
 def config_error(state: ClusterState) -> Iterator[Fault]:
@@ -85,7 +85,7 @@ def _reference_fault(container: Container, reference: Reference, state: ClusterS
 
 
 def _refused(container: Container, message: str) -> Reference | None:
-    """The reference that the kubelet's message is about."""
+    """Return the container's reference that the kubelet's message names, or None."""
     own = [each for each in references_of(container.pod.child("spec")) if each.container == container.name]
     no_key, not_found = _NO_KEY.search(message), _NOT_FOUND.search(message)
     if no_key:
@@ -125,7 +125,7 @@ def _other_fault(container: Container, state: ClusterState) -> Fault:
 
 def _user_words(container: Container, message: str) -> str:
     if "non-numeric" in message:
-        return "the image has a user name, which the kubelet cannot check; set securityContext.runAsUser"
+        return "the image names its user, but the kubelet checks only numeric user IDs; set securityContext.runAsUser"
     own, of_pod = at(container.spec, "securityContext", "runAsUser"), container.pod.at("spec", "securityContext")
     if own == 0 or (own is None and at(of_pod, "runAsUser") == 0):
         return "securityContext.runAsUser is 0"
@@ -133,7 +133,7 @@ def _user_words(container: Container, message: str) -> str:
 
 
 def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """The runAsNonRoot field, then the user."""
+    """Yield the runAsNonRoot field, then the runAsUser field."""
     for name in ("runAsNonRoot", "runAsUser"):
         if at(container.spec, "securityContext", name) is not None:
             yield container_field(container, state, f"securityContext.{name}")
@@ -153,8 +153,8 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
     ),
     explanation=(
         "A pod template names a ConfigMap, Secret, key, claim, account or class that does not exist. Running pods "
-        "continue, but the next pod will not start. References with optional: true are not a fault. References "
-        "that the kubelet already reports are covered by P05 and P08. Of Secrets, only the names are known."
+        "continue, but the next pod will not start. References with optional: true are not a fault. Rules P05 and "
+        "P08a cover references that the kubelet already reports. Only the names of Secrets are read, not their keys."
     ),
 )
 def missing_reference(state: ClusterState) -> Iterator[Fault]:
@@ -186,7 +186,7 @@ def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -
 
 
 def _bitten(reference: Reference, template: PodTemplate, state: ClusterState) -> bool:
-    """Whether a pod already fails for this reference, so that another rule reports it."""
+    """Whether a pod already fails because of the reference, so that another rule reports the fault."""
     pods = state.pods_of(template.workload)
     if reference.use == "pull secret":
         return any("Image" in text(each.waiting, "reason") for pod in pods for each in containers_of(pod))
@@ -223,7 +223,7 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
 
 
 def _severity(reference: Reference, template: PodTemplate) -> Severity:
-    """A workload without pods is not affected, and a pull secret may not be required."""
+    """Return info for a workload without pods, and for a pull secret, which the image may not require."""
     workload = template.workload
     idle = workload.at("spec", "replicas") == 0 or boolean(workload.body, "spec", "suspend")
     return "info" if idle or reference.use == "pull secret" else "warning"

@@ -52,13 +52,12 @@ if TYPE_CHECKING:
         "status.containerStatuses[].restartCount",
         "logs of the terminated instance",
     ),
-    explanation=(
-        "A container exits repeatedly (CrashLoopBackOff), or a pod that must not end has failed. Exit codes 1 and "
-        "2 are application errors, 126 a command that cannot be executed, 127 a command that was not found. 134 "
-        "and 139 are crashes, 137 is a kill, and 0 is a program that finished. The log of the terminated container "
-        "has the reason. A variable, argument or mounted file that the log names is shown as evidence. Out of "
-        "memory is P02, kills by probes are P11 and P12, containers that cannot start P06, init containers P09."
-    ),
+    explanation="A container exits repeatedly (CrashLoopBackOff), or a pod that should keep running has failed. Exit "
+    "codes 1 and 2 mean an application error, 126 a command that cannot be executed, and 127 a command that was not "
+    "found. 134 and 139 mean a crash, 137 a kill, and 0 a program that finished. The log of the terminated container "
+    "shows the reason. Variables, arguments and mounted files that the log names are shown as evidence. Rule P02 "
+    "reports containers that run out of memory; rules P11 and P12 report containers that probes kill. Rule P06 "
+    "reports containers that cannot be started; rule P09 reports init containers.",
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -82,12 +81,10 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
         "spec.containers[].resources.limits.memory",
         "events SystemOOM, OOMKilling of the node",
     ),
-    explanation=(
-        "The kernel killed a container because it exceeded its memory limit (reason OOMKilled) or, without a "
-        "limit, because the node had no memory left. This counts for an hour after the container runs again, or "
-        "while the pod is not ready. Raise spec.containers[].resources.limits.memory, or find what uses the "
-        "memory. When the limit of the live pod differs from the template, W07 shows which component changed it."
-    ),
+    explanation="The kernel killed a container because it exceeded its memory limit (reason OOMKilled) or, without a "
+    "limit, because the node had no memory left. The fault is reported while the pod is not ready, and for one hour "
+    "after the container runs again. Raise spec.containers[].resources.limits.memory, or find what uses the memory. "
+    "When the live pod's limit differs from the template, rule W07 shows which component changed the limit.",
 )
 def out_of_memory(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -138,11 +135,9 @@ def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:
     severity="warning",
     kinds=("Pod",),
     reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
-    explanation=(
-        "A container terminated within the last hour and runs again. The pod looks healthy now, but requests were "
-        "lost and it may happen again. Out of memory is P02, kills by probes are P11 and P12. Restarts more than "
-        "an hour ago are not reported."
-    ),
+    explanation="A container terminated within the last hour and runs again. The pod looks healthy now, but requests "
+    "were lost, and the container may terminate again. Rule P02 reports containers that run out of memory; rules P11 "
+    "and P12 report containers that probes kill. Restarts that are more than one hour old are not reported.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -194,11 +189,10 @@ _BORING: Final = re.compile(
         "spec.containers[].command, args, workingDir, volumeMounts, lifecycle.postStart",
         "event FailedPostStartHook",
     ),
-    explanation=(
-        "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError). "
-        "The program is not in the image or not executable, a path or mount is wrong, or the memory limit is too "
-        "low. A failing postStart hook also terminates the container. The application itself has not started."
-    ),
+    explanation="The runtime cannot create or start the container (CreateContainerError, RunContainerError, "
+    "StartError), so the application does not start. The program is not in the image or is not executable, a path or "
+    "mount is wrong, or the memory limit is too low. The rule also reports a failing postStart hook, which terminates "
+    "the container.",
 )
 def not_started(state: ClusterState) -> Iterator[Fault]:
     for pod in troubled_pods(state):
@@ -233,7 +227,7 @@ def _fault(container: Container, state: ClusterState) -> Fault | None:
 
 
 def _explained(container: Container, message: str, state: ClusterState) -> tuple[str, str, tuple[Evidence, ...]]:
-    """Title, sentence and the wrong field for a runtime message."""
+    """Return the title, the explanation and the evidence for an error message of the runtime."""
     command = tuple(command_evidence(container, state)) or (container_field(container, state, "image"),)
     program = _PROGRAM.search(message)
     if program is not None:
@@ -252,7 +246,7 @@ def _explained(container: Container, message: str, state: ClusterState) -> tuple
 
 
 def _about_program(program: str, message: str) -> tuple[str, str]:
-    """Title and sentence for a program that cannot be executed."""
+    """Return the title and the explanation for a program that cannot be executed."""
     if "permission denied" in message:
         return "Command cannot be executed", f"its program {program} is not executable"
     if "exec format" in message:
@@ -262,7 +256,7 @@ def _about_program(program: str, message: str) -> tuple[str, str]:
 
 
 def _mount(container: Container, message: str) -> str | None:
-    """The mount that the message is about, by its path in the container or the name of its volume."""
+    """Return the path of the mount that the message names by container path or volume name, or None."""
     if "mount" not in message.lower():
         return None
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
@@ -313,12 +307,10 @@ _LONG_INIT_SECONDS: Final = 300.0
         "spec.initContainers[].command",
         "logs of the init container",
     ),
-    explanation=(
-        "An init container fails, or runs for more than five minutes, so the containers after it do not start "
-        "(Init:CrashLoopBackOff, Init:0/1). An init container that hangs usually waits for a host in its command or "
-        "log. It is reported earlier when it waits for a Service that does not exist or has no ready pods. Sidecars "
-        "(restartPolicy: Always) only have to start and are judged like main containers."
-    ),
+    explanation="An init container fails, or runs for more than five minutes, so the containers after it do not start "
+    "(Init:CrashLoopBackOff, Init:0/1). An init container that hangs usually waits for a host that its command or "
+    "log names. The init container is reported earlier when it waits for a Service that does not exist or has no "
+    "ready pods. Sidecars (restartPolicy: Always) do not have to finish and are checked like main containers.",
 )
 def init_failing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -344,7 +336,7 @@ def _init_fault(crash: Crash, state: ClusterState) -> Fault:
 
 
 def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
-    """The init container that runs for longer than the grace period while others wait."""
+    """Return the init container that has been running for longer than the grace period, or None."""
     for container in containers_of(pod):
         if container.kind == "init" and not container.sidecar and container.running:
             return container if _ran_seconds(container, state) > state.grace_seconds else None
@@ -357,7 +349,10 @@ def _ran_seconds(container: Container, state: ClusterState) -> float:
 
 
 def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
-    """A fault when it runs very long, or waits for something that cannot come; only its log may say for what."""
+    """Report an init container that runs too long or waits for a Service that cannot answer.
+
+    If its log was not read, the severity is info, because only the log may name the Service.
+    """
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
     services = awaited_services(container, words, state, certain=not hangs)
@@ -376,7 +371,7 @@ def _hanging_fault(
     near = meant(absent.name, (each.name for each in state.of("Service", absent.namespace))) if absent else None
     named = f"; it waits for {', '.join(map(str, services))}" if services else ""
     if absent is not None:
-        named = f"; it waits for {absent}, which does not exist" + (f", but there is Service {near}" if near else "")
+        named = f"; it waits for {absent}, which does not exist" + (f"; did you mean Service {near}?" if near else "")
     return Fault(
         subject=pod.ref,
         culprit=absent if near is None else None,

@@ -27,10 +27,10 @@ _OLD_SECONDS: Final = 86_400.0
 _LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
 _DISRUPTIONS: Final = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
-    "DeletionByTaintManager": "its node got a taint that it does not tolerate",
+    "DeletionByTaintManager": "its node got a taint that the pod does not tolerate",
     "EvictionByEvictionAPI": "it was evicted through the API, for example by a drain of the node",
     "DeletionByPodGC": "its node was deleted",
-    "TerminationByKubelet": "the kubelet terminated it because resources are short or the node shuts down",
+    "TerminationByKubelet": "its node was short of resources or was shut down",
 }
 _REFUSALS: Final = {
     "UnexpectedAdmissionError": "the node could not provide a device or another resource",
@@ -62,10 +62,10 @@ _SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
         "events Evicted, Preempted",
     ),
     explanation=(
-        "A pod was terminated from outside. It was evicted because the node was low on memory or disk, or because "
-        "it exceeded its own limit for ephemeral storage. Or a pod of higher priority preempted it. Critical while "
-        "its workload has too few ready pods, info after others have replaced it. The severity is at least warning "
-        "when several pods of a workload exceeded the same limit within an hour and new pods have it too."
+        "A pod was evicted or preempted. The node was low on memory or disk, the pod exceeded its limit for ephemeral "
+        "storage, or a pod of higher priority preempted it. The severity is critical while the pod's workload has too "
+        "few ready pods, and info after other pods have replaced it. The severity is at least warning when several "
+        "pods exceeded the same limit within one hour and the new pods have the same limit."
     ),
 )
 def evicted(state: ClusterState) -> Iterator[Fault]:
@@ -85,14 +85,14 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
-    """Info when other pods do its work, critical when its workload has too few, otherwise warning."""
+    """Return info if other pods replace the pod, critical if its workload lacks it, otherwise warning."""
     if serves_elsewhere(pod, state) or job_recovered(pod, state) or _is_history(pod, state):
         return "info"
     return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
 
 
 def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether it ended long ago and a later pod replaced it; a fault of that pod is reported for that pod."""
+    """Whether the pod ended long ago and a newer pod of its workload runs."""
     ended = ended_at(pod)
     if state.now - ended <= RECENT_SECONDS or pod.owner is None:
         return False
@@ -117,7 +117,7 @@ def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
 
 
 def _severity_of_repeated(workload: ClusterObject, state: ClusterState) -> Severity:
-    """Critical when a workload that must run has fewer ready pods than desired."""
+    """Return critical if a workload other than a Job has fewer ready pods than desired, otherwise warning."""
     if workload.kind in {"Job", "CronJob"}:
         return "warning"
     pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
@@ -162,7 +162,7 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
     why = _DISRUPTIONS.get(text(condition, "reason"), text(condition, "message") or "no reason is given")
     return Fault(
         subject=pod.ref,
-        title="Pod was terminated from outside",
+        title="Pod was terminated by a disruption",
         severity="info" if serves_elsewhere(pod, state) else "warning",
         cause=f"{pod_words(pod, state)} was terminated because {why}",
         evidence=(field(pod, "status", "conditions"),),
@@ -173,7 +173,7 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
 
 
 def _preemptions(state: ClusterState) -> Iterator[Fault]:
-    """Pods that were preempted within the hour. Only their events remain."""
+    """Report preemptions of the last hour from events, because the preempted pods no longer exist."""
     for each in state.events:
         if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
             continue
@@ -200,8 +200,8 @@ def _preemption(found: ClusterEvent) -> Fault:
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
         "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError, ...). Often the pod sets nodeName and bypasses the scheduler, or the node was "
-        "shut down. Such pods remain as Failed and do not start again."
+        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node "
+        "was shut down. Such pods stay in phase Failed and do not start again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:
@@ -238,7 +238,7 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
 
 
 def _placement(pod: ClusterObject, reason: str, state: ClusterState) -> Iterator[Evidence]:
-    """The requirements of the pod for its node."""
+    """Yield the requirements of the pod that its node did not meet."""
     if reason == "NodeAffinity":
         if pod.child("spec", "nodeSelector"):
             yield spec_field(pod, state, "nodeSelector")
@@ -290,7 +290,7 @@ def lost(state: ClusterState) -> Iterator[Fault]:
 
 
 def _silence(node: ClusterObject, state: ClusterState) -> Evidence | None:
-    """The condition that shows that the node has not reported for longer than the grace period."""
+    """Return the Ready condition if the node has not reported for longer than the grace period, otherwise None."""
     ready = node.condition("Ready")
     since = moment(text(ready, "lastTransitionTime")) or node.created
     if text(ready, "status") != "Unknown" or state.now - since < state.grace_seconds:
@@ -307,7 +307,7 @@ def _unknown(pod: ClusterObject) -> bool:
 
 
 def _had_run(pod: ClusterObject) -> bool:
-    """Whether a kubelet ever accepted the pod; a node name that never existed has no kubelet."""
+    """Whether a kubelet ever accepted the pod. This is never true for a node that did not exist."""
     return bool(pod.text("status", "startTime"))
 
 
@@ -336,14 +336,14 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         "events FailedKillPod, FailedPreStopHook",
     ),
     explanation=(
-        "A pod should have been deleted more than a minute ago. A controller has not removed its finalizers, its "
-        "node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
-        "a fault."
+        "A pod still exists more than one minute after its deletion was due. A controller has not removed its "
+        "finalizers, its node no longer reports, or a container cannot be killed. A pod within its termination grace "
+        "period is not a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
     for pod in state.of("Pod"):
-        # The API server writes the end of the grace period as the deletion time.
+        # The deletion time is the end of the grace period, not its start.
         if pod.deleted is not None and state.now - pod.deleted > state.grace_seconds:
             yield _stuck(pod, state)
 

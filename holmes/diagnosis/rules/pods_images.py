@@ -43,7 +43,7 @@ _PullProblem: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PullError:
-    """A kind of pull error: the title of the finding, and words that follow the name of the image."""
+    """A class of pull errors. `title` is for the finding; `words` follow the image name in its cause."""
 
     problem: _PullProblem
     title: str
@@ -141,7 +141,7 @@ _OTHER: Final = _error("other", "Image cannot be pulled", "cannot be pulled")
 
 
 def _pull_error(reason: str, message: str, image: str) -> _PullError:
-    """The kind of a message, decided without the name of the image."""
+    """Classify a message without the image name in it, because the name may contain a matching word."""
     repository = image.partition("@")[0].rpartition(":")[0] or image
     lower = f"{reason} {message[:4_000].replace(image, ' ').replace(repository, ' ')}".lower()
     return next((error for pattern, error in _COMPILED if pattern.search(lower)), _OTHER)
@@ -175,12 +175,12 @@ _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
         "events Failed, FailedToRetrieveImagePullSecret",
     ),
     explanation=(
-        "The node cannot pull the image of a container. The answer of the registry shows the cause. The tag or "
-        "repository does not exist, or access is denied (then the pull secrets of the pod and its ServiceAccount "
-        "are checked). The registry may also be unreachable, limit requests, have an untrusted certificate, or "
-        "have no image for the platform of the node. InvalidImageName is an invalid reference. ErrImageNeverPull "
-        "is an image that is not on the node while imagePullPolicy is Never. Tags of the same image that run "
-        "elsewhere are shown for comparison."
+        "The node cannot pull the image of a container. The response of the registry shows the cause. The tag or "
+        "repository does not exist, or access is denied. When access is denied, the rule checks the pull secrets of "
+        "the pod and its ServiceAccount. The registry may also be unreachable, limit requests, have an untrusted "
+        "certificate, or have no image for the platform of the node. InvalidImageName means that the image reference "
+        "is invalid. ErrImageNeverPull means that the image is not on the node and imagePullPolicy is Never. Tags of "
+        "the same image that other containers use are shown for comparison."
     ),
 )
 def image_not_pulled(state: ClusterState) -> Iterator[Fault]:
@@ -220,7 +220,7 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
 
 
 def _message(container: Container, state: ClusterState) -> str:
-    """The answer of the registry, from the status, or from the newest event when the status only says that it waits."""
+    """Return the pull error from the status, or from the newest event if the status only reports a back-off."""
     waiting = text(container.waiting, "message")
     events = [
         each.message
@@ -232,7 +232,7 @@ def _message(container: Container, state: ClusterState) -> str:
 
 
 def _extra(container: Container, error: _PullError, known: dict[str, set[str]], state: ClusterState) -> str:
-    """Details that help to find the error: the image before the rollout, running tags, credentials."""
+    """Describe the image before the rollout, tags that exist, or missing pull secrets, to help find the cause."""
     image = text(container.spec, "image")
     before = _image_before(container, state)
     said = f"; before the last rollout it was {before}" if before else ""
@@ -263,7 +263,7 @@ def _image_before(container: Container, state: ClusterState) -> str:
 def _missing_pull_secret(
     pod: ClusterObject, state: ClusterState
 ) -> tuple[ObjectRef | None, str, tuple[Evidence, ...]] | None:
-    """The culprit, words and evidence for the first pull secret of the pod that does not exist."""
+    """Return culprit, description and evidence for the pod's first pull secret that does not exist, or None."""
     events = state.events_of(pod, "FailedToRetrieveImagePullSecret")
     for index, secret in enumerate(pod.children("spec", "imagePullSecrets")):
         name = text(secret, "name")
@@ -285,7 +285,7 @@ def _tells(found: ClusterEvent, name: str) -> bool:
 
 
 def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the pod or its ServiceAccount has pull secrets; True when unknown."""
+    """Whether the pod or its ServiceAccount has pull secrets; true if the ServiceAccount is unknown."""
     if pod.children("spec", "imagePullSecrets"):
         return True
     account = state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
@@ -293,7 +293,7 @@ def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def _known_tags(state: ClusterState) -> dict[str, set[str]]:
-    """The tags that are on nodes or run in ready containers, by repository."""
+    """Return by repository the tags that nodes store or ready containers run."""
     known: dict[str, set[str]] = defaultdict(set)
     images = {
         name for node in state.of("Node") for each in node.children("status", "images") for name in texts(each, "names")
@@ -313,7 +313,7 @@ def _known_tags(state: ClusterState) -> dict[str, set[str]]:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """Repository and tag; a digest is not a tag."""
+    """Split an image into repository and tag. A digest is not a tag."""
     name, _, digest = image.partition("@")
     repository, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:

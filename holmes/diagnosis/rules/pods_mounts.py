@@ -74,7 +74,7 @@ def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
-    """Pods on a node whose containers should have started but have not."""
+    """Yield pods that have a node but whose containers did not start within the grace period."""
     for pod in judged_pods(state):
         if pod.text("status", "phase") != "Pending" or not pod.text("spec", "nodeName"):
             continue
@@ -86,7 +86,7 @@ def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
 
 
 def _mount_event(pod: ClusterObject, state: ClusterState) -> ClusterEvent | None:
-    """The newest significant event about volumes; None when the kubelet has made progress since."""
+    """Return the newest volume event, preferably one that is not a timeout; None if the kubelet made progress since."""
     events = state.events_of(pod, *_MOUNT)
     beyond = max((each.last for each in state.events_of(pod, "Pulling", "Pulled", "Created", "Started")), default=0.0)
     events = tuple(each for each in events if each.last >= beyond)
@@ -135,7 +135,7 @@ def _volume_name(message: str) -> str:
 
 
 def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState) -> tuple[Reference, Missing] | None:
-    """The reference of the volume whose object or key the kubelet does not find."""
+    """Return the volume's reference to the object or key that the kubelet cannot find, or None."""
     user = f"volume {volume}"
     own = [each for each in references_of(pod.child("spec")) if each.use == "volume" and each.user == user]
     no_key, not_found = _NO_KEY.search(message), _NOT_FOUND.search(message)
@@ -149,7 +149,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
 
 
 def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
-    """The position of a volume. Messages about claims name the PersistentVolume, not the volume."""
+    """Return the index of a volume by its name, or by the name of its PersistentVolume as in messages about claims."""
     for index, volume in enumerate(pod.children("spec", "volumes")):
         claim = text(volume, "persistentVolumeClaim", "claimName")
         bound = state.get("PersistentVolumeClaim", pod.namespace, claim) if claim else None
@@ -172,7 +172,7 @@ def _claim(pod: ClusterObject, name: str) -> ObjectRef | None:
 
 
 def _short(message: str) -> str:
-    """The message without the prefix that all messages of its kind share."""
+    """Shorten a message, without the prefix that all mount messages share."""
     said = re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)
     return excerpt(said, _QUOTED_CHARACTERS)
 
@@ -188,9 +188,9 @@ def _short(message: str) -> str:
         "spec.runtimeClassName",
     ),
     explanation=(
-        "A pod has a node, but its network or sandbox cannot be created. The network plugin of the node is not "
-        "ready, no IP addresses are left, or the runtime of the RuntimeClass is not installed. A pod that stays in "
-        "ContainerCreating for a long time without an event is reported too."
+        "A pod has a node, but its network or sandbox cannot be created. The network plugin of the node is not ready, "
+        "no IP addresses are left, or the runtime of the RuntimeClass is not installed. A pod that stays in "
+        "ContainerCreating for a long time is reported even without an event."
     ),
 )
 def sandbox_not_made(state: ClusterState) -> Iterator[Fault]:

@@ -46,11 +46,11 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "event Unhealthy: Readiness probe failed",
     ),
     explanation=(
-        "The containers run, but the pod is not ready, so Services send no requests to it. The message of the "
-        "failed probe is compared with the definition of the container. Typical causes are a port without a "
-        "listener, a path that answers 404, a missing program, or no answer in time. When the application answers "
-        "with an error, its log and the services that it names are checked. Pods younger than the grace period and "
-        "the time that the probe allows are ignored."
+        "The containers run, but the pod is not ready, so Services send no requests to it. The message of the failed "
+        "probe is compared with the definition of the container. Typical causes are a port without a listener, a path "
+        "that returns 404, a missing program, or a timeout. When the application returns an error, the rule checks "
+        "its log and the Services that the log names. A pod is ignored until the grace period and the time that its "
+        "probe allows have passed."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
@@ -71,7 +71,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
-    """A pod that may still be starting is reported only when its log names a Service that cannot answer."""
+    """Report a pod that may still be starting only if its log names a Service that cannot answer."""
     container, fault = probe.container, _readiness_fault(probe, state)
     services = [each for each in fault.because if each.kind == "Service"]
     if any(cannot_come(each, container, state) for each in services):
@@ -79,7 +79,7 @@ def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
 
 
 def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
-    """Whether it has run for longer than allowed without being ready."""
+    """Whether the container has run for longer than allowed without becoming ready."""
     if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
         return False
     if container.kind == "init" and not container.sidecar:
@@ -122,7 +122,7 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
 def _probe_evidence(
     probe: Probe, why: ProbeVerdict, events: tuple[ClusterEvent, ...], state: ClusterState
 ) -> Iterator[Evidence]:
-    """The decisive fields of the probe, then the message of the kubelet."""
+    """Yield the decisive fields of the probe, then the newest failure that the kubelet reported."""
     for path in why.fields:
         yield probe.evidence(state, *path)
     if events:
@@ -130,7 +130,7 @@ def _probe_evidence(
 
 
 def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
-    """Readiness gates whose condition is not True although all containers are ready."""
+    """Report readiness gates whose condition is not True although all containers are ready."""
     if text(pod.condition("ContainersReady"), "status") != "True" or text(pod.condition("Ready"), "status") == "True":
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
@@ -172,8 +172,8 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
     ),
     explanation=(
         "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). "
-        "The probe may use a port or path that does not exist, or start before the application is ready. Then a "
-        "startup probe or a larger initialDelaySeconds helps. When a container really hangs, its log shows why."
+        "The probe may use a port or path that does not exist. It may also start before the application is ready; a "
+        "startup probe or a larger initialDelaySeconds then helps. If the container hangs, its log shows why."
     ),
 )
 def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:
@@ -191,8 +191,9 @@ def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:
         "status.containerStatuses[].started",
     ),
     explanation=(
-        "A container does not pass its startup probe within failureThreshold times periodSeconds, so it is killed "
-        "and restarted. Either it needs more time, or the probe uses the wrong port, path or program."
+        "A container does not pass its startup probe within failureThreshold times periodSeconds, so the kubelet "
+        "kills and restarts the container. Either the container needs more time, or the probe uses the wrong port, "
+        "path or program."
     ),
 )
 def killed_at_startup(state: ClusterState) -> Iterator[Fault]:
@@ -267,7 +268,7 @@ def _budget_evidence(probe: Probe, state: ClusterState) -> Iterator[Evidence]:
 
 
 def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
-    """A probe that is certainly wrong, before it kills the container; any other probe may still succeed."""
+    """Report a probe that is clearly wrong before it kills the container. Any other probe may still succeed."""
     container = probe.container
     if not probe.spec or not container.running or container.ready:
         return None

@@ -36,8 +36,8 @@ _POD_RIGHTS: Final = ("runAsUser", "runAsGroup", "fsGroup", "runAsNonRoot")
     reads=("spec.containers[].ports[].containerPort, hostPort, protocol", "logs of crashed containers"),
     explanation=(
         "The containers of a pod share one network, so two of them cannot listen on the same port. A duplicate "
-        "declaration has severity info, because a declaration alone opens no port. Critical when one of the "
-        "containers crashes with 'address already in use'."
+        "declaration has severity info, because a declaration alone opens no port. The severity is critical when one "
+        "of the containers crashes with 'address already in use'."
     ),
 )
 def port_conflict(state: ClusterState) -> Iterator[Fault]:
@@ -65,7 +65,7 @@ def _twice(containers: tuple[JsonObject, ...]) -> bool:
 
 
 def _declared_twice(template: PodTemplate, crash: tuple[Crash, LastWords] | None) -> Iterator[Fault]:
-    """Each port that two containers of a template declare."""
+    """Report each port that two containers of a template declare."""
     holders: dict[tuple[int, str], tuple[str, str]] = {}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")
@@ -101,7 +101,7 @@ def _conflict(
 
 
 def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
-    """A port that is in use although no other container declares it."""
+    """Report a port that is in use although no other container declares it."""
     container = crash.container
     ports = (container_field(container, state, "ports"),) if children(container.spec, "ports") else ()
     shared = crash.pod.at("spec", "hostNetwork") is True
@@ -134,8 +134,9 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     ),
     explanation=(
         "A crashed container reports 'permission denied' or 'read-only file system', and its security settings or "
-        "mounts explain it. Possible causes are a read-only mount, a user that does not own the files, a volume "
-        "without fsGroup, or a port below 1024. The log line is certain; the setting is an estimate."
+        "mounts explain the error. Possible causes are a read-only mount, a user that does not own the files, a "
+        "volume without fsGroup, or a port below 1024. The log line proves the error; the setting that explains it is "
+        "an estimate."
     ),
 )
 def lacking_rights(state: ClusterState) -> Iterator[Fault]:
@@ -158,7 +159,7 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
 
 
 def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
-    """Why the container lacks permission, in words and fields; empty when no setting explains it."""
+    """Explain the missing permission in words and fields; both are empty if no setting explains it."""
     lower = line.lower()
     mount = _mount_of(container, line)
     if "read-only" in lower or "erofs" in lower:
@@ -176,7 +177,7 @@ def _explained(container: Container, line: str, state: ClusterState) -> tuple[st
 def _read_only(
     container: Container, mount: tuple[int, JsonObject] | None, state: ClusterState
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """The read-only mount, or the read-only root file system."""
+    """Describe the read-only mount or root file system in words and fields; both are empty if neither is read-only."""
     if mount is not None and at(mount[1], "readOnly") is True:
         words = f"the mount {text(mount[1], 'mountPath')} is read-only"
         return words, (container_field(container, state, f"volumeMounts[{mount[0]}].readOnly"),)
@@ -187,7 +188,7 @@ def _read_only(
 
 
 def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
-    """The mount that contains a path of the line."""
+    """Return the index and the mount whose path appears in the log line, or None."""
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
         path = text(mount, "mountPath").rstrip("/")
         if path and path in line:
@@ -196,7 +197,7 @@ def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
 
 
 def _settings(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """The security settings that restrict the container; settings of the container come before those of the pod."""
+    """Yield the security settings that restrict the container: first those of the container, then those of the pod."""
     for name in _RIGHTS:
         if at(container.spec, "securityContext", name) is not None:
             yield container_field(container, state, f"securityContext.{name}")

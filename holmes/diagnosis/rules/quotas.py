@@ -36,7 +36,7 @@ def _counts(budget: ClusterObject) -> tuple[Evidence, ...]:
 
 
 def _demand(budget: ClusterObject) -> Evidence:
-    """The field that sets the requirement of the budget."""
+    """Return the maxUnavailable or minAvailable field of the budget."""
     key = "maxUnavailable" if budget.at("spec", "maxUnavailable") is not None else "minAvailable"
     return evidence.field(budget, "spec", key)
 
@@ -51,9 +51,9 @@ def _check(budget: ClusterObject) -> str:
     severity="warning",
     kinds=(_PDB,),
     reads=("spec.minAvailable", "spec.maxUnavailable", "status.disruptionsAllowed", "status.expectedPods"),
-    explanation="All pods are healthy, and the budget still allows no eviction because it requires all of them. "
-    "Draining a node waits forever. Require fewer pods or run more. A budget that selects no pod "
-    "blocks nothing.",
+    explanation="All pods are healthy, but the budget allows no eviction because it requires all of them. Draining a "
+    "node therefore never finishes. Require fewer pods or run more replicas. A budget that selects no pod blocks no "
+    "eviction.",
 )
 def too_strict(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -67,7 +67,7 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=budget.ref,
             cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} and it selects "
-            f"{expected} pods, so draining their nodes waits forever",
+            f"{expected} pods, so their nodes cannot be drained",
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )
@@ -79,8 +79,8 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_PDB, "Pod"),
     reads=("status.currentHealthy", "status.desiredHealthy", "status.conditions[DisruptionAllowed]"),
-    explanation="Fewer pods are healthy than the budget requires, so it blocks evictions. This is a symptom of the "
-    "fault of the pods.",
+    explanation="Fewer pods are healthy than the budget requires, so the budget blocks evictions. This is a symptom "
+    "of the fault that affects the pods.",
 )
 def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -113,7 +113,7 @@ def _unready_since(pod: ClusterObject) -> float:
     kinds=(_PDB, "Pod"),
     reads=("spec.selector", "Pod metadata.labels"),
     explanation="The eviction of a pod that two budgets select is always refused, so its node cannot be drained. "
-    "Delete one of the budgets, or make their selectors differ.",
+    "Delete one of the budgets, or change their selectors so that they do not overlap.",
 )
 def same_pods(state: ClusterState) -> Iterator[Fault]:
     by_namespace: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -126,7 +126,7 @@ def same_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
-    """The budgets of one namespace that select a pod which an older budget also selects."""
+    """Report budgets of one namespace that select a pod which an older budget also selects."""
     by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():
@@ -162,8 +162,8 @@ def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, po
     severity="warning",
     kinds=(_PDB,),
     reads=("status.conditions[DisruptionAllowed]",),
-    explanation="The budget selects pods whose controller it does not know. It cannot compute the expected number "
-    "of pods, so it allows no eviction.",
+    explanation="The budget selects pods whose controller is unknown. The expected number of pods cannot be computed, "
+    "so the budget allows no eviction.",
 )
 def cannot_count(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -188,8 +188,8 @@ def cannot_count(state: ClusterState) -> Iterator[Fault]:
     kinds=(_PDB, "Pod"),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.selector", "status.expectedPods", "spec.template.metadata.labels"),
-    explanation="The budget protects nothing. The severity is info while its workload does not exist, and warning "
-    "when its selector is clearly a misspelling of the labels of a workload.",
+    explanation="The budget selects no pod, so it protects no workload. The severity is info while its workload does "
+    "not exist, and warning when the selector is clearly a misspelling of a workload's labels.",
 )
 def selects_nothing(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -229,8 +229,8 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
     kinds=("ResourceQuota",),
     needs=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     reads=("status.used", "status.hard"),
-    explanation="At least 90% of a quota is used. The severity is info until a pod is refused because of it, then "
-    "warning; W03a names the pod.",
+    explanation="At least 90% of a quota is used. The severity is info until the quota causes a pod to be refused, "
+    "then warning. Rule W03a reports the refused pods.",
 )
 def used_up(state: ClusterState) -> Iterator[Fault]:
     refused = {(refusal.maker.namespace, found["quota"]) for refusal, found in refused_with(state, QUOTA)}
@@ -270,8 +270,8 @@ def _is_nearly_used(used: str, hard: str) -> bool:
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),
-    explanation="A container of a workload requests more or less than the LimitRange of the namespace allows. "
-    "Running pods continue, but the next one will be refused.",
+    explanation="A container of a workload requests more or less than the LimitRange of the namespace allows. Running "
+    "pods continue, but the next pod will be refused.",
 )
 def does_not_fit(state: ClusterState) -> Iterator[Fault]:
     if not state.of("LimitRange"):

@@ -50,13 +50,12 @@ _AFFINITY: Final = ".".join(AFFINITY)
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].resources.requests", "Node status.allocatable"),
-    explanation="The pod requests more CPU, memory, GPU or another resource than any node has left. When it "
-    "requests more than the largest node has in total, it can never run: correct the request, often a "
-    "wrong unit. Otherwise the nodes are full: request less, remove other pods, or add nodes. Pods for "
-    "which an autoscaler has just requested a node are ignored.",
+    explanation="The pod requests more of a resource (CPU, memory, GPU or another resource) than any node has left. "
+    "If the pod requests more than the largest node has in total, it can never run. Correct the request, which often "
+    "has a wrong unit. Otherwise the nodes are full. Request less, remove other pods, or add nodes. Pods for which an "
+    "autoscaler has just requested a node are ignored.",
 )
 def no_room(state: ClusterState) -> Iterator[Fault]:
-    """Distinguishes requests that can never fit from nodes that are only full."""
     for found in unscheduled_for(state, "resources"):
         yield _no_room(state, found)
 
@@ -111,12 +110,11 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.nodeSelector", "spec.affinity.nodeAffinity", "Node metadata.labels"),
-    explanation="`nodeSelector` or required node affinity of the pod names labels that no node has, so no node can "
-    "run it. Correct the key or value in the workload, or label a node. Nodes that a selector excludes "
-    "are not a fault while it matches others.",
+    explanation="The `nodeSelector` or required node affinity of the pod names labels that no node has, so no node "
+    "can run the pod. Correct the key or value in the workload, or label a node. A selector that excludes some nodes "
+    "is not a fault while it matches others.",
 )
 def no_label(state: ClusterState) -> Iterator[Fault]:
-    """The key and value that no node has, with the closest existing one."""
     for found in unscheduled_for(state, "selector"):
         pod, nodes = found.pod, state.of("Node") if state.covers("Node") else ()
         path, value, why = _unmet(child(pod.body, "spec"), nodes)
@@ -133,7 +131,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
 
 
 def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, str]:
-    """Path and value of the requirement that no node meets, and why."""
+    """Return path, value and explanation of the requirement that no node meets."""
     selector = text_map(spec, "nodeSelector")
     for key, wanted in selector.items():
         if nodes and not any(node.labels.get(key) == wanted for node in nodes):
@@ -165,7 +163,7 @@ def _what_there_is(key: str, wanted: Iterable[str], nodes: Sequence[ClusterObjec
 
 
 def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject) -> Iterator[Evidence]:
-    """The labels with the required keys, or all labels when no node has these keys."""
+    """Yield for each node the labels with the required keys, or all labels if the node has none of these keys."""
     keys = set(text_map(spec, "nodeSelector"))
     if path != "nodeSelector":
         keys |= {text(each, "key") for term in children(spec, *AFFINITY) for each in children(term, "matchExpressions")}
@@ -182,12 +180,12 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     needs=("Node",),
     reads=(*_READS, "spec.tolerations", "Node spec.taints", "Node spec.unschedulable"),
     explanation="All suitable nodes have taints that the pod does not tolerate. A custom taint "
-    "(`dedicated=batch:NoSchedule`) reserves nodes on purpose: add the toleration if the pod may run "
-    "there. A taint `node.kubernetes.io/...` means that the node has a fault or is cordoned. The taint "
-    "of the control plane counts only without another one.",
+    "(`dedicated=batch:NoSchedule`) reserves nodes on purpose: add the toleration if the pod may run there. A taint "
+    "`node.kubernetes.io/...` means that the node has a fault or is cordoned. The control-plane taint is reported "
+    "only if no other taint applies.",
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
-    """The workload lacks a toleration, or the node has a fault."""
+    """Report the taints that a node fault caused, otherwise the taints that lack a toleration."""
     for found in unscheduled_for(state, "taint"):
         spec = child(found.pod.body, "spec")
         repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]
@@ -254,13 +252,12 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.affinity.podAffinity", "spec.affinity.podAntiAffinity", "spec.topologySpreadConstraints"),
-    explanation="Required pod anti-affinity by host name allows one pod per node, so more replicas than nodes "
-    "cannot be scheduled. Required pod affinity needs a matching pod that runs. Spread constraints "
-    "with DoNotSchedule need nodes with the topology key. Make the rule preferred, or correct the "
-    "selector, the key or the replicas.",
+    explanation="Required pod anti-affinity by host name allows one pod per node, so more replicas than nodes cannot "
+    "be scheduled. Required pod affinity needs a matching pod that runs. Spread constraints with DoNotSchedule need "
+    "nodes with the topology key. Make the rule preferred, or correct the selector, the key or the number of "
+    "replicas.",
 )
 def neighbours(state: ClusterState) -> Iterator[Fault]:
-    """The rule of the pod that excludes the nodes."""
     for found in unscheduled_for(state, "neighbours"):
         pod = found.pod
         path, why = _neighbour_rule(state, found)
@@ -277,7 +274,7 @@ def neighbours(state: ClusterState) -> Iterator[Fault]:
 
 
 def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
-    """Path of the rule below the spec, and its unmet requirement."""
+    """Return the path of the rule relative to `spec`, and a description of its unmet requirement."""
     pod, told = found.pod, found.main.text
     nodes = state.of("Node") if state.covers("Node") else ()
     if "spread" in told:

@@ -37,12 +37,12 @@ _MOST: Final = 5
     kinds=("Pod",),
     needs=("PersistentVolumeClaim", "PersistentVolume"),
     reads=(*_READS, "spec.volumes[].persistentVolumeClaim", "PersistentVolumeClaim status.phase"),
-    explanation="The scheduler places a pod only after its claims are bound, and only where their volumes can be "
-    "used. Create a missing claim, or correct its name. The rules about volumes report why an existing "
-    "claim is not bound.",
+    explanation="The scheduler assigns a pod to a node only after the pod's claims are bound, and only to a node that "
+    "can use their volumes. Create a missing claim, or correct its name. The rules about volumes report why an "
+    "existing claim is not bound.",
 )
 def waits_for_volume(state: ClusterState) -> Iterator[Fault]:
-    """A missing claim is the cause; an unbound claim explains the pod."""
+    """Report a missing claim as the culprit, or an unbound claim as the reason why the pod waits."""
     for found in unscheduled_for(state, "volume"):
         pod = found.pod
         claims = list(claims_of(pod))
@@ -120,7 +120,7 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
     )
     return Fault(
         subject=pod.ref,
-        title="Volume of the pod cannot be used on an available node",
+        title="No available node can use the volume of the pod",
         severity=waiting_severity(state, pod),
         cause=f"No node can run the pods of {owner_words(pod, state)} because {why}",
         evidence=(*own, *places, found.proof),
@@ -137,12 +137,11 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].ports[].hostPort"),
-    explanation="A container requests a port of the node (`hostPort`) that another pod uses on every suitable "
-    "node. Each node has a port only once, so such a workload can have one replica per node. Usually a "
-    "Service makes the host port unnecessary.",
+    explanation="A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. "
+    "Only one pod per node can use the port, so such a workload can have one replica per node. Usually a Service "
+    "makes the host port unnecessary.",
 )
 def port_taken(state: ClusterState) -> Iterator[Fault]:
-    """The port and the pods that use it."""
     holders: dict[tuple[int, str], list[ClusterObject]] | None = None
     for found in unscheduled_for(state, "ports"):
         holders = _holders(state) if holders is None else holders
@@ -163,9 +162,9 @@ def _port_taken(
     own = state.workload_of(pod)
     again = by and all(state.workload_of(each) is own for each in by)
     replicas = (evidence.field(own, "spec", "replicas"),) if again and own.kind != "Pod" else ()
-    told = (
-        f"; it needs {own.integer('spec', 'replicas')} replicas, but each node has a port only once" if replicas else ""
-    )
+    told = ""
+    if replicas:
+        told = f"; it needs {own.integer('spec', 'replicas')} replicas, but only one pod per node can use the port"
     return Fault(
         subject=pod.ref,
         severity=waiting_severity(state, pod),
@@ -221,8 +220,8 @@ def gated(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             severity="info" if queued else None,
-            cause=f"{owner_words(pod, state)} is held back by scheduling gate {', '.join(gates)}, which was not "
-            f"removed for {duration(state.age_seconds(pod))}",
+            cause=f"{owner_words(pod, state)} is held back by scheduling gate {', '.join(gates)}, which has not "
+            f"been removed for {duration(state.age_seconds(pod))}",
             evidence=(
                 spec_field(pod, state, "schedulingGates"),
                 evidence.value(pod, "status.conditions[type=PodScheduled].reason", "SchedulingGated"),
@@ -271,12 +270,12 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
 
 
 def _was_placed(pod: ClusterObject) -> bool:
-    """Whether a scheduler has placed the pod."""
+    """Whether a scheduler assigned the pod to a node."""
     return bool(pod.condition("PodScheduled")) and pod.text("spec", "nodeName") != ""
 
 
 def _own_scheduler(state: ClusterState) -> ObjectRef | None:
-    """The pod of the default scheduler, or its lease."""
+    """Return the pod of the default scheduler, or the scheduler's lease if no such pod is visible."""
     for pod in state.of("Pod", "kube-system"):
         if pod.labels.get("component") == "kube-scheduler":
             return pod.ref
@@ -291,9 +290,9 @@ def _own_scheduler(state: ClusterState) -> ObjectRef | None:
     kinds=("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Pod"),
     needs=("Node",),
     reads=("spec.template.spec.nodeName", "Node metadata.name"),
-    explanation="`nodeName` in a template assigns pods to a node without the scheduler. When the node does not "
-    "exist, no kubelet starts them, and they are deleted and created again without an event. Remove "
-    "the field, or correct the name.",
+    explanation="`nodeName` in a template assigns pods to a node without the scheduler. If the node does not exist, "
+    "no kubelet starts the pods. They are deleted and created again without an event. Remove the field, or correct "
+    "the name.",
 )
 def unknown_node(state: ClusterState) -> Iterator[Fault]:
     if not state.covers("Node") or not state.of("Node"):
@@ -317,7 +316,7 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
 
 
 def _asleep(template: PodTemplate, state: ClusterState) -> bool:
-    """Whether the workload needs no pods now, or the pod was on a node that was just deleted."""
+    """Whether the workload needs no pods now; for a single pod, whether it is too young or no longer Pending."""
     workload = template.workload
     if workload.kind == "Pod":
         return workload.text("status", "phase") != "Pending" or state.age_seconds(workload) < state.grace_seconds
@@ -332,12 +331,11 @@ def _asleep(template: PodTemplate, state: ClusterState) -> bool:
     kinds=("Pod",),
     needs=("PriorityClass",),
     reads=("spec.preemptionPolicy", "spec.priority", "status.nominatedNodeName", "event FailedScheduling"),
-    explanation="A pod with a higher priority can preempt pods of lower priority on a full node, but not when its "
-    "class has `preemptionPolicy: Never`. After a preemption, it waits until the preempted pods "
+    explanation="A pod with a higher priority can preempt pods of lower priority on a full node, but not if its "
+    "PriorityClass has `preemptionPolicy: Never`. After a preemption, the pod waits until the preempted pods "
     "terminate.",
 )
 def no_preemption(state: ClusterState) -> Iterator[Fault]:
-    """Preemption that is possible but does not happen."""
     lowest: int | None = None
     for found in unscheduled_for(state, "resources"):
         pod = found.pod

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     reads=("spec.selector", "template labels of workloads", "EndpointSlices"),
     explanation=(
         "No pod and no workload has the labels of the Service's selector, so the Service has no endpoints. The "
-        "intended workload is the one with the most similar labels and name; the differing label is named. When an "
-        "older ReplicaSet of that workload still had the labels, the workload is the culprit, not the Service. "
-        "Services without a selector, with zero replicas or created by operators are not faults. Labels that are "
-        "set on running pods (leader, role) are not faults either. Usually the selector or the label of the "
-        "template must be corrected."
+        "intended workload is the one with the most similar labels and name; the finding names the label that "
+        "differs. If an older ReplicaSet of that workload had the labels, the workload is the culprit, not the "
+        "Service. Services without a selector, Services whose workload has zero replicas, and Services that operators "
+        "created are not faults. Labels that are set on running pods (leader, role) are not faults either. Usually "
+        "the selector or the label of the template must be corrected."
     ),
 )
 def selector_matches_nothing(state: ClusterState) -> Iterator[Fault]:
@@ -87,7 +87,7 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
 
 
 def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -> Severity:
-    """Previews, canaries and leader Services may wait for their pods by design, unless a client needs them now."""
+    """Lower the severity of preview, canary and leader Services, which may lack pods, unless a client needs them."""
     consumed = _is_consumed(state, service)
     if service.owner is not None and not consumed:
         return "info"
@@ -104,7 +104,7 @@ def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -
 
 
 def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | None:
-    """The workload was deleted or never existed. This is a warning only when a client needs it."""
+    """Report a Service whose workload was deleted or never existed. Without clients, the severity is info."""
     consumed = _is_consumed(state, service)
     return Fault(
         subject=service.ref,
@@ -144,9 +144,9 @@ def _consumers(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
     reads=("spec.selector", "status.conditions[type=Ready] of the pods", "spec.replicas of the workload"),
     explanation=(
         "The selector is correct, but no pod behind the Service is ready. If no pod exists, the workload has zero "
-        "replicas or its pods cannot be created. This is a symptom; the cause is at the pods or the workload. "
-        "Services with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. "
-        "A workload with zero replicas counts only when the Service is used."
+        "replicas or its pods cannot be created. This is a symptom; the cause is in the pods or the workload. "
+        "Services with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. A "
+        "workload with zero replicas is reported only when the Service is used."
     ),
 )
 def no_ready_endpoints(state: ClusterState) -> Iterator[Fault]:
@@ -177,7 +177,7 @@ def _pods_not_ready(state: ClusterState, service: ClusterObject, pods: tuple[Clu
         role="symptom",
         because=(*(each.ref for each in workloads), *(pod.ref for pod in waiting)),
         since=min(moment(text(pod.condition("Ready"), "lastTransitionTime")) or pod.created for pod in waiting),
-        # A pod that is not ready yet may log what it waits for, long before its probe fails.
+        # Long before its probe fails, a pod may log which Service it waits for.
         logs=tuple(key for each in containers_of(waiting[0]) if each.running for key in wanted_logs(each)),
     )
 
@@ -232,9 +232,9 @@ _IN_CLUSTER: Final = re.compile(r"^(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]
     kinds=("Service",),
     reads=("spec.type", "status.loadBalancer.ingress", "event SyncLoadBalancerFailed"),
     explanation=(
-        "A Service of type LoadBalancer has no address. Nothing in the cluster provides load balancers (no cloud "
-        "controller, no MetalLB), or the provider failed and its event gives the reason. Inside the cluster, the "
-        "Service still works. A Service younger than two grace periods may still get an address."
+        "A Service of type LoadBalancer has no address. The cluster has no load balancer provider (cloud controller "
+        "or MetalLB), or the provider failed and its event gives the reason. Inside the cluster, the Service still "
+        "works. A Service younger than two grace periods is ignored, because it may still get an address."
     ),
 )
 def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
@@ -245,7 +245,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
         has_address = bool(service.children("status", "loadBalancer", "ingress"))
         if has_address or state.age_seconds(service) < _PENDING_GRACES * state.grace_seconds:
             continue
-        why = f": {failed[-1].message}" if failed else ": nothing in the cluster has assigned one"
+        why = f": {failed[-1].message}" if failed else ": no controller in the cluster has assigned an address"
         yield Fault(
             subject=service.ref,
             cause=f"{service.ref} of type LoadBalancer has no external address{why}",
@@ -260,7 +260,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
 
 
 _REPAIRED: Final = 3
-"""The control plane may repair an address this often, as it also does when it is only busy."""
+"""Maximum number of repair events that have severity info. A busy control plane also writes some."""
 
 
 @Row(
@@ -270,8 +270,8 @@ _REPAIRED: Final = 3
     kinds=("Service",),
     reads=("events ClusterIP... and Port... of the Service",),
     explanation=(
-        "The control plane reports that the cluster IP or node port of the Service is out of range, used twice or "
-        "not allocated. Usually the Service must be created again, or the number in its spec changed."
+        "The control plane reports that the cluster IP or node port of the Service is out of range, used twice or not "
+        "allocated. Usually the Service must be recreated, or the number in its spec must be changed."
     ),
 )
 def allocation_failed(state: ClusterState) -> Iterator[Fault]:
@@ -286,7 +286,7 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
             cause=f"{service.ref} has a fault in spec.{key}: {newest.message}",
             evidence=(field(service, "spec", key), event(newest)),
             next_check=f"kubectl -n {service.namespace} describe service {service.name}",
-            # The control plane repairs this itself, unless it repeats.
+            # The control plane repairs this fault itself, unless the event repeats.
             severity="info" if newest.count <= _REPAIRED else "critical",
             since=newest.first,
         )
@@ -299,9 +299,9 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
     kinds=("Service",),
     reads=("spec.externalName", "Services of the cluster", "logs of clients"),
     explanation=(
-        "A Service of type ExternalName is an alias in DNS. It fails when it names a Service of the cluster that "
-        "does not exist, or an IP address, which is not a name. A name outside the cluster counts only when the "
-        "log of a client shows that it cannot be resolved."
+        "A Service of type ExternalName is an alias in DNS. The alias fails when it names a Service of the cluster "
+        "that does not exist, or an IP address, which is not a name. A name outside the cluster is reported only when "
+        "a client's log shows that the name cannot be resolved."
     ),
 )
 def external_name_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -340,7 +340,7 @@ def _why_external_name_fails(state: ClusterState, name: str) -> str:
 
 def _target_service(name: str) -> ObjectRef:
     match = _IN_CLUSTER.match(name)
-    assert match is not None  # noqa: S101  callers have looked
+    assert match is not None  # noqa: S101  callers match the name first
     return ObjectRef(kind="Service", namespace=match["namespace"], name=match["name"])
 
 
@@ -351,9 +351,9 @@ def _target_service(name: str) -> ObjectRef:
     kinds=("Service", "Pod"),
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
-        "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. Without a "
-        "ready pod there, requests are dropped. Only clients that are known from settings are checked. Usually the "
-        "policy is removed, or the workload runs on every node (DaemonSet)."
+        "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. Without a ready "
+        "pod there, requests are dropped. Only clients that are known from settings are checked. Usually, either "
+        "remove the policy or run the workload on every node (DaemonSet)."
     ),
 )
 def local_policy_without_endpoint(state: ClusterState) -> Iterator[Fault]:

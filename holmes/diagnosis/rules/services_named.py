@@ -28,10 +28,10 @@ _MOST_EVIDENCE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Missing:
-    """A Service that does not exist, with the evidence that it is needed.
+    """A Service that does not exist, with the evidence that clients need it.
 
-    `meant` is the existing Service that was clearly meant, `orphan` the workload that it would select. `blocked` are
-    the workloads with an init container that waits for it, each with evidence.
+    `meant` is the existing Service that clients intended to name; `orphan` is the workload that the missing Service
+    would select. `blocked` are workloads whose init container waits for the Service, each with evidence.
     """
 
     ref: ObjectRef
@@ -43,7 +43,6 @@ class _Missing:
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
-        """The evidence that a client fails."""
         return (*(proof for _, proof in self.blocked), *(failure.line for failure in self.failures))
 
 
@@ -55,12 +54,12 @@ class _Missing:
     needs=("ConfigMap",),
     reads=("env, command and args of pod templates", "ConfigMaps that they use", "logs", "spec.ports of Services"),
     explanation=(
-        "A variable, an argument or a ConfigMap names a Service that does not exist, or a port that the Service "
-        "does not have. When the name is a misspelling of an existing Service, or the port is wrong, correct the "
-        "setting; otherwise the Service is missing. Critical when a log, or an init container that waits for the "
-        "Service, shows the failure. Otherwise it is a warning when an existing Service was clearly meant, or when "
-        "the workload behind the missing Service exists. In all other cases the severity is info, because the name "
-        "may belong to a host outside the cluster."
+        "A variable, an argument or a ConfigMap names a Service that does not exist, or a port that the Service does "
+        "not have. If the name misspells an existing Service, or the port is wrong, correct the setting. Otherwise "
+        "create the Service. The severity is critical when a log, or an init container that waits for the Service, "
+        "shows the failure. It is warning when an existing Service was clearly meant, or when the workload behind the "
+        "missing Service exists. In all other cases it is info, because the name may belong to a host outside the "
+        "cluster."
     ),
 )
 def named_service_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -99,14 +98,14 @@ def _is_old(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
-    """Names defined in the pod (hostAliases), and the names of its own pods."""
+    """Whether the host is defined in the pod (hostAliases) or is one of the workload's own pods."""
     spec = template_of(consumer).spec
     aliases = {name for alias in children(spec, "hostAliases") for name in texts(alias, "hostnames")}
     return host in aliases or host.partition(".")[0].rpartition("-")[0] == consumer.name or host == consumer.name
 
 
 def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str | None:
-    """`name` or `name.namespace` of the existing Service that was meant."""
+    """Return `name` or `name.namespace` of the existing Service that clients intended to name, or None."""
     places = [state.find(edge.named.object) for edge in named]
     edited = bool(places) and all(place is not None and was_edited(place) for place in places)
     found = intended_service(state, ref, edited=edited)
@@ -119,7 +118,7 @@ def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str 
 
 
 def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
-    """An init container whose command names the Service and that does not finish."""
+    """Return the state of an init container that names the Service in its command and does not finish, or None."""
     _, marker, rest = edge.named.path.partition(".initContainers[")
     if not marker or ".env[" in rest:
         return None
@@ -133,7 +132,7 @@ def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
 
 def _missing(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     found = tuple(_missing_faults(state, about))
-    # The waiting workload is the subject, so that this finding explains its other findings.
+    # The waiting workload is the subject, so that this finding explains the workload's other findings.
     waited = [
         replace(found[0], subject=each.ref, title=f"Init container of {each.name} waits for a Service that is missing")
         for each, _ in about.blocked
@@ -195,7 +194,7 @@ def _severity_of_missing(state: ClusterState, about: _Missing) -> Severity:
 
 
 def _setting(edge: Edge) -> str:
-    """The place of a setting, with the name of the variable if it is one."""
+    """Return the path of a setting, followed by the variable name if the setting is a variable."""
     path = edge.named.path
     variable = ""
     if ".env[" in path and edge.named.object == edge.consumer.ref:
@@ -237,7 +236,7 @@ def _is_own(service: ClusterObject, consumer: ClusterObject) -> bool:
 
 
 def _port_of(edge: Edge) -> int | None:
-    """The port as written, or the default port of the URL scheme."""
+    """Return the port in the setting, or the default port of its URL scheme."""
     if edge.use.port is not None or edge.use.form not in {"url", "qualified"}:
         return edge.use.port
     for scheme, port in (("https://", 443), ("http://", 80)):
@@ -247,7 +246,7 @@ def _port_of(edge: Edge) -> int | None:
 
 
 def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
-    """Whether the pods behind the Service have the port, as far as this is known."""
+    """Whether the port is a target port of the Service or a declared port of its pods."""
     targets = {port.target for port in service_ports(service)}
     templates = labels_of(state).templates.selected(service.namespace, selector_of(service))
     specs = [each.spec for each in templates] + [pod.child("spec") for pod in pods_behind(state, service)]
@@ -255,7 +254,7 @@ def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
 
 
 def _was_service_changed(state: ClusterState, service: ClusterObject, edge: Edge) -> bool:
-    """Whether the Service was edited after the setting."""
+    """Whether the Service was edited later than the object with the setting."""
     place = state.find(edge.named.object)
     return was_edited(service) and place is not None and edited_at(service) > edited_at(place)
 
@@ -287,7 +286,10 @@ def _wrong_port(
 
 
 def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
-    """A log names a port that the Service does not have; the setting is unknown (a Secret, the program)."""
+    """Report a port from a log that the Service does not have.
+
+    The setting is unknown, because it is in a Secret or in the program.
+    """
     addresses = {service.text("spec", "clusterIP"), *texts(service.body, "spec", "clusterIPs")}
     for each in failed:
         is_pod = each.use.form == "ip" and each.use.host not in addresses

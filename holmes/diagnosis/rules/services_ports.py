@@ -34,11 +34,11 @@ _MOST_PROOFS: Final = 2
     kinds=("Service", "Pod"),
     reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of clients"),
     explanation=(
-        "A container must declare a named target port with the same name and protocol; otherwise the port has no "
-        "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious when "
-        "the containers declare other ports, and their command, variables or probes name those and not this "
-        "number. It is proven when connections of a client are refused. Usually targetPort must be corrected, or "
-        "the workload when its last rollout renamed the container port."
+        "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
+        "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
+        "containers declare other ports, and their command, variables and probes name only those ports. Refused "
+        "client connections prove the fault. Usually targetPort must be corrected, or the workload if its last "
+        "rollout renamed the container port."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -142,7 +142,7 @@ def _target(service: ClusterObject, port: ServicePort) -> Evidence:
 
 
 def _probe_ports(pod: ClusterObject) -> set[int]:
-    """The ports where the readiness or liveness probes of a ready pod succeed."""
+    """Return the numeric probe ports of a ready pod; its probes succeed at these ports."""
     if not is_ready(pod):
         return set()
     probes = (
@@ -167,7 +167,7 @@ def _speaks_of(pod: ClusterObject, port: int) -> bool:
 def _refusals(
     state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
 ) -> tuple[Evidence, ...]:
-    """The log lines of clients about this port while a pod is ready; otherwise no pod can answer."""
+    """Return log lines of clients that failed at this port; empty if no pod is ready, because no pod can answer."""
     if not any(is_ready(pod) for pod in pods):
         return ()
     found = failures(state).get(service.ref, ())
@@ -178,7 +178,7 @@ def _refusals(
 def _has_other_service(
     state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
 ) -> bool:
-    """Whether another Service uses the declared ports, so that this one is for a further, undeclared port."""
+    """Whether another Service uses the declared ports, so that this Service may be for an undeclared port."""
     numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
     return any(
         each is not service and any(port.target in numbers for port in service_ports(each))
@@ -193,11 +193,11 @@ def _has_other_service(
     kinds=("Service", "Pod"),
     reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
     explanation=(
-        "The selector matches pods of several workloads, and some of them run another program without the target "
-        "port. Some requests go to pods that cannot answer. When the other program declares the port but only the "
-        "first is probed there, the log of a client must show refused connections. Without such a log, the "
-        "severity is info. Several versions of one program (canary, blue-green) behind one Service are normal. "
-        "Usually a label must be added to the selector."
+        "The selector matches pods of several workloads, and some of these pods run another program without the "
+        "target port. Requests to these pods fail. If the other program declares the port but has no probe there, the "
+        "log of a client must show refused connections. Without such a log, the severity is info. Several versions of "
+        "one program (canary, blue-green) behind one Service are normal. Usually a label must be added to the "
+        "selector."
     ),
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
@@ -226,7 +226,7 @@ def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
 
 
 def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: bool) -> bool:
-    """Whether a pod may answer at one of the ports without declaring it, or gets no requests."""
+    """Whether a pod may answer at one of the ports without declaring the port, or receives no requests."""
     numbers = [target for target in targets if isinstance(target, int)]
     if any(_speaks_of(pod, number) for number in numbers):
         return True
@@ -237,7 +237,7 @@ def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: b
 
 
 def _program(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
-    """The programs of the containers, independent of image versions."""
+    """Return the image repository and command of each container, which identify its program in any version."""
     containers = pod.children("spec", "containers")
     return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
 
@@ -249,7 +249,7 @@ def _repository(image: str) -> str:
 def _unproved(
     state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
 ) -> Iterator[Fault]:
-    """Another program that only declares the port, next to one that is probed there."""
+    """Report pods of another program that declare the port but, unlike the first program, are not probed there."""
     probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
     programs = {_program(workloads[workload]) for workload in probed}
     strangers = [
@@ -290,7 +290,7 @@ def _labels_of(workloads: list[ClusterObject]) -> tuple[Evidence, ...]:
 
 
 def _probe_numbers(pod: ClusterObject) -> set[int]:
-    """The port numbers at which the pod is probed."""
+    """Return the probe ports of a pod, with port names resolved to numbers."""
     names = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
     ports = [
         at(container, probe, how, "port")
@@ -332,8 +332,8 @@ def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: 
     reads=("spec.clusterIP", "spec.ports[].port and targetPort", "settings and logs of clients"),
     explanation=(
         "Clients of a Service without a cluster IP connect directly to the pods, so targetPort has no effect for "
-        "them. They must use the port at which the pods listen. Critical when the log of a client shows the "
-        "failure."
+        "these clients. They must use the port at which the pods listen. The severity is critical when a client's log "
+        "shows the failure."
     ),
 )
 def headless_ports(state: ClusterState) -> Iterator[Fault]:

@@ -39,7 +39,7 @@ _CLASS_AT_FAULT: Final = re.compile(r"invalid|unknown|unsupported|parameter|no s
 
 
 def _severity(claim: ClusterObject, users: Mapping[tuple[str, str], list[ClusterObject]]) -> Severity:
-    """Critical when a pod waits for the claim."""
+    """Return critical if a pod uses the claim, otherwise warning."""
     return "critical" if users.get((claim.namespace, claim.name)) else "warning"
 
 
@@ -54,19 +54,19 @@ def _look(claim: ClusterObject) -> str:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass", "PersistentVolume"),
     reads=("spec.storageClassName", "status.phase", "event ProvisioningFailed"),
-    explanation="The claim names a StorageClass that does not exist, and no volume has that class name, so nothing "
-    "is provisioned. Correct the name (this requires a new claim, and for a StatefulSet a new claim "
-    "template), or create the class. Critical when a pod waits for the claim.",
+    explanation="The claim names a StorageClass that does not exist, and no volume has that class name, so no volume "
+    "is provisioned. Correct the name (this requires a new claim, and for a StatefulSet a new claim template), or "
+    "create the class. The severity is critical when a pod waits for the claim.",
 )
 def class_missing(state: ClusterState) -> Iterator[Fault]:
-    """The class is missing, or misspelt in the claim."""
+    """Report the claim as the culprit if its class name is misspelt, otherwise the missing class."""
     users = pods_by_claim(state)
     for claim in pending_claims(state):
         name = class_name(claim)
         if not name or not state.is_missing("StorageClass", "", name) or classless_volumes(state, name):
             continue
         if not state.covers("PersistentVolume") and not state.events_of(claim, "ProvisioningFailed"):
-            continue  # A volume that was created by hand may have the class name.
+            continue  # A manually created volume may have the class name.
         existing = [each.name for each in state.of("StorageClass")]
         template = template_of_claim(state, claim)
         writer = claim if template is None else template.workload
@@ -135,8 +135,7 @@ def no_default_class(state: ClusterState) -> Iterator[Fault]:
     needs=("StorageClass",),
     reads=("StorageClass volumeBindingMode", "event WaitForFirstConsumer"),
     explanation="With WaitForFirstConsumer, a volume is provisioned only after a pod that uses the claim is "
-    "scheduled. This is normal. The claim is listed only when its pod cannot be scheduled for another "
-    "reason.",
+    "scheduled. This is normal. The claim is reported only when its pod cannot be scheduled for another reason.",
 )
 def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     stuck = {found.pod.uid: found for found in unscheduled_pods(state) if found.main.reason != "volume"}
@@ -166,12 +165,12 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     needs=("StorageClass",),
     reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
     explanation="The class exists, but its provisioner has created no volume for longer than five grace periods. "
-    "Either it refuses and the event gives the reason (quota, parameters, permissions), or no "
-    "provisioner with this name is running. Check the pods of the provisioner, and `provisioner` and "
-    "`parameters` of the class.",
+    "Either the provisioner refuses and the event gives the reason (quota, parameters, permissions), or no "
+    "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
+    "`parameters`.",
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
-    """The class when its provisioner does not run or refuses its parameters, otherwise the claim."""
+    """The culprit is the class if its provisioner does not run or refuses its parameters, otherwise the claim."""
     users = pods_by_claim(state)
     for claim in pending_claims(state, _LONG_GRACES):
         storage_class = _class_of(state, claim)
@@ -225,7 +224,7 @@ def _not_provisioned(
 
 
 def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObject]:
-    """The pods that seem to be the provisioner: their arguments or variables name it."""
+    """Return pods that seem to be the provisioner, because their arguments or variables name it."""
     return [
         pod
         for pod in state.of("Pod")
@@ -244,13 +243,12 @@ def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObje
     kinds=("PersistentVolumeClaim", "PersistentVolume"),
     needs=("StorageClass",),
     reads=("spec", "PersistentVolume spec", "PersistentVolume status.phase", "event FailedBinding"),
-    explanation="The claim requires volumes that are created by hand, and none fits. They are too small, have "
-    "another access mode, class or labels, or are still reserved for a deleted claim (Released). The "
-    "closest volume is shown with the differences. A Released volume becomes available when its "
-    "`spec.claimRef` is removed.",
+    explanation="The claim requires a manually created volume, and no existing volume fits. The volumes are too "
+    "small, have another access mode, class or labels, or are still reserved for a deleted claim (Released). The "
+    "closest volume is shown with the differences. A Released volume becomes available when its `spec.claimRef` is "
+    "removed.",
 )
 def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
-    """The claim with the closest volume."""
     if not state.covers("PersistentVolume"):
         return
     users = pods_by_claim(state)
@@ -260,7 +258,7 @@ def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether only an existing volume could serve the claim."""
+    """Whether the claim can be bound only to an existing volume."""
     name = class_name(claim)
     if claim.text("spec", "volumeName"):
         return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(
@@ -321,7 +319,7 @@ _CLAIM_FIELDS: Final = {
 
 
 def _claim_side(state: ClusterState, claim: ClusterObject, path: str) -> Evidence:
-    """The field of the claim that conflicts with a field of the volume."""
+    """Return the claim's field that conflicts with the volume's field at `path`."""
     field = _CLAIM_FIELDS.get(path, "storageClassName")
     found = claim.at("spec", *field.split("."))
     return claim_field(state, claim, field, "(not set)" if found is None else found)

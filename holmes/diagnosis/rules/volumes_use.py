@@ -83,13 +83,12 @@ def lost(state: ClusterState) -> Iterator[Fault]:
     kinds=("Pod", "PersistentVolumeClaim"),
     reads=("event FailedAttachVolume", "PersistentVolumeClaim spec.accessModes", "spec.replicas", "spec.strategy.type"),
     explanation="A ReadWriteOnce volume can be used on one node at a time (ReadWriteOncePod: by one pod). A second "
-    "replica on another node, or the new pod of a rolling update, waits until the first releases it. "
-    "With RollingUpdate, this never happens. Use `strategy: Recreate`, one replica, a StatefulSet with "
-    "a claim for each pod, or ReadWriteMany. When the node of the holder is down, the volume stays "
-    "attached until the node returns or is deleted.",
+    "replica on another node, or the new pod of a rolling update, waits until the first pod releases the volume. With "
+    "RollingUpdate, the first pod never releases it. Use `strategy: Recreate`, one replica, a StatefulSet with a "
+    "claim for each pod, or ReadWriteMany. If the node of the first pod is down, the volume stays attached until the "
+    "node returns or is deleted.",
 )
 def held_elsewhere(state: ClusterState) -> Iterator[Fault]:
-    """The pod that waits, and the pod that holds the volume."""
     users = pods_by_claim(state)
     gated = {found.pod.uid: found.proof for found in unscheduled_pods(state) if _RWOP.search(found.message)}
     for pod in judged_pods(state):
@@ -167,9 +166,9 @@ def _down_node(state: ClusterState, pod: ClusterObject) -> ObjectRef | None:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass",),
     reads=("status.conditions", "status.allocatedResourceStatuses", "event VolumeResizeFailed", "status.capacity"),
-    explanation="The claim requests more than its volume has, and the resize failed or does not progress. The "
-    "driver may not support it, the class may not allow it (`allowVolumeExpansion`), or the file "
-    "system grows only when the pod restarts. A resize that has just begun is ignored.",
+    explanation="The claim requests more storage than its volume has, and the resize failed or does not progress. The "
+    "driver may not support the resize, the class may not allow it (`allowVolumeExpansion`), or the file system grows "
+    "only when the pod restarts. A resize that has just begun is ignored.",
 )
 def not_resized(state: ClusterState) -> Iterator[Fault]:
     for claim in state.of("PersistentVolumeClaim"):
@@ -201,7 +200,7 @@ def not_resized(state: ClusterState) -> Iterator[Fault]:
 
 
 def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]] | None:
-    """Why the resize fails; None while it may still progress."""
+    """Explain why the resize fails, with evidence; None while the resize may still progress."""
     failed = state.events_of(claim, "VolumeResizeFailed")[-1:]
     if failed:
         return failed[0].message, (evidence.event(failed[0]),)
@@ -230,8 +229,8 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
     needs=("Node",),
     reads=("spec.nodeAffinity", "Node metadata.labels", "status.phase"),
     explanation="A local or zonal volume can be used only on the nodes that its `nodeAffinity` names, and none of "
-    "them exists. The node was removed or renamed, or the label is misspelt. No pod that uses the "
-    "claim can be scheduled. Only volumes that a pod uses count.",
+    "them exists. The node was removed or renamed, or the label is misspelt. No pod that uses the claim can be "
+    "scheduled. Only volumes that a pod uses are checked.",
 )
 def on_no_node(state: ClusterState) -> Iterator[Fault]:
     nodes = state.of("Node")
@@ -274,9 +273,9 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
     severity="warning",
     kinds=("PersistentVolumeClaim", "Pod"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers", "Pod spec.volumes"),
-    explanation="The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is "
-    "deleted; the volume works until then. New pods cannot use the claim. Scale the workload down if "
-    "the deletion is intended; it cannot be reverted.",
+    explanation="The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is deleted; "
+    "the volume works until then. New pods cannot use the claim. The deletion cannot be reverted. If it is intended, "
+    "scale the workload down.",
 )
 def deletion_waits(state: ClusterState) -> Iterator[Fault]:
     users: dict[tuple[str, str], list[ClusterObject]] | None = None
@@ -307,7 +306,7 @@ def deletion_waits(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-_SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is written there
+_SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  the path is compared with logs and never opened
 
 
 @Row(
@@ -317,13 +316,12 @@ _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is wr
     kinds=("Pod",),
     needs=("PersistentVolumeClaim",),
     reads=("log lines with No space left on device", "spec.containers[].volumeMounts"),
-    explanation="The log of a failing container reports no space left, with a file below one of its mounts. The "
-    "lists of the API do not show how full volumes are, so a full volume is found only through such a "
-    "log line. Enlarge the claim, or delete what fills it. `/dev/shm` has 64 MiB unless a volume is "
-    "mounted there.",
+    explanation="The log of a failing container reports 'no space left' for a file on one of its mounts. The "
+    "Kubernetes API does not show how full a volume is, so the rule detects full volumes only from such log lines. "
+    "Enlarge the claim, or delete data from the volume. `/dev/shm` has 64 MiB unless a volume is mounted there.",
 )
 def full(state: ClusterState) -> Iterator[Fault]:
-    """The volume of the file that could not be written."""
+    """Report the volume of the file that could not be written."""
     for key, log in state.logs.items():
         pod = state.find(key.pod)
         lines = [line.strip() for line in log.splitlines() if says_full(line)]

@@ -40,7 +40,7 @@ _READS: Final = ("status.conditions[ReplicaFailure]", "event FailedCreate", "spe
 
 
 def _pairs(written: str) -> dict[str, str]:
-    """`requests.cpu=100m,pods=1` by name."""
+    """Parse `requests.cpu=100m,pods=1` into values by name."""
     parts = (part.partition("=") for part in written.split(","))
     return {name.strip(): value.strip() for name, _, value in parts}
 
@@ -52,9 +52,9 @@ def _pairs(written: str) -> dict[str, str]:
     kinds=_KINDS,
     needs=("ResourceQuota",),
     reads=(*_READS, "ResourceQuota status.hard", "ResourceQuota status.used"),
-    explanation="The quota of the namespace has no room for the next pod, so its controller cannot create it. "
-    "Raise the quota, remove other objects from the namespace, or reduce the requests of the pod. Only "
-    "a warning while other pods of the workload are ready.",
+    explanation="The quota of the namespace has no room for the next pod, so the controller cannot create the pod. "
+    "Raise the quota, remove other objects from the namespace, or reduce the requests of the pod. The severity is "
+    "warning while other pods of the workload are ready.",
 )
 def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
     for refusal, found in refused_with(state, QUOTA):
@@ -123,7 +123,7 @@ def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
 
 
 def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonObject]]:
-    """The containers in a list of names; all main containers when no name is given."""
+    """Yield the path and spec of each named container, or of all main containers if `names` is empty."""
     wanted = {name.strip() for name in names.split(",") if name.strip()}
     for key in ("containers", "initContainers"):
         for index, container in enumerate(children(spec, key)):
@@ -222,12 +222,12 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=_KINDS,
     needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),
     reads=(*_READS, "webhooks[].clientConfig", "webhooks[].failurePolicy"),
-    explanation="A webhook with failurePolicy Fail must be called before a pod is created, but it cannot be "
-    "reached. Its Service is missing or has no ready pod, or its certificate is not trusted. Repair "
-    "the workload behind it, or delete its configuration.",
+    explanation="A webhook with failurePolicy Fail must be called before a pod is created, but the API server cannot "
+    "reach it. Its Service is missing or has no ready pod, or its certificate is not trusted. Repair the workload "
+    "behind the webhook, or delete the webhook configuration.",
 )
 def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
-    """The configuration is the culprit; the backend of the webhook explains it if it exists."""
+    """The culprit is the webhook configuration. An existing backend explains the fault."""
     for refusal, found in refused_with(state, WEBHOOK_FAILED):
         name, why = found["webhook"], found["why"].strip()
         webhook = webhook_named(state, name, why)
@@ -265,8 +265,8 @@ def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
     severity="critical",
     kinds=_KINDS,
     reads=_READS,
-    explanation="An admission webhook or a ValidatingAdmissionPolicy denied the pod. Its message states the "
-    "requirement; usually the template of the workload must be changed.",
+    explanation="An admission webhook or a ValidatingAdmissionPolicy denied the pod. The message states the "
+    "requirement. Usually the template of the workload must be changed.",
 )
 def policy_denies(state: ClusterState) -> Iterator[Fault]:
     for pattern, noun in ((WEBHOOK_DENIED, "webhook"), (POLICY_DENIED, "policy")):
@@ -289,8 +289,8 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=_KINDS,
     reads=_READS,
-    explanation="The API server refuses the pods of a workload for a reason without a rule of its own. Its message "
-    "is the evidence. A missing PriorityClass or RuntimeClass is reported here too.",
+    explanation="The API server refuses the pods of a workload for a reason that no other rule covers, such as a "
+    "missing PriorityClass or RuntimeClass. The message of the API server is the evidence.",
 )
 def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
     for refusal in refusals(state):
@@ -315,7 +315,7 @@ _CLASSES: Final = (
 
 
 def _missing_class(state: ClusterState, message: str) -> ObjectRef | None:
-    """The missing class, or the workload when the name is misspelt."""
+    """Return the missing class, or None if its name looks misspelt."""
     for kind, _, pattern in _CLASSES:
         found = pattern.search(message)
         if found is not None and not meant(found[1], (each.name for each in state.of(kind))):

@@ -1,4 +1,4 @@
-"""Rollouts that do not finish, unavailable workloads, and those that are paused or scaled to zero."""
+"""Rollouts that do not finish, and workloads that are unavailable, paused or scaled to zero."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _MOST_PODS: Final = 20
 
 
 def wanted_replicas(workload: ClusterObject) -> int:
-    """`spec.replicas`, 1 when it is not set."""
+    """Return `spec.replicas`, or 1 if the field is not set."""
     written = workload.at("spec", "replicas")
     return written if isinstance(written, int) and not isinstance(written, bool) else 1
 
 
 def sick_pods(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The pods of a workload that are not ready; their faults explain why it is incomplete."""
+    """Return the pods of a workload that are not ready, because their faults explain that of the workload."""
     pods = (pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True")
     return tuple(pod.ref for pod in islice(pods, _MOST_PODS))
 
 
 def _difference_evidence(workload: ClusterObject, differences: tuple[Difference, ...]) -> tuple[Evidence, ...]:
-    """The differences between two templates: the new value, followed by the old one."""
+    """Return the first differences between two templates: each new value, followed by the old value."""
     return tuple(
         Evidence(object=workload.ref, path=each.path, value=f"{each.new} (before: {each.old})")
         for each in differences[:_SHOWN_DIFFERENCES]
@@ -67,10 +67,10 @@ def _in_words(differences: tuple[Difference, ...]) -> str:
     severity="critical",
     kinds=("Deployment", "ReplicaSet"),
     reads=("status.conditions[Progressing]", "ReplicaSet status.readyReplicas", "ReplicaSet spec.template"),
-    explanation="The newest ReplicaSet of a Deployment does not become ready: its progress deadline has passed, or "
-    "the older ReplicaSet still runs after several minutes. The differences between the two "
-    "ReplicaSets are shown. This is a symptom of the fault of the new pods; `kubectl rollout undo` "
-    "restores the previous version. Only a warning while old pods are available.",
+    explanation="The newest ReplicaSet of a Deployment does not become ready. Its progress deadline has passed, or "
+    "the older ReplicaSet still runs after several minutes. The differences between the two ReplicaSets are shown. "
+    "This is a symptom of a fault in the new pods; `kubectl rollout undo` restores the previous version. The severity "
+    "is warning while old pods are available.",
 )
 def rollout_stuck(state: ClusterState) -> Iterator[Fault]:
     for deployment in state.of("Deployment"):
@@ -123,7 +123,7 @@ def _stuck_for(
     severity="critical",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
     reads=("metadata.generation", "status.observedGeneration", "metadata.managedFields[].time"),
-    explanation="The workload was changed minutes ago and its controller has not processed the change. Usually the "
+    explanation="The workload was changed minutes ago, and its controller has not processed the change. Usually the "
     "kube-controller-manager is down or cannot reach the API server.",
 )
 def controller_lags(state: ClusterState) -> Iterator[Fault]:
@@ -161,8 +161,8 @@ def _edits(each: ClusterObject) -> Iterator[float]:
     severity="critical",
     kinds=("Deployment",),
     reads=("status.conditions[Available]", "status.availableReplicas", "spec.replicas"),
-    explanation="Fewer pods are ready than the Deployment requires. This is a symptom: the cause is at the pods, "
-    "or prevents their creation. Only a warning while some pods are available.",
+    explanation="Fewer pods are ready than the Deployment requires. This is a symptom: the cause affects the pods or "
+    "prevents their creation. The severity is warning while some pods are available.",
 )
 def unavailable(state: ClusterState) -> Iterator[Fault]:
     for deployment in state.of("Deployment"):
@@ -191,7 +191,7 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
-    """How long pods must be ready until they count as available."""
+    """Return `minReadySeconds` if enough pods are ready but may not be available yet, otherwise 0."""
     return (
         deployment.integer("spec", "minReadySeconds") if deployment.integer("status", "readyReplicas") >= wanted else 0
     )
@@ -215,7 +215,7 @@ def paused(state: ClusterState) -> Iterator[Fault]:
         differences = _waiting_changes(deployment, newest)
         never = newest is None and wanted_replicas(deployment) > 0 and state.covers("ReplicaSet", deployment.namespace)
         waits = bool(differences) or never
-        what = "it was paused before its first rollout, so it has no pods" if never else "no change waits for it"
+        what = "it was paused before its first rollout, so it has no pods" if never else "no change is pending"
         if differences:
             what = f"this change reaches no pod: {'; '.join(map(str, differences[:_SHOWN_DIFFERENCES]))}"
         yield Fault(
@@ -249,11 +249,11 @@ _SCALE_TO_ZERO: Final = "keda.sh"
         "spec.replicas", "Service spec.selector", "Ingress backends", "HorizontalPodAutoscaler spec.scaleTargetRef",
         "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
-    explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. Critical when "
-                "an Ingress or an autoscaler refers to it, clients of the Service fail, or it was scaled down "
-                "within the last hour. A warning when the settings of a workload name the Service, otherwise info, "
-                "because it is probably intended. A workload without such references, with a replacement, or "
-                "scaled to zero by KEDA is not a fault.",
+    explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. The severity is "
+    "critical when an Ingress or autoscaler refers to the workload, Service clients fail, or the workload was scaled "
+    "down within an hour. It is warning when the settings of another workload name the Service. Otherwise it is info, "
+    "because the scaling is probably intended. A workload without such references, with a replacement, or scaled to "
+    "zero by KEDA is not a fault.",
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     routed = _routed_services(state)
@@ -289,7 +289,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
 def _severity(
     state: ClusterState, services: list[ClusterObject], users: list[Edge], *, recent: bool
 ) -> Literal["critical", "warning", "info"]:
-    """Without an Ingress or an autoscaler, the clients of the Services decide, as far as they are known."""
+    """Rate a workload without an Ingress or autoscaler by the known clients of its Services."""
     fails = any(failures(state).get(each.ref) for each in services)
     if not users:
         return "critical" if fails and recent else "info"
@@ -304,7 +304,7 @@ def _needed(services: list[ClusterObject], scaler: ClusterObject | None, users: 
 
 
 def _left_alone(state: ClusterState, workload: ClusterObject) -> list[ClusterObject]:
-    """The Services that select only pods of the workload."""
+    """Return the Services that select the workload and have no other pods."""
     services = services_selecting(state, workload.namespace, template_of(workload).labels)
     return [
         service
@@ -314,7 +314,7 @@ def _left_alone(state: ClusterState, workload: ClusterObject) -> list[ClusterObj
 
 
 def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
-    """Namespace and name of every Service that is the backend of an Ingress."""
+    """Return namespace and name of every Service that is a backend of an Ingress."""
     found: set[tuple[str, str]] = set()
     for ingress in state.of("Ingress"):
         backends = [ingress.at("spec", "defaultBackend")]
@@ -325,7 +325,7 @@ def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
 
 
 def _is_scaled_by_keda(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether KEDA may scale it up when it is needed."""
+    """Whether KEDA may scale the workload up when clients need it."""
     return any(
         each.kind == "ScaledObject" and text(each.body, "spec", "scaleTargetRef", "name") == workload.name
         for each in state.of(f"ScaledObject.{_SCALE_TO_ZERO}", workload.namespace)
@@ -333,7 +333,7 @@ def _is_scaled_by_keda(state: ClusterState, workload: ClusterObject) -> bool:
 
 
 def _scaled_down(state: ClusterState, workload: ClusterObject) -> Iterator[Evidence]:
-    """Evidence that it ran a short time ago."""
+    """Yield events that show that the workload ran a short time ago."""
     for event in state.events_of(workload, "ScalingReplicaSet"):
         if (
             "scaled down" in event.message.lower()

@@ -42,9 +42,9 @@ _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|no
     severity="critical",
     kinds=("StatefulSet", "Pod"),
     reads=("status.readyReplicas", "spec.replicas", "spec.podManagementPolicy", "Pod status.conditions[Ready]"),
-    explanation="A StatefulSet creates each pod only after the previous one is ready, so the first pod that is not "
-    "ready blocks all later ones. This is a symptom of the fault of that pod. Only a warning while "
-    "other pods are ready.",
+    explanation="A StatefulSet creates each pod only after the previous pod is ready, so the first pod that is not "
+    "ready blocks all later pods. This is a symptom of the fault of that pod. The severity is warning while other "
+    "pods are ready.",
 )
 def incomplete(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("StatefulSet"):
@@ -78,7 +78,7 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
 def _first_not_ready(
     state: ClusterState, workload: ClusterObject, wanted: int
 ) -> tuple[str, ClusterObject | None, float] | None:
-    """The pod with the lowest ordinal that is missing or not ready, and since when."""
+    """Return the name of the first pod that is missing or not ready, the pod or None, and when the fault began."""
     start = workload.integer("spec", "ordinals", "start")
     pods = {pod.name: pod for pod in state.pods_of(workload)}
     for ordinal in range(start, start + wanted):
@@ -93,7 +93,7 @@ def _first_not_ready(
 
 
 def _blocked(workload: ClusterObject, name: str, wanted: int) -> str:
-    """The pods that are not created or updated because this pod is not ready."""
+    """Describe the pods that are not created or updated because the pod `name` is not ready."""
     ordinal = int(found[1]) if (found := _ORDINAL.search(name)) else 0
     last = workload.integer("spec", "ordinals", "start") + wanted - 1
     if workload.text("spec", "podManagementPolicy") == "Parallel" or ordinal >= last:
@@ -115,8 +115,8 @@ def _ready_condition(pod: ClusterObject) -> Evidence:
     needs=("Service",),
     reads=("spec.serviceName",),
     explanation="The Service that gives the pods of a StatefulSet their host names does not exist, so these names "
-    "cannot be resolved. A warning when the name is misspelt or when a workload in the namespace uses "
-    "such host names, otherwise info.",
+    "cannot be resolved. The severity is warning when the name is misspelt or when a workload in the namespace uses "
+    "such host names. Otherwise it is info.",
 )
 def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("StatefulSet"):
@@ -154,8 +154,8 @@ def _is_named(state: ClusterState, namespace: str, service: str) -> bool:
     severity="critical",
     kinds=("DaemonSet", "Pod"),
     reads=("status.desiredNumberScheduled", "status.numberReady", "status.numberUnavailable"),
-    explanation="On some nodes that should have one, the pod of the DaemonSet is missing or not ready. This is a "
-    "symptom of the fault of these pods. Only a warning while it is ready on other nodes.",
+    explanation="On some nodes, the DaemonSet's pod is missing or not ready. This is a symptom of the fault that "
+    "affects these pods. The severity is warning while the DaemonSet is ready on other nodes.",
 )
 def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("DaemonSet"):
@@ -187,10 +187,10 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
-    explanation="No node has the labels of the DaemonSet's nodeSelector, so it has no pods. For labels of a vendor "
-    "or of Kubernetes (a GPU, an operating system), this is normal until such a node exists. The "
-    "severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
-    "DaemonSet off, is not a fault.",
+    explanation="No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels of "
+    "a vendor or of Kubernetes (a GPU, an operating system), this is normal until such a node exists. The severity is "
+    "then info, unless the value is misspelt. A label such as `disabled`, which turns the DaemonSet off, is not a "
+    "fault.",
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
     nodes = state.of("Node")
@@ -232,7 +232,7 @@ def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:
-    """The label that the fewest nodes have."""
+    """Return the label of the selector that the fewest nodes have."""
     return min(sorted(selector.items()), key=lambda item: sum(node.labels.get(item[0]) == item[1] for node in nodes))
 
 
@@ -243,8 +243,8 @@ def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
     reads=("spec.selector", "spec.template.metadata.labels"),
     explanation="The selector of a workload matches the pods of another workload in the namespace. Controllers "
-    "identify their pods by owner, but autoscalers, disruption budgets, Services and `kubectl logs` "
-    "include the pods of both. A warning when both selectors are equal, otherwise info.",
+    "identify their pods by owner, but autoscalers, disruption budgets, Services and `kubectl logs` include the pods "
+    "of both workloads. The severity is warning when both selectors are equal, otherwise info.",
 )
 def overlapping_selectors(state: ClusterState) -> Iterator[Fault]:
     by_label: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)

@@ -31,9 +31,9 @@ _MOST_WEBHOOKS: Final = 5
     severity="warning",
     kinds=("StatefulSet",),
     reads=("spec.updateStrategy.rollingUpdate.partition", "spec.replicas", "status.updateRevision"),
-    explanation="Only pods with an ordinal of at least the partition are updated. The partition is as large as the "
-    "number of replicas, so a change of the template reaches no pod. A staged rollout lowers the "
-    "partition step by step.",
+    explanation="Only pods with an ordinal of at least the partition are updated. The partition is at least as large "
+    "as the number of replicas, so a change of the template reaches no pod. A staged rollout lowers the partition "
+    "step by step.",
 )
 def held_by_partition(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("StatefulSet"):
@@ -116,8 +116,8 @@ def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     needs=("MutatingWebhookConfiguration",),
     reads=("Pod spec.containers[]", "ReplicaSet spec.template.spec.containers[]"),
     explanation="The image or a resource of a running container differs from its ReplicaSet. A mutating webhook, a "
-    "vertical autoscaler or a manual edit changed the pod. A warning when its memory limit is lower "
-    "than in the template and the container was OOMKilled. Injected sidecars and defaults are ignored.",
+    "vertical autoscaler or a manual edit changed the pod. The severity is warning when the container's memory limit "
+    "is lower than in the template and the container was OOMKilled. Injected sidecars and defaults are ignored.",
 )
 def differs_from_template(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state, young=True):
@@ -136,7 +136,7 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Fast check for equal containers: almost all pods match their template, and there may be thousands."""
+    """Compare containers quickly, because almost all pods match their template and a cluster may have thousands."""
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
     ]
@@ -174,7 +174,7 @@ def _may_mutate(configuration: ClusterObject) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Equal quantities are equal in any notation."""
+    """Convert a quantity to a number, so that equal quantities compare equal in any notation."""
     number = quantity(value) if isinstance(value, str) else None
     return value if number is None else number
 
@@ -193,8 +193,7 @@ def _starves(container: Container, template: JsonObject) -> bool:
     kinds=("Pod", "ConfigMap", "Secret"),
     reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
     explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed "
-    "after the pods started, so they may still use old values; `kubectl rollout restart` loads the new "
-    "ones.",
+    "after the pods started, so they may still use old values. `kubectl rollout restart` loads the new values.",
 )
 def stale_environment(state: ClusterState) -> Iterator[Fault]:
     changed: dict[tuple[str, str, str], float | None] = {}
@@ -212,7 +211,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=pod.ref,
                     cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"{workload.ref} read its environment from it earlier, when it started",
+                    f"{workload.ref} started earlier and reads environment variables from it only at startup",
                     evidence=(
                         evidence.value(pod, path, name),
                         evidence.field(pod, "status", "startTime"),
@@ -224,13 +223,13 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
 
 
 def _started(pod: ClusterObject, pod_started: float) -> float:
-    """When the youngest of its running containers started."""
+    """Return the start time of the pod or of its last started container, whichever is later."""
     times = [moment(text(container.status, "state", "running", "startedAt")) for container in containers_of(pod)]
     return max([pod_started, *(time for time in times if time is not None)])
 
 
 def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
-    """Kind, name and path of every source of environment variables."""
+    """Yield kind, name and path of every source of environment variables."""
     for key in ("initContainers", "containers"):
         for index, container in enumerate(pod.children("spec", key)):
             for position, source in enumerate(children(container, "envFrom")):
@@ -245,7 +244,7 @@ def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
 
 
 def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
-    """The last write after its creation."""
+    """Return the time of the last change after the object was created, or None."""
     found = state.get(kind, namespace, name)
     if found is None:
         return None

@@ -62,7 +62,7 @@ def _is_random_password(value: str) -> bool:
 
 
 def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
-    """`PROGRAM ... -p SECRET`, in a line or in a list of words."""
+    """Return the kind for `PROGRAM ... -p SECRET`, on one line or as a list of words."""
     names = "|".join(re.escape(name).replace(r"\ ", _GAP) for name in sorted(programs, key=len, reverse=True))
     heads = {re.split(r"[ \-_]", name)[0] for name in programs}
     return Kind(

@@ -12,7 +12,7 @@ from holmes.redaction.kinds import BASE64, BASE64_EDGE, EDGE, END, LONG_ARGUMENT
 
 
 def _decoded_start(value: str, characters: int = 120) -> bytes:
-    """The first bytes of base64 text; empty if the text is not base64."""
+    """Return the first bytes of base64 text; empty if the text is not base64."""
     start = value[: min(characters, len(value))]
     try:
         return base64.b64decode(start[: len(start) // 4 * 4])

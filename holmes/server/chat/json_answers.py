@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from holmes.values.errors import ConfigError
 from holmes.values.texts import excerpt
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _MAX_CHECKS: Final = 50_000
+# Below the recursion limit of Python, which jsonschema's index in Rust answers with a panic.
+_MAX_SCHEMA_LEVELS: Final = 64
+_MAX_NESTED_CHECKS: Final = 120
 _MAX_QUOTED_CHARACTERS: Final = 60
 _MAX_MESSAGE_CHARACTERS: Final = 300
 # These would run a client's regular expressions; the last two read `patternProperties`.
@@ -68,10 +71,7 @@ def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
     """
     from jsonschema.exceptions import best_match
 
-    try:
-        error = best_match(_validator(schema).iter_errors(value))
-    except RecursionError:
-        raise ConfigError("response_format: the schema refers to itself without end") from None
+    error = best_match(_validator(schema).iter_errors(value))
     if error is None:
         return None
     message, quoted = error.message, repr(error.instance)
@@ -84,14 +84,28 @@ def _valid(schema: JsonObject) -> JsonObject:
     """`schema`, when it is a JSON Schema of its dialect."""
     from jsonschema.exceptions import SchemaError
 
+    if _levels(schema) > _MAX_SCHEMA_LEVELS:
+        raise ConfigError(f"response_format: the schema has more than {_MAX_SCHEMA_LEVELS} nested levels")
     try:
         _dialect(schema).check_schema(schema)
     except SchemaError as error:
         place, message = error.json_path, excerpt(error.message, _MAX_MESSAGE_CHARACTERS)
         raise ConfigError(f"response_format is not a valid JSON Schema at {place}: {message}") from None
-    except RecursionError:
-        raise ConfigError("response_format: the schema is nested too deeply") from None
     return schema
+
+
+def _levels(schema: JsonObject) -> int:
+    """The number of nested objects and lists."""
+    levels, inside = 0, [cast("JsonValue", schema)]
+    while inside:
+        levels += 1
+        inside = [
+            child
+            for each in inside
+            for child in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+            if isinstance(child, dict | list)
+        ]
+    return levels
 
 
 def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
@@ -105,27 +119,36 @@ def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no ty
 
 
 def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
-    """A validator that fetches nothing, runs no regular expression, and stops after `_MAX_CHECKS` checks."""
+    """A validator that fetches nothing, runs no regular expression, and limits the checks and their nesting."""
     from jsonschema.validators import extend
     from referencing import Registry
 
-    dialect, checks = _dialect(schema), count(1)
-    checked = {name: _bounded(name, check, checks) for name, check in dialect.VALIDATORS.items()}
+    dialect, checks, open_checks = _dialect(schema), count(1), [0]
+    checked = {name: _bounded(name, check, checks, open_checks) for name, check in dialect.VALIDATORS.items()}
     return extend(dialect, validators=checked)(dict(schema), registry=Registry())
 
 
-def _bounded(name: str, check: _Check, checks: Iterator[int]) -> _Check:
+def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[int]) -> _Check:
+    """`check` of the keyword `name` within the limits. `open_checks` holds the number of checks that have not ended."""
     from referencing.exceptions import Unresolvable
 
     def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401  any JSON
         if next(checks) > _MAX_CHECKS:
             raise ConfigError("response_format: checking an answer against this schema takes too long")
+        if open_checks[0] >= _MAX_NESTED_CHECKS:
+            raise ConfigError(
+                "response_format: the schema refers to itself without end, or the answer is nested too deeply"
+            )
         if name in _NOT_CHECKED or (name == "additionalProperties" and "patternProperties" in schema):
             return
-        if name not in {"$ref", "$dynamicRef"}:
-            yield from check(validator, wanted, value, schema) or ()
-        elif wanted.startswith("#"):
-            with suppress(Unresolvable):  # like an address: it allows everything
+        open_checks[0] += 1
+        try:
+            if name not in {"$ref", "$dynamicRef"}:
                 yield from check(validator, wanted, value, schema) or ()
+            elif wanted.startswith("#"):
+                with suppress(Unresolvable):  # like an address: it allows everything
+                    yield from check(validator, wanted, value, schema) or ()
+        finally:
+            open_checks[0] -= 1
 
     return bounded

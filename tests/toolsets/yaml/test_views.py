@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -19,6 +19,7 @@ from tests.support.deadlines import ends_before
 from tests.toolsets.yaml.support import definition_of, one_tool, run, toolset_of
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from pathlib import Path
 
     from holmes.toolsets.yaml.toolset import YamlToolset
@@ -31,15 +32,19 @@ SECRET: JsonValue = {"kind": "Secret", "metadata": {"name": "db"}, "data": {"pas
 CONFIG: JsonValue = {"kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"password": PLANTED, "mode": "fast"}}
 OBJECTS = json.dumps({"kind": "List", "items": [SECRET, CONFIG]})
 FORMS = ("text", "describe", "status", "yaml", "jq", "columns", "count", "manifest", "values", "table")
-STARTED: list[str] = []
 
 
-def _remember(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "subprocess.Popen":
-        STARTED.append(str(arguments[1]))
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands of the processes that start during the test. An audit hook would stay and disturb later tests."""
+    start, commands = asyncio.create_subprocess_exec, list[str]()
 
+    def remembered(*command: str, **options: Any) -> Coroutine[Any, Any, asyncio.subprocess.Process]:  # noqa: ANN401
+        commands.append(str(command))
+        return start(*command, **options)
 
-sys.addaudithook(_remember)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", remembered)
+    return commands
 
 
 def viewed(command: str, form: str, argument: str = "", *, text: str = OBJECTS, more: str = "") -> YamlToolset:
@@ -141,7 +146,9 @@ async def test_jq_sees_neither_the_key_nor_other_variables() -> None:
 
 
 @pytest.mark.parametrize("form", ["yaml", "columns", "count", "describe", "manifest", "jq"])
-async def test_only_jq_and_large_outputs_have_a_process_of_their_own(form: str, tmp_path: Path) -> None:
+async def test_only_jq_and_large_outputs_have_a_process_of_their_own(
+    form: str, tmp_path: Path, started: list[str]
+) -> None:
     file = tmp_path / "objects.json"
     argument = {"columns": "K:.kind,D:.data", "jq": ".items[] | {kind, data}", "count": ".data"}.get(form, "")
     toolset = viewed(f"cat {file}", form, argument)
@@ -149,10 +156,10 @@ async def test_only_jq_and_large_outputs_have_a_process_of_their_own(form: str, 
     shown: list[str] = []
     for items in ([SECRET, CONFIG], [SECRET, CONFIG, padding]):
         file.write_text(json.dumps({"kind": "List", "items": items}))
-        STARTED.clear()
+        started.clear()
         result = await run(toolset)
         assert (result.status, result.error) == ("success", None)
-        processes = [each for each in STARTED if "kubernetes_view" in each]
+        processes = [each for each in started if "kubernetes_view" in each]
         assert len(processes) == (form == "jq" or padding in items)
         assert not [each for each in processes if REDACTOR.key.hex() in each]
         shown.append(result.data)
@@ -233,14 +240,14 @@ VAULT = json.dumps({"kind": "Vault", "spec": {"stringData": {"pin": PLANTED}}})
     ],
 )
 async def test_a_table_is_shown_after_a_look_at_its_objects(
-    tmp_path: Path, kind: str, json_does: str, shown: str, calls: list[str]
+    tmp_path: Path, kind: str, json_does: str, shown: str, calls: list[str], started: list[str]
 ) -> None:
     log = tmp_path / "log"
     program = tmp_path / "kubectl"
     table = f"printf 'PIN\\n{PLANTED}\\n'"
     program.write_text(f'#!/bin/bash\necho "$3" >>{log}\nif [ "$3" = json ]; then {json_does}; else {table}; fi\n')
     program.chmod(0o755)
-    STARTED.clear()
+    started.clear()
     result = await run(toolset_of(one_tool(TABLE), PATH=f"{tmp_path}:{os.environ['PATH']}"), kind=kind, output="wide")
     assert (result.status, result.data.partition("stderr:")[0].replace(" ", "")) == (
         "success" if shown else "error",
@@ -250,7 +257,7 @@ async def test_a_table_is_shown_after_a_look_at_its_objects(
     assert result.invocation == f"kubectl get -o wide {kind}"
     if not shown:
         assert "it is not shown" in str(result.error)
-    assert not [each for each in STARTED if "kubernetes_view" in each]
+    assert not [each for each in started if "kubernetes_view" in each]
 
 
 @pytest.mark.parametrize("end", ["", "; exit 1"])
