@@ -1,6 +1,6 @@
 """Holmes finds the root cause of Kubernetes problems.
 
-Kept empty on purpose: `holmes --help` must not pay for what it does not use.
+This module imports nothing, so that `holmes --help` loads only what it uses.
 """
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
-"""The location of the bundled `toolsets/` and `prompts/`.
+"""Locates the bundled folders `toolsets/` and `prompts/`.
 
-A wheel contains them as `holmes/_data/`. An editable install does not, so the checkout next to the package is the
-second place. No other place is searched.
+A wheel contains them as `holmes/_data/`. An editable install does not, so the checkout next to the package is searched
+second. Other locations are not searched.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _PACKAGE = Path(package_file).parent
 
 
 class AssetsMissing(RuntimeError):
-    """The folder is in neither the package nor the checkout: the installation is broken."""
+    """The folder is in neither the package nor the checkout, so the installation is broken."""
 
 
 def toolset_files() -> tuple[Path, ...]:
-    """The bundled YAML toolsets, sorted by file name. Raises `AssetsMissing`."""
+    """Return the bundled YAML toolsets, sorted by file name. Raises `AssetsMissing`."""
     return tuple(sorted(_folder("toolsets").glob("*.yaml")))
 
 
 def prompt_directory() -> Path:
-    """The folder of the Jinja2 prompt templates. Raises `AssetsMissing`."""
+    """Return the folder of the Jinja2 prompt templates. Raises `AssetsMissing`."""
     return _folder("prompts")
 
 
 def demo_recording() -> Path:
-    """The recorded cluster of `--demo`, part of the package."""
+    """Return the folder of the recorded cluster for `--demo`, which is part of the package."""
     return _PACKAGE / "snapshot" / "demo"
 
 

@@ -1,6 +1,6 @@
-"""Renders the templates of `prompts/`: all texts that Holmes itself sends to the model.
+"""Renders the templates of `prompts/`, which contain all texts that Holmes itself sends to the model.
 
-A missing variable or template is an error, because both are bugs.
+A missing variable or template raises an error, because it is a bug.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> str:
-    """The text of `prompts/<name>.jinja2`. The same variables give the same bytes: no clock, no random order."""
-    # Imported here: `holmes --help` does not need jinja2.
+    """Render `prompts/<name>.jinja2`. The same variables always produce the same bytes."""
+    # Imported here, because `holmes --help` does not need jinja2.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

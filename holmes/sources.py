@@ -1,7 +1,7 @@
 """Reads alerts from Alertmanager, and matches their labels.
 
-Returns the response of the API without interpreting it, limited in size and time. Every failure is a
-`SourceUnreachable` with one line that contains the next step.
+Returns the unparsed response of the API, limited in size and time. Every failure is a `SourceUnreachable` with one line
+that contains the next step.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition for a label. A missing label is empty. A regular expression must match the whole value."""
+    """A condition on one label. A missing label is empty. A regular expression must match the whole value."""
 
     label: str
     operator: Operator
     value: str
 
     def __str__(self) -> str:
-        """Format the matcher for the API of Alertmanager."""
+        """Return the condition in the syntax of the Alertmanager API."""
         return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -49,7 +49,7 @@ class LabelMatcher:
 
 
 def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
-    """Whether all conditions are met. Raises `ConfigError` for a regular expression that takes too long."""
+    """Whether the labels meet all conditions. Raises `ConfigError` for a regular expression that takes too long."""
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
@@ -64,7 +64,7 @@ def parse_matcher(text: str) -> LabelMatcher:
             f'{text!r} is not a valid label matcher; expected for example severity=critical or namespace=~"shop|legacy"'
         )
         raise ConfigError(message)
-    operator: Operator = match[2]  # type: ignore[assignment]  # the expression matches only operators
+    operator: Operator = match[2]  # type: ignore[assignment]  # the expression allows nothing else
     value = _unquoted(match[3], text)
     if operator in {"=~", "!~"}:
         try:
@@ -93,14 +93,14 @@ _PATH: Final = "/api/v2/alerts"
 
 
 class SourceUnreachable(HolmesError):
-    """Alertmanager does not respond, or its response is not valid."""
+    """Alertmanager does not respond, or its response is invalid."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerAccess:
-    """Address and credentials of Alertmanager. `url` is for example `http://host:9093`, optionally with a path."""
+    """Reads from the Alertmanager at `url`, for example `http://host:9093`, including its path prefix."""
 
     url: str
     username: str | None = None
@@ -108,10 +108,9 @@ class AlertmanagerAccess:
 
 
 async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatcher] = ()) -> bytes:
-    """Read the firing alerts that match `matchers` and are not silenced or inhibited.
+    """Read the firing alerts that match and are not silenced or inhibited.
 
-    Returns the JSON list of `/api/v2/alerts`. Raises `SourceUnreachable`, and `ConfigError` for a URL that is not
-    valid.
+    Returns the JSON list of `/api/v2/alerts`. Raises `SourceUnreachable`, and `ConfigError` for an invalid URL.
     """
     import httpx
 
@@ -147,7 +146,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         )
     if not response.is_success:
         raise SourceUnreachable(
-            f"Alertmanager at {address} returned {response.status_code} for {_PATH}; "
+            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; "
             "Alertmanager 0.16 or later is required"
         )
     content = bytearray()
@@ -155,14 +154,14 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         content += piece
         if len(content) > MAX_BYTES:
             raise SourceUnreachable(
-                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; request fewer alerts with "
+                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; ask for fewer alerts with "
                 "--alertmanager-label"
             )
     return bytes(content)
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """Split the URL into the address and the user name with password.
+    """Split a URL into the URL without user information, and the user information.
 
     Messages must not show the password.
     """

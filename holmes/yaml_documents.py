@@ -1,7 +1,7 @@
-"""Reads a YAML file and remembers the line of each key.
+"""Reads a YAML file and records the line of each key.
 
-Used for every file that users write. Refuses invalid YAML, duplicate keys and files that need too much memory or stack,
-with file and line. Does not interpret keys.
+All files that users write are read here. Invalid YAML, duplicate keys, and files that need too much memory or stack are
+refused with file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
 MAX_LEVELS = 100
-"""The maximum for files of users. The C parser recurses on its own stack, which ten thousands of levels overflow."""
+"""Maximum nesting of user files. The C parser is recursive, and tens of thousands of levels overflow its stack."""
 
 
 class YamlError(ValueError):
-    """The file cannot be read or is not YAML. Callers raise an error of their own instead."""
+    """The file cannot be read or is not YAML. Callers convert this error into an error of their own."""
 
 
 class UnreadableFile(YamlError):
@@ -38,14 +38,14 @@ class UnreadableFile(YamlError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
-    """A parsed file. `lines` maps the path of a value to its line, counted from 1; `source` is its name in messages."""
+    """A parsed file. `lines` maps the path of a value to its line (from 1). `source` names the file in messages."""
 
     source: str
     content: object
     lines: Mapping[KeyPath, int]
 
     def place(self, path: KeyPath) -> str:
-        """`file:line` of the value at `path`, or of its nearest parent."""
+        """Return `file:line` of the value at `path`, or of its nearest parent."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -72,13 +72,13 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
 
 
 def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
-    """Raises `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
+    """Raise `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
-    # Each level takes a bracket, or a column, which two may share.
+    # Each level takes at least a bracket or a column; two levels may share a column.
     if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:
         return
     depth = 0
-    for event in yaml.parse(content, _Loader):  # keeps its levels in a list, not on the stack
+    for event in yaml.parse(content, _Loader):  # stores its levels in a list, not on the stack
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > max_levels:
             raise YamlError(f"{source}: the file has more than {max_levels:,} levels")
@@ -92,7 +92,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
         try:
             node = loader.get_single_node()
             if node is not None and expanded_size(node, {}) > MAX_NODES:
-                raise YamlError(f"{source}: the file has too many values once its aliases are put in place")
+                raise YamlError(f"{source}: the file has too many values after alias expansion")
             lines = dict(_lines(node, (), set(), source if unique_keys else "")) if node is not None else {}
             content = loader.construct_document(node) if node is not None else None
         finally:
@@ -111,11 +111,11 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
 
 
 def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """The number of values of a node after its aliases are expanded; infinite for a node that contains itself."""
+    """Count the values of a node after alias expansion. Infinite for a node that contains itself."""
     known = sizes.get(id(node))
     if known is not None:
         return known
-    sizes[id(node)] = math.inf  # until the size is known: meeting the node again below itself means a cycle
+    sizes[id(node)] = math.inf  # a node that contains itself is met again before its size is known
     children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     below = () if isinstance(node, yaml.ScalarNode) else children
     sizes[id(node)] = 1 + sum(expanded_size(child, sizes) for child in below)
@@ -123,9 +123,9 @@ def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
 
 
 def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:
-    """Paths and lines of a node and its content. An alias is followed once, so a file cannot make this explode.
+    """Yield the paths and lines of a node and its content.
 
-    Without a `source` a key may occur twice.
+    Each alias is followed only once, so the time is limited. Without a `source`, duplicate keys are allowed.
     """
     yield path, node.start_mark.line + 1
     if id(node) in seen:
@@ -140,7 +140,7 @@ def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Itera
             name = str(key.value)
             line = key.start_mark.line + 1
             if source and name in keys and name != "<<":
-                raise YamlError(f"{source}:{line}: the key {name!r} is there already, in line {keys[name]}")
+                raise YamlError(f"{source}:{line}: duplicate key {name!r}; first defined in line {keys[name]}")
             keys[name] = line
             yield from _lines(value, (*path, name), seen, source)
             yield (*path, name), line

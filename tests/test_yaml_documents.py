@@ -25,7 +25,7 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("- " * 100_000 + "x", "more than 100 levels"),
         ("".join(f"{' ' * level}a:\n" for level in range(3_000)), "more than 100 levels"),
         ("".join(f"{' ' * level}a:\n{' ' * level}-\n" for level in range(80)), "more than 100 levels"),
-        ("a: 1\nb: 2\na: 3\n", "test.yaml:3: the key 'a' is there already, in line 1"),
+        ("a: 1\nb: 2\na: 3\n", "test.yaml:3: duplicate key 'a'; first defined in line 1"),
         ("a: [1\n", "test.yaml:2: the file is not valid YAML"),
     ],
     ids=[

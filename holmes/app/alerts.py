@@ -1,6 +1,6 @@
-"""From the settings to the intake of alerts, their routes, and the destinations of incidents.
+"""Builds the alert intake, its routes and the destinations of notifications from the settings.
 
-Rejects routes, tokens and URLs that cannot work before anything is sent.
+Invalid routes, tokens and URLs are rejected before anything is sent.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 
 def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
-    """The routes of `alerts.routes`. `models` are the available models.
+    """Build the routes from the setting `alerts.routes`. `models` are the available models.
 
-    Raises `ConfigError` for an unknown model or destination, and for duplicate names.
+    Raises `ConfigError` for an unknown model or destination, and for duplicate route names.
     """
     routes = tuple(_route(each) for each in settings.alerts.routes)
     names = [route.name for route in routes]
     for route in routes:
         place = f"alerts.routes: {route.name!r}"
         if names.count(route.name) > 1:
-            raise ConfigError(f"{place}: duplicate name of a route")
+            raise ConfigError(f"{place}: duplicate route name")
         if why := settings.left_out_models.get(route.model or ""):
             raise ConfigError(f"{place}: {why}")
         if route.model is not None and route.model not in models:
@@ -65,7 +65,7 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """The investigations that a server without earlier alerts would start, in the order of the alerts."""
+    """The investigations that a server without stored alerts would start for `group`, in the order of its alerts."""
     plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
     plan.take(group)
     return tuple(plan.changes().new_investigations.values())
@@ -100,7 +100,7 @@ _log = logging.getLogger(__name__)
 def alert_intake(
     settings: Settings, database: Database, models: Collection[str], on_queued: Callable[[], None]
 ) -> AlertIntake:
-    """The intake of alerts of the server. Raises `ConfigError` for routes that cannot work."""
+    """Build the alert intake of the server. Raises `ConfigError` for invalid routes."""
     alerts, max_cost_per_day = settings.alerts, settings.server.max_cost_per_day
     policy = IntakePolicy(
         reopen_hours=alerts.reopen_hours,
@@ -116,7 +116,7 @@ def alert_intake(
 
 
 def destinations_of(route: Route, configured: Collection[str]) -> tuple[str, ...]:
-    """The names of the destinations of a route."""
+    """The names of the destinations that `route` notifies: by default all that are configured."""
     chosen = configured if route.destinations is None else route.destinations
     return tuple(name for name in chosen if name in configured)
 
@@ -134,28 +134,28 @@ _TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 
 @asynccontextmanager
 async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, Destination]]:
-    """The destinations by name; leaving the context closes their connections. Raises `ConfigError`."""
+    """Open all destinations, by name. Leaving the context closes their connections. Raises `ConfigError`."""
     _refuse_half(settings)
-    # httpx logs every URL, and the URL of a webhook often contains its secret.
+    # httpx logs every URL, and a webhook URL often contains a secret.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, logging.getLogger("httpx").level))
     async with httpx.AsyncClient(timeout=_TIMEOUT) as client:
         yield {name: _destination(settings, client, name, own) for name, own in settings.alerts.destinations.items()}
 
 
 def _refuse_half(settings: Settings) -> None:
-    """Rejects only one of the two HolmesGPT keys, and a conflict with another destination."""
+    """Reject one HolmesGPT Slack key without the other, and a second destination with the same name."""
     alerts = settings.alerts
     for given, missing, value, other in (
         ("slack_token", "slack_channel", alerts.slack_token, alerts.slack_channel),
         ("slack_channel", "slack_token", alerts.slack_channel, alerts.slack_token),
     ):
         if value is not None and other is None:
-            raise ConfigError(f"{_place(settings, given)}{given!r} also needs {missing!r}")
+            raise ConfigError(f"{_place(settings, given)}{given!r} requires {missing!r}")
     made = alerts.destinations.get(UPSTREAM_SLACK)
     if alerts.slack_token and not (isinstance(made, SlackSettings) and made.token == alerts.slack_token):
         raise ConfigError(
-            f"{_place(settings, 'slack_token')}'slack_token' defines a destination {UPSTREAM_SLACK!r}, and "
-            "'alerts.destinations' defines another one of this name: remove one of them"
+            f"{_place(settings, 'slack_token')}'slack_token' defines the destination {UPSTREAM_SLACK!r}, and "
+            "'alerts.destinations' defines another destination with this name: remove one of them"
         )
 
 
@@ -174,7 +174,7 @@ def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: 
 
 
 def _sendable(secret: SecretStr, where: str) -> str:
-    """The text of a secret for a header, without surrounding whitespace: secret files often end with a newline."""
+    """Return the secret for use in a header, without the newline at the end of many secret files."""
     text = secret.get_secret_value().strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ConfigError(f"{where} is empty or contains characters that are not valid in a token; copy it again")
@@ -194,7 +194,7 @@ def _address(text: str, where: str) -> httpx.URL:
 
 
 def _place(settings: Settings, *path: str | int) -> str:
-    """`file:line: ` of a key; empty if it is not in a file."""
+    """Prefix `file:line: ` with the location of a key; empty if the key is not in a file."""
     keys: KeyPath = path
     while keys and keys not in settings.config_lines:
         keys = keys[:-1]

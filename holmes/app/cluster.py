@@ -1,6 +1,6 @@
-"""The cluster of a command: that of the kubeconfig, a recording or the demo. Also its variables, and a scan of it.
+"""Selects the cluster of a command: from the kubeconfig, a recording or the demo.
 
-A recording is served on loopback while it is in use, so that everything else works as with a live cluster.
+A local server serves the recording, so that all other code works as with a live cluster.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ RECORDINGS_DATABASE = "recordings.db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChoice:
-    """The cluster options. Without a snapshot or the demo: the cluster of the kubeconfig."""
+    """The cluster options of a command. By default, the kubeconfig selects the cluster."""
 
     snapshot: Path | None = None
     demo: bool = False
 
     @property
     def notice(self) -> str:
-        """A line that says that this is not a live cluster; empty for a live cluster."""
+        """A warning that the cluster is not live; empty for a live cluster."""
         if self.demo:
             return "this is the recorded demo cluster bundled with Holmes, not a cluster of yours"
         return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
@@ -45,7 +45,7 @@ class ClusterChoice:
 
 @asynccontextmanager
 async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
-    """The settings for the chosen cluster. A recording is served until the context is left.
+    """Return the settings for the chosen cluster. A recording is served until the context is left.
 
     Raises `ConfigError` for an unreadable recording.
     """
@@ -53,7 +53,7 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
     if path is None:
         yield settings
         return
-    # Imported here: a live cluster needs no server.
+    # Imported only for a recording: a live cluster does not need this server.
     from holmes.snapshot.server.serving import serve_snapshot
 
     async with serve_snapshot(path) as server:
@@ -64,7 +64,7 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
 
 
 def _apart(settings: Settings) -> InvestigationsSettings:
-    """Settings with a separate database for recordings, so that they never run queued work of a live cluster."""
+    """Select a separate database, so that queued investigations of a live cluster never run against a recording."""
     from pydantic import SecretStr
 
     if settings.investigations.database_url:
@@ -76,7 +76,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
 
 
 def with_demo_hint(error: HolmesError) -> HolmesError:
-    """The error; a missing cluster gets advice to use the demo."""
+    """Add advice to use the demo if the cluster is unreachable."""
     if not isinstance(error, ClusterUnreachable):
         return error
     return ClusterUnreachable(f"{error}; or try the demo cluster with --demo")
@@ -91,14 +91,14 @@ def _recording(choice: ClusterChoice) -> Path | None:
 
 
 def cluster_environment(settings: Settings) -> Environment:
-    """The variables to reach the cluster, without those that toolsets declare."""
+    """The environment variables for cluster access, without variables that toolsets declare."""
     return with_choices(settings, tool_environment(process_environment()))
 
 
 def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
-    """`variables` and the chosen cluster, under the names that tools read.
+    """Add the chosen kubeconfig, context and namespaces to `variables`, under the names that tools read.
 
-    Raises `ConfigError` for a namespace outside the allowed ones.
+    Raises `ConfigError` for a namespace that is not allowed.
     """
     investigation = settings.investigation
     scope = investigation.scoped_namespaces
@@ -113,7 +113,7 @@ def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environmen
 
 
 async def require_cluster(settings: Settings) -> None:
-    """Raises `ClusterUnreachable`, with the line for the user, unless the cluster answers."""
+    """Raises `ClusterUnreachable` with a message for the user, unless the API server responds."""
     from holmes.kubernetes.client import ClusterClient
 
     async with await ClusterClient.connect(cluster_environment(settings)) as client:
@@ -121,7 +121,7 @@ async def require_cluster(settings: Settings) -> None:
 
 
 async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:
-    """Scan the cluster of these settings, and mask secrets in the report.
+    """Scan the configured cluster, and mask secrets in the report.
 
     Raises `ClusterUnreachable` and `ConfigError`.
     """

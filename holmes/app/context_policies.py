@@ -1,6 +1,6 @@
-"""The context policy of one model: the named policy, changed by the general settings and those of the model.
+"""Builds the context policy of a model from a named policy, the general settings and the model's own settings.
 
-A setting that is None leaves the value of the named policy.
+A setting that is None keeps the value of the named policy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST_SET_TAIL_SHARE = 0.50
 
 
 def context_policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
-    """The policy for the context window of `entry`."""
+    """Build the context policy for the model `entry`."""
     own = settings.context_of(entry)
     named = named_policy(own.policy or _DEFAULT_POLICY)
     policy = _with_keys(_with_shared_numbers(named, own), own)
@@ -33,14 +33,14 @@ def context_policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
 
 
 def _with_keys(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
-    """`policy` with the field of each key that is set."""
+    """Replace the policy fields whose settings are set."""
     changes: dict[str, dict[str, object]] = {}
     for name, key in CONTEXT_KEYS.items():
         value = getattr(own, name)
         if value is not None:
             part, _, field = key.field.rpartition(".")
             changes.setdefault(part, {})[field] = None if key.zero_is_off and not value else value
-    if own.keep_recent is not None:  # counts messages, see `_keep`
+    if own.keep_recent is not None:  # a number of messages: handled in `_keep`
         changes["keep"].pop("messages")
     top: dict[str, object] = changes.pop("", {})
     parts = {part: replace(getattr(policy, part), **fields) for part, fields in changes.items()}
@@ -48,15 +48,15 @@ def _with_keys(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
 
 
 def _with_shared_numbers(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
-    """`policy` with the fields that depend on more than one key, or on a key of another field."""
+    """Replace the policy fields that depend on several settings, or on the setting of another field."""
     trigger, safety, summary = policy.trigger, policy.safety, policy.summary
     one_number = policy.masking.kind == "preview" or own.context_manage_mode in {"compress", "auto"}
     if own.max_total_tokens is not None:
         summary = replace(summary, compress_above_tokens=own.max_total_tokens or None)
-        if one_number:  # limits masking and summaries
+        if one_number:  # the same number limits masking and summaries
             trigger = replace(trigger, tokens=own.max_total_tokens or None)
     if any(isinstance(hook.action, CompactContext) for hook in own.hooks or ()):
-        trigger = replace(trigger, pressure=None)  # a hook of the user replaces the automatic one
+        trigger = replace(trigger, pressure=None)  # a user-defined hook replaces the automatic hook
     if own.auto_compact is False:
         trigger = replace(trigger, enabled=False)
     if own.compaction_cooldown_rounds == 0:
@@ -69,7 +69,7 @@ def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
     messages = own.keep_recent_count if own.keep_recent is None else own.keep_recent
     if messages:  # a number of messages overrides the tokens and shares of the policy
         named = named.counting(messages)
-    elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # only tokens count: limit them
+    elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # without a message limit, limit the tokens
         named = replace(KeepPolicy(), fraction=named.fraction)
     elif messages == 0:
         named = replace(named, messages=None)
@@ -77,9 +77,9 @@ def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
 
 
 def _hooks(named: tuple[Hook, ...], own: ContextSettings, *, enabled: bool) -> tuple[Hook, ...]:
-    """The hooks of the user, after the automatic hook.
+    """The automatic hook, followed by the user-defined hooks.
 
-    That hook is omitted if a hook of the user compacts, or if compaction is off.
+    The automatic hook is omitted if a user-defined hook compacts, or if compaction is disabled.
     """
     declared = own.hooks or ()
     if any(isinstance(hook.action, CompactContext) for hook in declared):

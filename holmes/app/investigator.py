@@ -1,10 +1,10 @@
-"""Opens an investigator: checks model, cluster and toolsets at the same time, then builds the loop.
+"""Opens an investigator: checks the models, the cluster and the toolsets in parallel, then builds the loop.
 
-All problems are found before the first model call. Files are read first, so that an error in a file is not hidden by a
-missing cluster. The cluster is checked while litellm is imported. The first failure cancels the other checks: a missing
-cluster is reported at once, a missing key or an unknown model after the import.
+All checks finish before the first model call. Files are read first, so that an unreachable cluster does not hide an
+error in a file. The cluster is checked while litellm is imported. The first failure cancels the other checks: an
+unreachable cluster is reported at once, a missing key or an unknown model after the import.
 
-If the tool schemas would fill a small context window, only the essential tools and those that fit are offered.
+If the tool schemas would fill a small context window, the model gets only the essential tools and the tools that fit.
 """
 
 from __future__ import annotations
@@ -58,16 +58,17 @@ ESSENTIAL_TOOLS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedTools:
-    """The offered toolsets, and the names of omitted tools."""
+    """The toolsets that the model gets, and the names of the omitted tools."""
 
     toolsets: tuple[Toolset, ...]
     left_out: tuple[str, ...] = ()
 
 
 def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
-    """All `toolsets` for a context window of at least 16,000 tokens.
+    """Omit tools whose schemas do not fit the context window.
 
-    For a smaller one, the essential tools, and other tools within 12% of the window.
+    A context window of at least 16,000 tokens gets all tools. A smaller context window gets the essential tools, and
+    other tools as long as all schemas fit in 12% of the context window.
     """
     if window_tokens >= SMALL_WINDOW_TOKENS:
         return FittedTools(toolsets=tuple(toolsets))
@@ -104,9 +105,9 @@ class Investigator:
         self.warnings = warnings
 
     def ask(self, request: AskRequest, parts: RunParts | None = None) -> AsyncGenerator[AgentEvent, None]:
-        """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels the run.
+        """Investigate a question. The last event is `AnswerFinished` or `RunFailed`.
 
-        `parts` are specific to this run.
+        Closing the generator cancels the run. `parts` apply to this run only.
         """
         loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
         return loop.call_stream(self._messages(request))
@@ -116,7 +117,7 @@ class Investigator:
         return compact_conversation(self._parts, (self._system, *_without_system(conversation)))
 
     async def context_usage(self, conversation: tuple[Message, ...]) -> ContextUsage:
-        """How much of the context window the conversation uses, with the current system prompt and tools."""
+        """Measure how much of the context window the conversation uses, with the current system prompt and tools."""
         return await context_usage(self._parts, (self._system, *_without_system(conversation)))
 
     def _parts_of(self, parts: RunParts) -> LoopParts:
@@ -134,7 +135,7 @@ class Investigator:
         return replace(self._parts, models=models, steps=parts.steps or self._parts.steps)
 
     def _messages(self, request: AskRequest) -> tuple[Message, ...]:
-        """The current system prompt, the conversation, the attachments and the question."""
+        """The messages for the model: the current system prompt, the conversation, the attachments and the question."""
         system = self._system
         if request.instructions:
             system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
@@ -153,10 +154,11 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The wrappers of tools.
+    """Redaction, approval and storage for all tool calls.
 
-    `redactor` belongs to the process, see `make_redactor`, and also masks stored questions. `approver` decides about
-    calls that need approval; without one they do not run. Results go to `store`, by default to files.
+    `redactor` is the redactor of the process, see `make_redactor`; it also masks stored questions. `approver` decides
+    on tool calls that require approval; without an approver, these calls are refused. `store` keeps the tool results,
+    by default in files.
     """
 
     approver: Approver | None
@@ -173,7 +175,7 @@ async def open_investigator(
     refresh_toolsets: bool = False,
     store: ResultStore | None = None,
 ) -> AsyncIterator[Investigator]:
-    """An investigator for these settings; leaving the context closes its connections. See `open_assembly`."""
+    """Open an investigator. Leaving the context closes its connections. See `open_assembly`."""
     guards = Guards(approver=approver, redactor=redactor, store=store)
     toolsets = partial(open_toolsets, settings, redactor=redactor, refresh=refresh_toolsets)
     async with open_assembly(settings, guards, toolsets) as assembly:
@@ -184,14 +186,14 @@ async def open_investigator(
 async def open_assembly(
     settings: Settings, guards: Guards, toolsets: Callable[[], Coroutine[None, None, OpenToolsets]]
 ) -> AsyncIterator[Assembly]:
-    """The parts of investigators for these settings; leaving the context closes their connections.
+    """Check the settings and build an assembly. Leaving the context closes its connections.
 
-    Raises `ConfigError` and `ClusterUnreachable`, both before the first paid call.
+    Raises `ConfigError` and `ClusterUnreachable`, both before the first paid model call.
     """
     mask_process(guards.redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
-        preload()  # the import takes seconds: start it before the checks, which wait for I/O
+        preload()  # the import takes seconds, so it starts before the checks, which wait for I/O
     try:
         opened = await _checked(settings, chain.configured, toolsets())
         if guards.store is None and settings.storage.results_enabled:
@@ -205,9 +207,9 @@ async def open_assembly(
 async def _checked(
     settings: Settings, models: tuple[ConfiguredModel, ...], toolsets: Coroutine[None, None, OpenToolsets]
 ) -> OpenToolsets:
-    """Run all checks at the same time. The first failure cancels the others and is reported.
+    """Run all checks in parallel. The first failure cancels the other checks and is raised.
 
-    The toolsets come first, because their task reads all toolset files before another task runs.
+    The toolset task is the first, because it reads all toolset files before another task runs.
     """
     opening = asyncio.create_task(toolsets)
     tasks = (
@@ -228,7 +230,7 @@ async def _checked(
 
 
 class Assembly:
-    """The models and wrappers. `investigator` has the toolsets of the last `with_toolsets`."""
+    """The open models and the guards. `investigator` uses the toolsets of the last `with_toolsets` call."""
 
     def __init__(self, settings: Settings, chain: BuiltModels, guards: Guards, opened: OpenToolsets) -> None:
         self._settings = settings
@@ -238,7 +240,7 @@ class Assembly:
         self.investigator = _assemble(settings, chain, opened, guards)
 
     def with_toolsets(self, opened: OpenToolsets) -> Investigator:
-        """An investigator with these toolsets; the same one while the toolsets are the same."""
+        """Return the current investigator, or a new investigator if the toolsets changed."""
         if opened is not self._opened:
             self._opened = opened
             self.investigator = _assemble(self._settings, self._chain, opened, self._guards)
@@ -274,13 +276,11 @@ def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
     if not fitted.left_out:
         return ()
     window = f"the context window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
-    return (
-        f"{window}; to leave room for the investigation, these tools are not offered: {', '.join(fitted.left_out)}",
-    )
+    return (f"{window}; to leave room for the investigation, these tools are omitted: {', '.join(fitted.left_out)}",)
 
 
 def result_store(settings: Settings) -> FileResultStore:
-    """The store of results. Results that a stored conversation refers to are not deleted."""
+    """Open the store for tool results. Results that a stored conversation refers to are never deleted."""
     storage = settings.storage
     return FileResultStore(
         storage.results_path,
@@ -291,7 +291,7 @@ def result_store(settings: Settings) -> FileResultStore:
 
 
 def conversation_store(settings: Settings) -> ConversationStore:
-    """The stored conversations of this user."""
+    """Open the store of this user's conversations."""
     storage = settings.storage
     return ConversationStore(
         storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit

@@ -1,7 +1,7 @@
 """Investigators of the server: one for each requested model, opened on first use and then kept.
 
-Recorded steps, a budget and an approver belong to one run. The first event of a run starts its tools as tasks, so that
-a context variable reaches exactly the tools of this run.
+Recorded steps, a budget and an approver belong to one run. The tools of a run start as tasks while its first event is
+produced, so that a context variable reaches only these tools.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _APPROVER: ContextVar[Approver | None] = ContextVar("holmes_approver", default=N
 
 
 class RunApprover:
-    """Delegates to the approver of the current run; None if it has none."""
+    """Delegates decisions to the approver of the current run."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """The decision of the approver."""
+        """The decision of the approver; None if the run has no approver."""
         approver = _APPROVER.get()
         return None if approver is None else await approver.decide(invocation, description)
 
@@ -55,7 +55,7 @@ class RunApprover:
 async def with_approver(
     events: AsyncGenerator[AgentEvent, None], approver: Approver
 ) -> AsyncGenerator[AgentEvent, None]:
-    """`events` of a run whose approvals `approver` decides. The run must not have started."""
+    """Let `approver` decide on the tool calls of a run. The run must not have started."""
     async with aclosing(events):
         token = _APPROVER.set(approver)
         try:
@@ -76,8 +76,8 @@ CHAT: Final = "chat"
 class InvestigatorsParts:
     """The parts that all runs share.
 
-    `results` is None for files; `spent_today` returns US dollars. `toolsets` runs as long as the investigators; None
-    creates one.
+    Without `results`, tool results are stored in files. `spent_today` returns US dollars. Without `toolsets`, the
+    investigators create a toolset watch.
     """
 
     redactor: Redactor | None
@@ -88,7 +88,7 @@ class InvestigatorsParts:
 
 
 class Investigators:
-    """Answers questions with every configured model; counts and traces the runs."""
+    """Answers questions with any configured model, and records metrics and traces of the runs."""
 
     def __init__(self, settings: Settings, parts: InvestigatorsParts) -> None:
         self.settings = settings
@@ -102,7 +102,7 @@ class Investigators:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Start to check the toolsets. Opens nothing else."""
+        """Start the toolset checks. Models are opened on first use."""
         await self._stack.__aenter__()
         await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
         return self
@@ -110,18 +110,18 @@ class Investigators:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close everything that was opened."""
+        """Stop the toolset checks, and close all models."""
         await self._stack.__aexit__(kind, error, trace)
 
     def model_names(self) -> tuple[str, ...]:
-        """The available models: the chosen one, those of the model list, and `builtin/triage`."""
+        """The available models: the chosen model, its fallbacks, the model list and `builtin/triage`."""
         chain = (entry.name for entry in self.settings.model_chain())
         return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain, BUILTIN_MODEL)))
 
     async def ask(
         self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Chat with `model` (None: the general model), see `Investigator.ask`.
+        """Chat with `model`, by default the configured model. See `Investigator.ask`.
 
         Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
         """
@@ -135,7 +135,10 @@ class Investigators:
     async def investigate(
         self, record: InvestigationRecord, steps: StepRunner, spent: float
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Start or resume an investigation of the queue. Raises like `ask`, and if the cluster is unreachable now."""
+        """Start or resume a queued investigation.
+
+        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
+        """
         await require_cluster(self.settings)
         budget = self.budget(cost_limit(record, self.settings.server.max_cost), spent)
         model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
@@ -147,7 +150,7 @@ class Investigators:
         return observed(events, self._parts.telemetry.metrics, source=None, model=model, replays=replays)
 
     def count_finished(self, record: InvestigationRecord) -> None:
-        """Count an investigation that has ended permanently."""
+        """Count an investigation in the metrics if it has ended."""
         if record.state in {"answered", "failed", "cancelled"}:
             self._parts.telemetry.metrics.investigation_finished(
                 outcome=record.state, source=record.source, answered_by=record.answered_by
@@ -160,7 +163,7 @@ class Investigators:
         *,
         keep: Callable[[float], Awaitable[None]] | None = None,
     ) -> Budget:
-        """The budget of one run: `max_cost`, or the configured limit, and the rest of today. See `Budget`."""
+        """Create the budget of one run, with its own limit (by default the configured one) and the daily limit."""
         server = self.settings.server
         return Budget(
             max_cost=server.max_cost if max_cost is None else max_cost,
@@ -171,7 +174,7 @@ class Investigators:
         )
 
     def require_model(self, model: str | None) -> str:
-        """The name of a model (None: the general model). Raises `ConfigError`."""
+        """Return the name of an available model, by default the configured model. Raises `ConfigError`."""
         name = model or self.settings.model.model
         if why := self.settings.left_out_models.get(name):
             raise ConfigError(why)
@@ -194,7 +197,8 @@ class Investigators:
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
     """The maximum cost of an investigation; None for no limit.
 
-    A route is configured by the operator and may exceed the general limit. Clients may only request less.
+    The limit of a route may exceed the general limit, because the operator configures both. A client may only request a
+    lower limit.
     """
     if record.max_cost is None or general is None:
         return general if record.max_cost is None else record.max_cost
@@ -202,5 +206,5 @@ def cost_limit(record: InvestigationRecord, general: float | None) -> float | No
 
 
 def budgeted(model: ChatModel, budget: Budget) -> ChatModel:
-    """`model` with a limit of `budget`; `builtin/triage` is free and unchanged."""
+    """Limit the cost of `model` to `budget`. `builtin/triage` is free and needs no limit."""
     return model if model.name == BUILTIN_MODEL else Budgeted(model, budget)

@@ -1,7 +1,7 @@
-"""From the settings to the chain of models.
+"""Builds the chain of models from the settings.
 
-`scripted:PATH` plays a file and `builtin/triage` answers by rules; neither needs a key or litellm. All other models are
-called through litellm.
+`scripted:PATH` replays a file, and `builtin/triage` answers from rules. Neither needs a key or litellm. All other
+models are called through litellm.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ConfiguredModel(ChatModel, Protocol):
 
 
 def build_model(config: LitellmModelConfig) -> ConfiguredModel:
-    """The model of this configuration. Does not import litellm. Raises `ConfigError` for an invalid script file."""
+    """Create the configured model without importing litellm. Raises `ConfigError` for an invalid script file."""
     if config.model.startswith(SCRIPTED_PREFIX):
         return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
     if config.model == TRIAGE_MODEL:
@@ -47,18 +47,18 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModels:
-    """`models` are asked in this order; `configured` also includes the models for summaries."""
+    """The loop calls `models` in this order. `configured` also includes the models for summaries."""
 
     models: tuple[LoopModel, ...]
     configured: tuple[ConfiguredModel, ...]
 
 
 def build_models(settings: Settings) -> BuiltModels:
-    """The chosen model and its fallbacks, in order. Imports nothing heavy and makes no request.
+    """Build the chosen model and its fallbacks, in order, without slow imports and without a request.
 
     Raises `ConfigError` if a model refers to an unset variable.
     """
-    from holmes.app.context_policies import context_policy  # reads the keys of the settings
+    from holmes.app.context_policies import context_policy  # imported here: it loads all context settings
 
     if unusable := settings.unusable_model():
         raise ConfigError(unusable)
@@ -84,14 +84,14 @@ def build_models(settings: Settings) -> BuiltModels:
 
 @cache
 def _calibration(_endpoint: str, _model: str) -> Calibration:
-    """The calibration of a model at an endpoint, shared by all its entries in the model list."""
+    """The token calibration of a model at an endpoint, shared by all model list entries for this model."""
     return Calibration()
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:
-    """Prepare all models, without a request.
+    """Check all models without a request.
 
-    Raises `ConfigError` for a missing key or an unknown model, with the names of the model list.
+    Raises `ConfigError` for a missing key or an unknown model. The message names the available models.
     """
     for model in models:
         try:
@@ -105,7 +105,7 @@ async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) 
 
 
 def _config(settings: Settings, entry: ModelEntry) -> LitellmModelConfig:
-    from holmes.settings.settings import reveal  # the settings are loaded by then; other models do not need them
+    from holmes.settings.settings import reveal  # the settings are already loaded here
 
     general = settings.model
     headers = general.extra_headers or {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def mask_process(redactor: Redactor | None) -> None:
     """Mask secrets in all errors and log messages of the process from now on.
 
-    With None, redaction is disabled: only escape sequences are removed from errors.
+    Without a redactor, redaction is disabled, and only escape sequences are removed from errors.
     """
     mask_errors(text_mask(redactor))
     if redactor is not None:
@@ -37,21 +37,24 @@ def mask_logs(redactor: Redactor) -> None:
 
 
 def text_mask(redactor: Redactor | None) -> Callable[[str], str]:
-    """Masks secrets in foreign text, or removes escape sequences if redaction is disabled."""
+    """Return the function that masks secrets in untrusted text.
+
+    If redaction is disabled, the function only removes escape sequences.
+    """
     return strip_escape_sequences if redactor is None else redactor.redact
 
 
 @cache
 def early_redactor() -> Redactor:
-    """Masks errors before the settings, and with them the key of the user, are known."""
+    """Return a redactor with a random key, for errors that occur before the settings are loaded."""
     return Redactor(os.urandom(KEY_BYTES))
 
 
 def make_redactor(settings: Settings) -> Redactor | None:
-    """The redactor with the key of this user; None if redaction is disabled.
+    """Create the redactor with the key of this user; None if redaction is disabled.
 
-    Call it once for each process. Without a stored key, each redactor has its own key, and the same secret would get
-    different placeholders.
+    Call this function once in each process. Without a stored key, every redactor has its own key, and the same secret
+    would get different placeholders.
     """
     if not settings.tools.redaction:
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A text attached to a question: a file or piped text. The model sees `name`."""
+    """Text attached to a question, from a file or a pipe. The model sees `name`."""
 
     name: str
     text: str
@@ -24,9 +24,9 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRequest:
-    """A question, its attachments, and the conversation that it continues (empty for a new one).
+    """A question with its attachments. `conversation` is empty for a new conversation.
 
-    `instructions` are added to those of the model for this conversation.
+    `instructions` are appended to the system prompt.
     """
 
     question: str
@@ -38,9 +38,9 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """The parts of one run. `wrap_model` is applied to every model of the chain, for example for a budget.
+    """Parts that apply to one run. `wrap_model` wraps every model of the chain, for example with a budget.
 
-    `approver` decides about calls that need approval, if the investigator has a `RunApprover`.
+    `approver` decides on tool calls that require approval, if the investigator has a `RunApprover`.
     """
 
     steps: StepRunner | None = None

@@ -1,4 +1,4 @@
-"""Builds the larger parts of the server from the settings, and limits its memory."""
+"""Builds parts of the server from the settings, and limits the memory of the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_DATABASE = "investigations.db"
 
 
 def database_address(settings: Settings) -> str:
-    """The configured database, or a file next to the stored results."""
+    """The URL of the configured database, by default an SQLite file next to the stored results."""
     chosen = settings.investigations.database_url
     if chosen:
         return chosen.get_secret_value()
@@ -45,19 +45,18 @@ def database_address(settings: Settings) -> str:
 
 
 async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:
-    """`own`, or a redactor with the key that all replicas share; None if redaction is disabled."""
+    """Use the key that all replicas share, if the database is shared. Return None if redaction is disabled."""
     if own is None or not database.shared:
         return own
     return Redactor(await shared_key(database, "redaction"))
 
 
 def shared_results(settings: Settings, database: Database) -> ResultStore | None:
-    """The shared store of results; None for files, and if storage is disabled."""
+    """The result store that all replicas share; None if results are stored in files or not at all."""
     return DatabaseResultStore(database) if database.shared and settings.storage.results_enabled else None
 
 
 def news_composer(settings: Settings, database: Database, redactor: Redactor | None) -> NewsComposer:
-    """Writes the notifications for destinations."""
     return NewsComposer(
         database,
         public_url=settings.server.public_url,
@@ -69,7 +68,7 @@ def news_composer(settings: Settings, database: Database, redactor: Redactor | N
 def investigation_queue(
     settings: Settings, database: Database, investigators: Investigators, on_news: Callable[[], None]
 ) -> InvestigationQueue:
-    """The queue of one replica, with a unique name. `on_news` is called when there are notifications to send."""
+    """Build the queue of this replica, under a unique replica name. `on_news` runs when notifications are queued."""
     own = settings.investigations
     replica = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
@@ -116,14 +115,14 @@ _M_ARENA_MAX: Final = -8
 
 
 def limit_arenas() -> None:
-    """Limit malloc to two arenas; glibc creates many for many threads. Call it before starting threads."""
+    """Limit malloc to two arenas to save memory. Call this function before any thread starts."""
     libc = _glibc()
     if libc is not None:
         libc.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Return freed memory to the system. Takes milliseconds."""
+    """Return freed memory to the operating system. The call takes milliseconds."""
     libc = _glibc()
     if libc is not None:
         libc.malloc_trim(0)

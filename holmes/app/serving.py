@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
-"""How long a thread may run before it yields to another. The default of Python is five times as long."""
+"""How long a thread may run before it yields to another thread. The default of Python is five times as long."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,15 +40,18 @@ class Worker(Protocol):
     """The process that runs investigations, see `work_process`."""
 
     def working(self, settings: Settings) -> AbstractAsyncContextManager[None]:
-        """Let it work. Leaving waits until running work has finished or is handed over. Raises `HolmesError`."""
+        """Run the process. Leaving the context waits until running work finishes or is handed over.
+
+        Raises `HolmesError`.
+        """
         ...
 
     def wake(self) -> None:
-        """Report queued work."""
+        """Notify the process that work is queued."""
         ...
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Use toolsets with these states."""
+        """Pass the toolset states to the process, so that it does not check them again."""
         ...
 
     def begin_to_end(self) -> None:
@@ -56,13 +59,13 @@ class Worker(Protocol):
         ...
 
     async def figures(self) -> Sequence[Metric]:
-        """Its metrics."""
+        """Read the metrics of the process."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The parts that the HTTP API and the page use. `results` is None if storage is disabled."""
+    """The parts that the HTTP API and the web pages use. `results` is None if result storage is disabled."""
 
     settings: Settings
     redactor: Redactor | None
@@ -79,10 +82,10 @@ class Service:
 
 @asynccontextmanager
 async def open_service(settings: Settings, *, redactor: Redactor | None, worker: Worker) -> AsyncIterator[Service]:
-    """The parts of a running server; leaving the context closes them in order.
+    """Start all parts of the server. Leaving the context closes them in reverse order.
 
-    Raises `ConfigError` for settings that cannot work, and `DatabaseUnavailable`. An unreachable cluster or provider is
-    not an error: both may recover.
+    Raises `ConfigError` for invalid settings, and `DatabaseUnavailable`. An unreachable cluster or model provider is
+    not an error, because it may recover.
     """
     limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -123,7 +126,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
 
 
 async def _opened(address: str) -> Database:
-    """The database. Logs a warning before waiting. Raises the errors of `Database.open`."""
+    """Open the database; log a warning before a longer wait. Raises like `Database.open`."""
     try:
         return await Database.open(address, wait_seconds=1)
     except DatabaseDamaged:

@@ -1,7 +1,7 @@
 """Starts metrics and traces.
 
-OpenTelemetry is imported only if traces are configured, the Prometheus client only for the server. A missing extra
-`otel` causes one warning: telemetry never prevents an investigation.
+OpenTelemetry is imported only if traces are configured, and the Prometheus client only for the server. If the extra
+`otel` is not installed, Holmes logs one warning and continues without traces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """Metrics and tracer of the server; `tracer` is None if traces are disabled."""
+    """The metrics and the tracer of the server. `tracer` is None if traces are disabled."""
 
     metrics: Metrics
     tracer: InvestigationTracer | None
@@ -37,16 +37,16 @@ class Telemetry:
 
 @asynccontextmanager
 async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncIterator[Telemetry]:
-    """Metrics and traces for one process of the server. Leaving the context sends the last spans, within seconds.
+    """Start metrics and traces for one process of the server. Leaving the context sends the last spans within seconds.
 
-    With `warn`, a warning says why traces are disabled.
+    With `warn`, a warning names the reason if traces are configured but disabled.
     """
     async with open_tracer(settings, warn=warn) as tracer:
         yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
 
 
 def make_metrics(settings: Settings) -> Metrics:
-    """New metrics with the names of the configured models."""
+    """Create metrics whose labels accept the names of the configured models."""
     from holmes.telemetry.metrics import Metrics
 
     models = tuple(_models(settings))
@@ -58,7 +58,7 @@ def make_metrics(settings: Settings) -> Metrics:
 
 @asynccontextmanager
 async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator[InvestigationTracer | None]:
-    """The tracer; None if traces are not configured, or cannot be sent (then a warning says why)."""
+    """Open the tracer; None if traces are not configured. If they cannot be sent, a warning names the reason."""
     level = logging.WARNING if warn else logging.DEBUG
     address = settings.telemetry.traces_address()
     problem = _problem(address, settings.telemetry.otlp_protocol)
@@ -96,7 +96,7 @@ def _problem(address: str | None, protocol: str) -> str | None:
 
 
 def _models(settings: Settings) -> Iterator[ModelEntry]:
-    """Every model that an event can name."""
+    """All models that an event can name, including the models for summaries."""
     yield from settings.model_chain()
     yield from settings.model_list
     for entry in (*settings.model_chain(), *settings.model_list):

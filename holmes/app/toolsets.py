@@ -1,4 +1,4 @@
-"""Builds the usable toolsets from the settings."""
+"""Builds the toolsets from the settings, and checks which of them work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetReport:
-    """The states of all toolsets, sorted by name, and warnings about the configuration."""
+    """The states of all toolsets, sorted by name, and the configuration warnings."""
 
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
@@ -40,10 +40,10 @@ class ToolsetReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenToolsets:
-    """The checked toolsets. `warnings` are for the user, `unavailable` lines for the model.
+    """The checked toolsets. `warnings` are for the user, and `unavailable` is for the model.
 
-    `lint_warnings` are for authors of toolsets: the commands work, but should be changed. `own_files` are the files of
-    the user that define toolsets.
+    `lint_warnings` are for toolset authors: the commands work, but should be changed. `own_files` are user files that
+    define toolsets.
     """
 
     readiness: Readiness
@@ -53,7 +53,7 @@ class OpenToolsets:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """A line for each failed toolset of the user. A bundled toolset may fail because it does not apply here."""
+        """A warning for each failed user-defined toolset. A bundled toolset may fail because it does not apply here."""
         return tuple(
             f"toolset {status.name!r} cannot be used: {status.reason}"
             for status in self.readiness.statuses
@@ -66,7 +66,7 @@ class OpenToolsets:
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Names and reasons of failed toolsets, so that the model does not call them."""
+        """Failed toolsets with the reason, so that the model does not call their tools."""
         return tuple(
             f"{status.name}: {status.reason}" for status in self.readiness.statuses if status.state == "failed"
         )
@@ -78,11 +78,11 @@ class OpenToolsets:
         approver: Approver | None,
         redactor: Redactor | None,
     ) -> tuple[Toolset, ...]:
-        """The toolsets with their wrappers, and the toolset that reads stored results if there is a store.
+        """Wrap the toolsets, and add the toolset that reads stored results if `store` is set.
 
-        `models` is the whole chain: the text that is read back must fit the smallest configured context window. Context
-        windows that are learned from errors later do not count. Masking is the outermost wrapper, so that no secret
-        leaves a toolset.
+        `models` is the whole chain, because text from stored results must fit the smallest configured context window.
+        Context windows that are later learned from errors are ignored. Redaction is the outermost wrapper, so that no
+        secret leaves a toolset.
         """
         toolsets: list[Toolset] = []
         for ready in self.readiness.ready:
@@ -111,7 +111,10 @@ async def open_toolsets(
     refresh: bool = False,
     decided: Sequence[ToolsetStatus] | None = None,
 ) -> OpenToolsets:
-    """Read all toolset files and check which toolsets work, unless another process `decided`. Raises `ConfigError`."""
+    """Read all toolset files and check which toolsets work. Raises `ConfigError`.
+
+    If another process has checked them, `decided` has the states and the checks are skipped.
+    """
     variables = process_environment()
     written = read_catalogue(
         CatalogueFiles(
@@ -155,7 +158,7 @@ def watch_toolsets(
     adopts: bool = False,
     on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
 ) -> ToolsetWatch[OpenToolsets]:
-    """Watches the toolsets of a server."""
+    """Create the watch that checks the toolsets of the server again after a failure."""
     check = partial(open_toolsets, settings, redactor=redactor)
     return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
 
@@ -166,7 +169,7 @@ async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
 
 
 def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:
-    """Warnings for the user. `declared` are variables that toolsets use, and so are not ignored."""
+    """Warnings for the user. The variables in `declared` are used by toolsets, so they cause no warning."""
     keys = (key for key in settings.ignored_keys if key not in declared)
     ignored = (*keys, *(f"toolset {name}" for name in catalogue.ignored_names))
     return (*settings.warnings(ignored), *catalogue.warnings)

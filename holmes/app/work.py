@@ -1,6 +1,6 @@
-"""Builds the process that runs investigations: the queue, deliveries, and cleaning up.
+"""Builds the process that runs investigations: the queue, deliveries and cleanup.
 
-It shares only the database with the serving process, see `work_process`.
+This process shares only the database with the serving process, see `work_process`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RETENTION_PAUSE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The working parts, on the event loop that opened them."""
+    """The parts of the process that runs investigations. Use them only on the event loop that opened them."""
 
     database: Database
     queue: InvestigationQueue
@@ -52,7 +52,7 @@ class Work:
     toolsets: ToolsetWatch[OpenToolsets]
 
     def wake(self) -> None:
-        """Report queued investigations or notifications."""
+        """Notify the workers that investigations or notifications are queued."""
         self.queue.wake()
         self.deliveries.wake()
 
@@ -63,9 +63,9 @@ class Work:
 
 @asynccontextmanager
 async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bool = False) -> AsyncIterator[Work]:
-    """Work until the context is left, then let running work finish, see `InvestigationQueue.stop`.
+    """Run queued work until the context is left, then let running work finish, see `InvestigationQueue.stop`.
 
-    With `adopts`, another process checks the toolsets. Raises `ConfigError` for settings that cannot work, and
+    With `adopts`, another process checks the toolsets. Raises `ConfigError` for invalid settings, and
     `DatabaseUnavailable`.
     """
     async with AsyncExitStack() as stack:
@@ -95,7 +95,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
             give_back()
 
         queue = investigation_queue(settings, database, investigators, finished)
-        # Closed in reverse order: notifications of investigations that finish while the queue drains are still sent.
+        # Parts close in reverse order, so that notifications are still sent while the queue drains.
         await stack.enter_async_context(running(deliveries.run(), "holmes-deliveries"))
         stack.push_async_callback(queue.stop)
         await queue.start()
@@ -106,7 +106,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
-    # Limits per hour count stored investigations.
+    # Hourly limits count stored investigations, so these are kept for at least one hour.
     retention_seconds = max(settings.investigations.retention_days * SECONDS_PER_DAY, SECONDS_PER_HOUR)
     stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
 

@@ -1,1 +1,1 @@
-"""Notifications about incidents, for Slack and webhooks."""
+"""Sends notifications about incidents to Slack and webhooks."""

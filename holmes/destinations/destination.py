@@ -1,7 +1,7 @@
-"""Destinations of notifications: the news about an incident, the protocol that sends it, and its error.
+"""The news about an incident, the protocol of destinations, and the error of a failed delivery.
 
-Delivery is at least once: the same news may be sent again with the same key. Values describe the state when the news is
-sent, not when it was queued. Texts of alerts come from outside and may be hostile: a destination escapes them.
+News is delivered at least once, so a destination may receive the same news again with the same key. The news describes
+the incident when it is sent, not when it was queued. Alert texts are untrusted, so every destination escapes them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LONGEST_REASON_CHARACTERS = 500
 
 NewsKind: TypeAlias = Literal["opened", "answered", "failed", "resolved", "reopened"]
-"""The change of an incident, or the end of one of its investigations."""
+"""The event that news reports: a change of an incident, or the end of one of its investigations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertNews:
-    """One alert of the incident. `summary` is one line from its annotations."""
+    """One alert of the incident. `summary` is one line from the annotations of the alert."""
 
     name: str
     status: Literal["firing", "resolved"]
@@ -39,9 +39,10 @@ class AlertNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationNews:
-    """The investigation that the news is about. `answer` is Markdown, `root_cause` its first line, `cost` US dollars.
+    """The investigation that the news reports.
 
-    `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if the settings named another model.
+    `answer` is Markdown, `root_cause` is its line that names the cause, and `cost` is in US dollars. `without_llm` is
+    true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the configured model.
     """
 
     id: str
@@ -62,8 +63,8 @@ class InvestigationNews:
 class IncidentNews:
     """One change of an incident.
 
-    `key` is the same in each attempt; `repeated` is true if an earlier attempt may have arrived. `alerts` has at most
-    the first hundred of `alerts_total`. `link` is the incident's page, None if its address is not configured.
+    `key` is the same in each attempt. `repeated` is true if an earlier attempt may have arrived. `alerts` has at most
+    the first 100 of `alerts_total` alerts. `link` is the URL of the incident's page, None if `public_url` is not set.
     """
 
     kind: NewsKind
@@ -87,10 +88,10 @@ class IncidentNews:
 
 
 class DeliveryFailed(HolmesError):
-    """The news did not arrive, or its arrival is unknown. The message is one line without secrets, with the next step.
+    """The news did not arrive, or its arrival is unknown.
 
-    `retryable` is true if a retry may succeed, after `retry_after_seconds` if the destination named a delay.
-    `reference` is the progress so far, for the next attempt.
+    The message is one line without secrets that names the next step. `retryable` is true if a retry may succeed.
+    `retry_after_seconds` is set if the destination requested a delay. `reference` lets the next attempt continue.
     """
 
     exit_code = 3
@@ -103,20 +104,20 @@ class DeliveryFailed(HolmesError):
 
 
 class Destination(Protocol):
-    """A receiver of notifications. `name` is its name in the settings."""
+    """A receiver of notifications. `name` is the key of the destination in the settings."""
 
     @property
     def name(self) -> str: ...
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Deliver `news`. Returns a reference (JSON) that later news of the same incident needs, or None.
+        """Deliver `news`. Returns a reference (JSON) for later news of the same incident, or None.
 
-        `reference` is the result of an earlier delivery of this incident, None for the first. Raises `DeliveryFailed`.
+        `reference` is the return value of the previous delivery for this incident, or None. Raises `DeliveryFailed`.
         """
         ...
 
 
 def place(url: httpx.URL) -> str:
-    """Scheme, host and port of a URL, for messages: its path or query may hold a secret."""
+    """Format only the scheme, host and port of a URL for messages, because its path or query may contain a secret."""
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.host}{port}"

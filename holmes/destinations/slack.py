@@ -1,8 +1,9 @@
-"""Slack: one message for each incident, kept up to date, with the answers in its thread.
+"""Sends notifications to Slack: one message for each incident, kept up to date, with the answers in its thread.
 
-Needs a bot token with `chat:write`. Slack has no idempotency keys, so each message has its key as metadata. After an
-attempt with an unknown outcome, existing messages are read if the token has `channels:history` (`groups:history` for
-private channels) and the id of the channel is known. Otherwise a message can appear twice.
+Requires a bot token with the scope `chat:write`. Slack has no idempotency keys, so the metadata of each message
+contains its key. After an attempt with an unknown outcome, Holmes searches the existing messages for this key. The
+search requires the channel id and the scope `channels:history` (`groups:history` for private channels). Without them,
+a message can appear twice.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _UNUSABLE_FORM: Final = frozenset(
         "invalid_metadata_schema", "metadata_must_be_sent_from_app", "metadata_too_large",
     }
 )  # fmt: skip
-"""Errors of the layout: plain text may still be accepted."""
+"""Error codes for blocks or metadata that Slack refuses, although it may accept the same message as plain text."""
 _ROOT_IS_LOST: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Thread:
-    """The thread of an incident, and the keys of replies that already arrived in an unfinished delivery."""
+    """The thread of an incident. `sent` has the keys of replies that arrived during an unfinished delivery."""
 
     channel: str
     ts: str
@@ -51,7 +52,7 @@ class _Thread:
 
 
 class SlackDestination:
-    """A channel in Slack."""
+    """Sends notifications to one Slack channel."""
 
     def __init__(self, api: SlackApi, *, channel: str) -> None:
         self._api = api
@@ -82,7 +83,7 @@ class SlackDestination:
         return replace(thread, sent=()).to_json()
 
     async def _with_root(self, news: IncidentNews, thread: _Thread | None) -> _Thread:
-        """Posts or updates the root message; returns its thread."""
+        """Post or update the root message. Returns its thread."""
         message = await asyncio.to_thread(root_message, news)
         key = f"{self._name}/{news.incident_id}"
         if thread is None and news.repeated:
@@ -106,12 +107,12 @@ class SlackDestination:
         reply = await self._call("chat.postMessage", {**arguments, **quiet, **metadata}, message)
         posted = _Thread(channel=str(reply.get("channel") or self._channel), ts=str(reply.get("ts") or ""))
         if not posted.ts:
-            raise SlackFailed(f"{self._name}: Slack's reply has no `ts`; is `api_url` correct?", retryable=False)
+            raise SlackFailed(f"{self._name}: Slack's response has no `ts`; is `api_url` correct?", retryable=False)
         self._channel_id = posted.channel
         return posted
 
     async def _call(self, method: str, arguments: dict[str, object], message: SlackMessage) -> JsonObject:
-        """Post or update; only the text if Slack refuses blocks or metadata."""
+        """Post or update a message. If Slack refuses the blocks or metadata, send plain text instead."""
         said = {**arguments, "text": message.text, "parse": "none", "link_names": False}
         try:
             return await self._api.write(method, _json({**said, "blocks": message.blocks()}))
@@ -134,7 +135,7 @@ class SlackDestination:
         return tuple(await self._arrived("conversations.replies", arguments))
 
     async def _arrived(self, method: str, arguments: dict[str, str]) -> dict[str, str]:
-        """Timestamps of our messages by key; empty if the token may not read them: a message can then appear twice."""
+        """Read the timestamps of Holmes messages by key; empty if the token may not read messages."""
         try:
             reply = await self._api.read(method, {**arguments, "limit": "200", "include_all_metadata": "true"})
         except SlackFailed:
@@ -143,7 +144,7 @@ class SlackDestination:
 
 
 def _thread_of(reference: str | None) -> _Thread | None:
-    """None for a reference that another version wrote: the incident gets a new root message."""
+    """Parse a reference. None if another version wrote it, so that the incident gets a new root message."""
     try:
         value = json.loads(reference) if reference else {}
         return _Thread(channel=value["channel"], ts=value["ts"], sent=tuple(value.get("sent", ())))

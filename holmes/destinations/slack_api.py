@@ -1,6 +1,6 @@
-"""Slack's Web API through slack-sdk: one attempt for each call, and errors that say what to do.
+"""Calls Slack's Web API through slack-sdk, once for each call, and translates errors into advice.
 
-The delivery queue retries, so slack-sdk does not. The token is sent in one header and appears nowhere else.
+Retries are disabled in slack-sdk, because the delivery queue retries. The token is sent only in one header.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS: Final = 20.0
 _CONNECT_TIMEOUT_SECONDS: Final = 5.0
 _LOGGER: Final = logging.getLogger("slack_sdk.holmes")
-_LOGGER.setLevel(logging.WARNING)  # below, slack-sdk logs the text of each message
+_LOGGER.setLevel(logging.WARNING)  # at lower levels, slack-sdk logs the text of each message
 _NEW_TOKEN: Final = "set a valid bot token (xoxb-...) in its `token`"  # noqa: S105  advice, not a token
 _SCOPE: Final = "add the scope `chat:write` to the app and reinstall it"
 _ADMINISTRATOR: Final = "ask a Slack administrator"
@@ -59,11 +59,11 @@ _PERMANENT: Final[Mapping[str, str]] = {
     "unknown_method": "check `api_url`",
     "method_deprecated": "update Holmes",
 }
-"""Errors that a retry does not fix, with the next step. All others are retried."""
+"""Error codes that a retry does not fix, with the next step for the user. All other errors are retried."""
 
 
 class SlackFailed(DeliveryFailed):
-    """Slack refused a call. `code` is Slack's error code, empty when the failure is of HTTP."""
+    """A call of the Slack API failed. `code` is Slack's error code; empty for a connection or HTTP error."""
 
     def __init__(
         self, message: str, *, retryable: bool, retry_after_seconds: float | None = None, code: str = ""
@@ -73,7 +73,7 @@ class SlackFailed(DeliveryFailed):
 
 
 class SlackApi:
-    """Methods of the Web API for one token. `name` is the name of the destination in errors."""
+    """Calls methods of the Web API with one token. Error messages name the destination `name`."""
 
     def __init__(self, *, name: str, url: str, token: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         self.name = name
@@ -87,7 +87,7 @@ class SlackApi:
         return await self._call(method, json=dict(arguments))
 
     async def read(self, method: str, arguments: Mapping[str, str]) -> JsonObject:
-        """Call a method that only reads; Slack accepts a form for these, not JSON. Raises `SlackFailed`."""
+        """Call a method that only reads, with form data, because Slack accepts no JSON here. Raises `SlackFailed`."""
         return await self._call(method, data=dict(arguments))
 
     async def _call(
@@ -108,23 +108,23 @@ class SlackApi:
                     logger=_LOGGER,
                     retry_handlers=[],
                 )
-                client.proxy = None  # aiohttp reads the proxy from the environment, and NO_PROXY with it
+                client.proxy = None  # aiohttp reads the proxy and NO_PROXY from the environment
                 reply = await client.api_call(method, json=json, data=data)
         except SlackApiError as error:
             self._refused(method, error)
         except TimeoutError:
-            raise self._failed("did not answer in time") from None
+            raise self._failed("did not respond in time") from None
         except (aiohttp.ClientConnectorError, OSError) as error:
             raise self._failed(f"cannot be reached: {error}") from None
         except aiohttp.ClientError as error:
             raise self._failed(f"closed the connection: {type(error).__name__}") from None
         except (ValueError, AttributeError, RecursionError):
-            # slack-sdk fails with these on text and on JSON that is not an object. Their messages may hold a secret.
-            raise self._failed("did not answer as Slack does; is `api_url` correct?") from None
+            # slack-sdk raises these for a response that is not a JSON object. Their messages may contain a secret.
+            raise self._failed("did not return a Slack response; is `api_url` correct?") from None
         return reply.data  # type: ignore[return-value]  # an object: slack-sdk checks that it has `ok`
 
     async def _authorities(self) -> SSLContext | None:
-        """The certificate authorities that all other connections of Holmes use; slow to load, so loaded once."""
+        """Load the certificate authorities that all connections of Holmes use, once, because loading is slow."""
         if self._tls is None and self._url.startswith("https:"):
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
         return self._tls
@@ -133,8 +133,8 @@ class SlackApi:
         return SlackFailed(f"{self.name}: {place(httpx.URL(self._url))} {what}", retryable=True)
 
     def _refused(self, method: str, error: SlackApiError) -> NoReturn:
-        """Translates an HTTP error, a reply without JSON or a reply with `ok: false`."""
-        response = error.response  # of slack-sdk, or of aiohttp if the reply is not JSON
+        """Translate an HTTP error, a response without JSON or a response with `ok: false`."""
+        response = error.response  # from slack-sdk, or from aiohttp if the response is not JSON
         status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
         reply = getattr(response, "data", None)
         wait = retry_after_seconds(response.headers)
@@ -147,7 +147,7 @@ class SlackApi:
             ) from None
         if status >= 500 or not isinstance(reply, dict) or not reply:
             raise SlackFailed(
-                f"{self.name}: Slack answered {method} with HTTP {status} and without JSON; is `api_url` correct?",
+                f"{self.name}: Slack responded to {method} with HTTP {status} and without JSON; is `api_url` correct?",
                 retryable=status >= 500 or status == 408 or status < 300,
                 retry_after_seconds=wait,
             ) from None

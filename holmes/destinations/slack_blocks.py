@@ -1,7 +1,7 @@
-"""The messages of an incident in Slack: the root message and the replies in its thread.
+"""Formats the Slack messages of an incident: the root message and the replies in its thread.
 
-Respects Slack's limits: 3,000 characters for a section, 50 blocks, and about 12,000 characters for all blocks of a
-message (undocumented). A long answer is split into several replies, then cut, with a link to the full text.
+Slack accepts 3,000 characters in a section, 50 blocks, and about 12,000 characters in all blocks of a message
+(undocumented). A long answer is split into several replies. The last reply links to the full answer if it is cut.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ _EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:",
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """One message, in mrkdwn: `text` for notifications, `sections` and small `notes` for the channel."""
+    """One message in mrkdwn. `text` is for notifications; `sections` and small `notes` are for the channel."""
 
     text: str
     sections: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     def blocks(self) -> tuple[JsonObject, ...]:
-        """The message as Block Kit. `verbatim` prevents Slack from adding mentions and links."""
+        """Format the message as Block Kit. `verbatim` prevents Slack from adding mentions and links."""
         shown: list[JsonObject] = [{"type": "section", "text": _mrkdwn(text)} for text in self.sections]
         if self.notes:
             shown.append({"type": "context", "elements": [_mrkdwn(note) for note in self.notes]})
         return tuple(shown)
 
     def as_text(self) -> str:
-        """The message without blocks, cut to Slack's limit."""
+        """Format the message without blocks, cut to Slack's limit."""
         return cut("\n\n".join((*self.sections, *self.notes)), _PLAIN_UNITS)
 
 
 def root_message(news: IncidentNews) -> SlackMessage:
-    """The message in the channel: firing alerts, status, and the root cause if known."""
+    """Format the message for the channel, with the firing alerts, the status, and the root cause if known."""
     title = one_line(news.title, 300) or "Incident"
     facts = [_emoji(news), f"*{title}*"]
     status = _status(news)
@@ -83,7 +83,7 @@ def root_message(news: IncidentNews) -> SlackMessage:
 
 
 def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
-    """New messages in the thread. None for an opened or resolved incident: the root message shows its state."""
+    """Format new messages for the thread. Empty if the incident opened or resolved, which the root message shows."""
     match news.kind:
         case "answered":
             return _answer(news.investigation) if news.investigation else ()
@@ -97,7 +97,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 
 
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
-    """The answer in as many replies as it needs, up to `ANSWER_MESSAGES`."""
+    """Split the answer into replies, at most `ANSWER_MESSAGES`."""
     markdown, outcomes = _numbered(investigation.answer or "No answer.")
     texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS, mark="")), SECTION_UNITS)
     groups = _groups(texts)
@@ -117,7 +117,7 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
 
 
 def _numbered(markdown: str) -> tuple[str, list[str]]:
-    """The answer with its citations as `[1]` or `[2 cited]`, and a line with the outcome of their checks."""
+    """Shorten citations to `[1]` or `[2 cited]`, and summarize the outcome of their checks in one line."""
     numbers: dict[Marker, int] = {}
     shown = "".join(
         piece
@@ -187,7 +187,7 @@ def _emoji(news: IncidentNews) -> str:
 
 
 def _since(at: datetime | None) -> str:
-    """A time that Slack shows in the time zone of each reader."""
+    """Format a time that Slack converts to the time zone of each reader."""
     if at is None:
         return ""
     return f" <!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{at:%Y-%m-%d %H:%M} UTC>"

@@ -1,8 +1,8 @@
-"""Text and Markdown as Slack's mrkdwn. Text from outside cannot mention anyone, add a link or change the layout.
+"""Converts text and Markdown to Slack's mrkdwn. Untrusted text cannot mention users, add links or change the layout.
 
-Markdown is parsed, not searched and replaced. Headings, tables and images become bold lines, monospaced text and links;
-HTML is shown as text; links lead only to the web. `<`, `>` and `&` are escaped, and names such as @channel get an
-invisible character. Lengths are UTF-16 units of the escaped text, as Slack counts.
+A parser reads the Markdown. Headings become bold lines, tables become monospaced text, images become links, and HTML
+remains text. Only web links are kept. `<`, `>` and `&` are escaped, and names such as @channel get an invisible
+character. Like Slack, this module counts lengths in UTF-16 units of the escaped text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORD_JOINER: Final = "\u2060"
 _CALLS_EVERYBODY = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 # Control characters except tab and newline, and characters that change the writing direction.
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# Indivisible parts: entities, links, placeholders.
+# Parts that are never split: entities, links, placeholders.
 _ATOMS = re.compile(r"&(?:amp|lt|gt);|<[^<>\n]*>|\(REDACTED[a-z0-9:\-]{0,80}\)|.", re.DOTALL)
 _STYLE_MARKS: Final = str.maketrans({"*": "\u2217", "`": "\u02cb", "~": "\u223c"})
 _INVISIBLE_IN_ADDRESS: Final = frozenset("\u2060\u200b\u200c\u200d\ufeff")
@@ -34,14 +34,14 @@ _WIDEST_TABLE: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer that is not split if it fits. `code` marks escaped text for a fenced block."""
+    """A part of an answer that is split only if it exceeds a section. `code` means escaped text for a fenced block."""
 
     text: str
     code: bool = False
 
 
 def markdown_pieces(markdown: str) -> tuple[Piece, ...]:
-    """The paragraphs, lists, tables and code of `markdown`, in order."""
+    """Convert `markdown` to its paragraphs, lists, tables and code blocks, in order."""
     from markdown_it.tree import SyntaxTreeNode
 
     tree = SyntaxTreeNode(_parser().parse(clean(markdown)))
@@ -49,7 +49,7 @@ def markdown_pieces(markdown: str) -> tuple[Piece, ...]:
 
 
 def sections(pieces: Sequence[Piece], limit: int) -> list[str]:
-    """The pieces as mrkdwn texts of at most `limit` units, as few as possible; split code keeps its fences."""
+    """Join the pieces into few mrkdwn texts of at most `limit` units. Each part of a split code block gets fences."""
     texts: list[str] = []
     for piece in pieces:
         for part in _parts(piece, limit):
@@ -99,7 +99,7 @@ def _quote(node: SyntaxTreeNode) -> Iterator[Piece]:
 
 
 def _list(node: SyntaxTreeNode, depth: int) -> Iterator[Piece]:
-    """The items as pieces. Code and tables are pieces of their own: a fence must start its line."""
+    """Convert list items. Code and tables become separate pieces, because a fence must start its line."""
     lines: list[str] = []
     number = int(node.attrs.get("start", 1) or 1)
     for item in node.children:
@@ -153,7 +153,7 @@ def _span(node: SyntaxTreeNode) -> str:
 
 
 def _styled(text: str, mark: str) -> str:
-    """Moves spaces out of the marks: Slack recognises a mark only at the edge of a word."""
+    """Move spaces outside the style marks, because Slack recognizes a mark only at the edge of a word."""
     inner = text.strip()
     if not inner or "\n" in inner:
         return text
@@ -162,7 +162,7 @@ def _styled(text: str, mark: str) -> str:
 
 
 def _plain_style(text: str) -> str:
-    """Without bold marks: the whole heading is bold."""
+    """Remove bold marks, because the whole heading is bold."""
     return text.replace("*", "")
 
 
@@ -175,7 +175,7 @@ def _code(content: str) -> str:
 
 
 def _table(node: SyntaxTreeNode) -> str:
-    """The cells in columns of equal width, for monospaced text."""
+    """Align the cells in columns of monospaced text."""
     rows = [[_text(cell) for cell in row.children] for part in node.children for row in part.children]
     columns = max(map(len, rows), default=0)
     widths = [
@@ -193,19 +193,19 @@ def _text(node: SyntaxTreeNode) -> str:
 
 
 def clean(text: str) -> str:
-    """Removes control characters and halves of characters, which Slack refuses or displays incorrectly."""
+    """Remove control characters and replace lone surrogates, which Slack refuses or displays incorrectly."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _INVISIBLE.sub("", whole.replace("\r\n", "\n"))
 
 
 def escaped(text: str) -> str:
-    """`text` as plain mrkdwn; style marks keep their meaning."""
+    """Escape `text` for mrkdwn. Style marks keep their meaning."""
     quiet = _CALLS_EVERYBODY.sub(f"@{_WORD_JOINER}", clean(text))
     return quiet.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line of at most `limit` units: escaped, with look-alikes in place of style marks."""
+    """Escape `text`, join its lines and cut it to `limit` units. Similar characters replace style marks."""
     return cut(escaped(" ".join(text.split()).translate(_STYLE_MARKS)), limit)
 
 
@@ -215,7 +215,7 @@ def code(text: str, limit: int = 200) -> str:
 
 
 def link(url: str, label: str) -> str:
-    """A link with a label of mrkdwn; only the label if `url` is not a web address."""
+    """Format a link with a mrkdwn label. Returns only the label if `url` is not an HTTP URL or is too long."""
     if not url.lower().startswith(("https://", "http://")) or length(url) > 2_000:
         return label
     address = "".join(_address_character(character) for character in clean(url) if not character.isspace())
@@ -228,14 +228,14 @@ def length(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` in at most `limit` units; an ellipsis marks the cut."""
+    """Cut `text` to at most `limit` units. An ellipsis marks the cut."""
     if length(text) <= limit:
         return text
     return f"{_start(text, limit - 1)[0]}{ELLIPSIS}"
 
 
 def split(text: str, limit: int) -> list[str]:
-    """`text` in parts of at most `limit` units, split between lines or words where possible."""
+    """Split `text` into parts of at most `limit` units, between lines or words where possible."""
     parts: list[str] = []
     while length(text) > limit:
         part, rest = _start(text, limit)
@@ -248,7 +248,7 @@ def split(text: str, limit: int) -> list[str]:
 
 
 def _start(text: str, limit: int) -> tuple[str, str]:
-    """Splits after the last indivisible part within `limit`; the start has at least one."""
+    """Split after the last whole link, entity or character within `limit`. The first part is never empty."""
     used = position = 0
     for atom in _ATOMS.finditer(text):
         used += length(atom.group())

@@ -1,13 +1,13 @@
-"""A webhook: news as signed JSON, sent to one URL by POST.
+"""Posts news to a webhook as signed JSON.
 
-`Idempotency-Key` is the same in each attempt. `X-Holmes-Timestamp` has seconds since the epoch. With a secret,
-`X-Holmes-Signature` is `sha256=<hex>`: the HMAC-SHA256 of `<timestamp>.<body>`. A receiver verifies the received bytes
-before parsing them, and refuses old timestamps:
+`Idempotency-Key` is the same in each attempt. `X-Holmes-Timestamp` is in seconds since the epoch. If a secret is
+configured, `X-Holmes-Signature` is `sha256=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>`. A receiver verifies the raw
+bytes before it parses them, and refuses old timestamps:
 
     expected = hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     ok = hmac.compare_digest(f"sha256={expected}", signature) and abs(time.time() - int(timestamp)) < 300
 
-2xx means delivered. 408, 425, 429 and 5xx are retried. All other replies, redirects included, are final failures.
+2xx means delivered. 408, 425, 429 and 5xx are retried. All other responses, including redirects, are final failures.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class WebhookDestination:
     def name(self) -> str:
         return self._name
 
-    async def send(self, news: IncidentNews, reference: str | None) -> str | None:  # noqa: ARG002  nothing is updated
+    async def send(self, news: IncidentNews, reference: str | None) -> str | None:  # noqa: ARG002  not used
         """Post `news`; see `Destination.send`."""
         body = json.dumps(webhook_body(news)).encode()
         request = self._client.build_request("POST", self._url, content=body, headers=self._headers(news, body))
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 response = await self._client.send(request, stream=True, follow_redirects=False)
-                await response.aclose()  # the body is not read: only the status matters
+                await response.aclose()  # only the status matters, so the body is not read
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
             raise DeliveryFailed(f"{self._name}: {self._connection_failure(error)}", retryable=True) from None
         self._check(response)
@@ -76,7 +76,7 @@ class WebhookDestination:
         status = response.status_code
         if 200 <= status < 300:
             return
-        answered = f"{self._name}: {place(self._url)} answered with HTTP {status}"
+        answered = f"{self._name}: {place(self._url)} responded with HTTP {status}"
         if status >= 500 or status in _RETRIED:
             wait = retry_after_seconds(response.headers)
             raise DeliveryFailed(f"{answered}; will retry", retryable=True, retry_after_seconds=wait)
@@ -86,9 +86,9 @@ class WebhookDestination:
 
     def _connection_failure(self, error: Exception) -> str:
         if isinstance(error, httpx.TimeoutException | TimeoutError):
-            return f"{place(self._url)} did not answer in time"
+            return f"{place(self._url)} did not respond in time"
         if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-            return f"the request to {place(self._url)} is not valid"  # without the invalid part: it may be a secret
+            return f"the request to {place(self._url)} is not valid"  # without `error`: it may contain a secret
         cause = str(error).strip() or type(error).__name__
         if isinstance(error, httpx.ConnectError):
             return f"{place(self._url)} cannot be reached: {cause}"
@@ -96,7 +96,10 @@ class WebhookDestination:
 
 
 def webhook_body(news: IncidentNews) -> JsonObject:
-    """The body of version 1, which only gains fields. Times are ISO 8601 in UTC, None if unknown."""
+    """Build the body of version 1, in which later versions of Holmes only add fields.
+
+    Times are ISO 8601 in UTC, null if unknown.
+    """
     return {
         "version": BODY_VERSION,
         "event": news.kind,

@@ -1,1 +1,1 @@
-"""Alerts, incidents and investigations of the server: intake, grouping, queue, records."""
+"""Receives alerts, groups them into incidents, and queues, runs and records investigations."""

@@ -1,1 +1,1 @@
-"""`holmes serve`: the HTTP API and the web page."""
+"""Implements `holmes serve`: the HTTP API and the web pages."""

@@ -1,7 +1,7 @@
-"""Combines routers and layers to one application.
+"""Builds the application from routers and ASGI layers.
 
-The innermost layer answers HEAD for the page and the probes like GET without a body, for uptime monitors. `/api` and
-`/metrics` are excluded: a stream never ends.
+The innermost layer handles HEAD like GET without a body, for uptime monitors. `/api` and `/metrics` are excluded,
+because a stream does not end.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,7 @@ _OTHERS: Final = ("/api/", "/metrics", "/openapi.json")
 
 
 class HeadAsGet:
-    """Turns HEAD into GET and drops the body."""
+    """ASGI layer that handles HEAD as GET and drops the body of the response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class HeadAsGet:
         async def send_without_body(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        scope["method"] = "GET"  # not in a copy: the outer layers read the route from it
+        scope["method"] = "GET"  # in the original scope, because outer layers read the route from it
         try:
             await self._app(scope, receive, send_without_body)
         finally:
@@ -52,7 +52,7 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 def create_application(service: "Service") -> FastAPI:
-    """The application of `service`. Its `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
+    """Create the application. Its `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
     application = _bare_application()
     settings = service.settings.server
     keys, draining = Keys(settings), Draining()
@@ -80,12 +80,12 @@ def _bare_application() -> FastAPI:
         title="Holmes",
         version=__version__,
         description="Finds the root cause of Kubernetes problems.",
-        # The documentation pages load scripts from other sites; the document itself needs the key.
+        # FastAPI's documentation pages load scripts from other sites, and `/openapi.json` must require the key.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        redirect_slashes=False,  # the redirect would use the host from the request
-        # FastAPI's telemetry would send exception messages; ours is in `holmes.telemetry`.
+        redirect_slashes=False,  # a redirect would use the host from the request
+        # FastAPI's telemetry would send exception messages. `holmes.telemetry` replaces it.
         telemetry={
             "tracing": False,
             "metrics": False,
@@ -97,7 +97,7 @@ def _bare_application() -> FastAPI:
 
 
 def _add_routes(application: FastAPI, service: "Service", draining: Draining) -> None:
-    """Adds the public routes, and the routes that need the key."""
+    """Add the public routes, and the routes that require the key."""
     runs: ChatRuns = application.state.chats
     for each in (health.router(service, draining), alerts.router(service), pages.router(service)):
         application.include_router(each)
@@ -117,5 +117,5 @@ def _add_routes(application: FastAPI, service: "Service", draining: Draining) ->
 
 
 async def _document(request: Request) -> JSONResponse:
-    """The OpenAPI document."""
+    """Return the OpenAPI document."""
     return JSONResponse(request.app.openapi())

@@ -1,7 +1,7 @@
-"""Reads the body of each request first, within limits. An ASGI layer of the application.
+"""ASGI layer that reads the body of each request, within limits, before the application runs.
 
-Refuses bodies that are too large (413, counted while they arrive), too slow (408), nested too deeply or not UTF-8
-(400). The limits without a key are low, so that strangers cannot fill the memory.
+Refuses bodies that are too large (413), too slow (408), nested too deeply or not UTF-8 (400). Bytes are counted while
+they arrive. Requests without a valid key have lower limits, so that unknown clients cannot exhaust the memory.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
 _STRANGERS_SECONDS: Final = 20.0
 _DROPPED_BYTES: Final = 64_000_000
-"""Bytes of a refused body that are read and dropped, so that clients that send everything first can read the error."""
+"""Maximum number of bytes of a refused body that are read and dropped.
+
+Some clients read the error only after they have sent the whole body.
+"""
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _OFF_LOOP_BYTES: Final = 200_000
-# The closing quote is optional: every match succeeds, and malformed text costs no extra time.
+# The closing quote is optional, so that malformed text causes no backtracking.
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 
 
 class BoundedBodies:
-    """Passes on complete bodies of at most `max_bytes`."""
+    """Passes only complete bodies of at most `max_bytes` to the application."""
 
     def __init__(self, app: ASGIApp, keys: Keys, max_bytes: int, strangers_seconds: float = _STRANGERS_SECONDS) -> None:
         self._app = app
@@ -72,7 +75,7 @@ class BoundedBodies:
 
 
 class Arriving:
-    """A body that must arrive within `seconds`."""
+    """The body of a request, which must arrive within `seconds`."""
 
     def __init__(self, receive: Receive, seconds: float = _STRANGERS_SECONDS) -> None:
         self._receive = receive
@@ -81,7 +84,7 @@ class Arriving:
         self.seconds = seconds
 
     def in_time(self) -> asyncio.Timeout:
-        """A timeout for the remaining time."""
+        """Create a timeout that ends when the body must be complete."""
         return asyncio.timeout_at(self._deadline)
 
     async def next(self) -> Message:
@@ -90,7 +93,10 @@ class Arriving:
         return message
 
     async def refuse(self, error: ApiError, scope: Scope, send: Send) -> None:
-        """Answer at once, then drop the rest within limits: a reset would hide the answer from the client."""
+        """Send the error at once, then drop the rest of the body within limits.
+
+        Closing the connection early could reset it before the client reads the error.
+        """
 
         async def send_all_but_the_end(message: Message) -> None:
             is_end = message["type"] == "http.response.body"
@@ -110,7 +116,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | None:
-    """The complete body; None if the client disconnected."""
+    """Read the complete body; None if the client disconnected."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -136,7 +142,7 @@ def _too_large(limit: int) -> ApiError:
 
 
 async def _check_json(body: bytes, headers: Headers) -> None:
-    """Checks every body that is not a form: webhooks accept any content type."""
+    """Check every body that is not a form, because webhooks accept any content type."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
         return
     if problem := await asyncio.to_thread(_problem, body) if len(body) > _OFF_LOOP_BYTES else _problem(body):
@@ -150,7 +156,7 @@ def _problem(body: bytes) -> str:
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Requires UTF-8 by Python's detection too, which accepts UTF-16 and UTF-32; their brackets would not count."""
+    """Whether the body is UTF-8. `json` would also detect UTF-16 and UTF-32, whose nesting cannot be checked."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -159,7 +165,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def json_depth(body: bytes) -> int:
-    """The nesting of `body`, or an upper bound; any number if it is not JSON."""
+    """The nesting depth of a JSON body, or an upper bound. The result is arbitrary if the body is not JSON."""
     opened = body.count(b"[") + body.count(b"{")
     if opened <= MAX_JSON_DEPTH:
         return opened

@@ -1,7 +1,7 @@
-"""`holmes serve`: serves the API, alerts and the page until a signal.
+"""`holmes serve`: serves the HTTP API and the web pages until a signal stops it.
 
-Prints one line with the address to standard output, and logs to standard error. Without a key it listens on loopback
-only.
+The command prints one line with its URL to standard output, and logs to standard error. Without a key, the server
+listens on loopback only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.app.cluster import ClusterChoice
 
 _PATH = click.Path(path_type=Path)
-_EXTRA: Final = "holmes serve needs additional packages: pip install 'holmes[server]'"
+_EXTRA: Final = "holmes serve requires additional packages: pip install 'holmes[server]'"
 _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", "prometheus_client", "multipart")
 
 
@@ -42,16 +42,17 @@ def serve(
     demo: bool,
     **overrides: object,
 ) -> None:
-    """Answer questions and alerts over HTTP, and show them on a web page.
+    """Investigate questions and alerts over HTTP, and show the results on web pages.
 
-    Set HOLMES_API_KEY to accept requests from other machines. Stops on Ctrl-C and SIGTERM, after running chats.
+    Set HOLMES_API_KEY to accept requests from other machines. On Ctrl-C or SIGTERM, the server waits for
+    running chats and exits.
     """
     live = [name for name in ("kubeconfig", "kube_context") if overrides.get(name)]
     if (snapshot is not None) + demo + bool(live) > 1:
         message = "--demo, --snapshot and --kubeconfig/--context are mutually exclusive"
         raise click.UsageError(message)
     _require_extra()
-    # Imported here and below: `holmes serve --help` does not need them.
+    # Imported here and in `_run`, because `holmes serve --help` does not need these modules.
     from holmes.app.cluster import ClusterChoice
 
     keys = {"host": "server.host", "port": "server.port"}
@@ -60,7 +61,7 @@ def serve(
 
 
 def _require_extra() -> None:
-    """Raises `ConfigError` if packages of the extra are missing."""
+    """Raises `ConfigError` if packages of the extra `server` are missing."""
     import importlib.util
 
     from holmes.values.errors import ConfigError
@@ -90,11 +91,11 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
         logging.getLogger(__name__).warning("%s", warning)
     for name in blank_keys(environment):
         logging.getLogger(__name__).warning("%s is empty and is treated as unset", name)
-    # Before the socket is opened, or the worker process would keep it open.
+    # Fork before the socket is opened, because the worker process would keep the socket open.
     with work_process(redactor) as worker:
         listener = listen(settings.server)
         return asyncio.run(run_server(ServerJob(settings, choice, redactor, worker), listener, _say))
 
 
 def _say(line: str) -> None:
-    click.echo(line)  # flushes, and ignores a closed standard output
+    click.echo(line)  # `click.echo` flushes, and ignores a closed standard output

@@ -1,7 +1,7 @@
-"""Errors of the API: a status, and `{"error": {"code", "message"}}` with a message of one line.
+"""Converts exceptions to error responses: a status and `{"error": {"code", "message"}}`, with a message of one line.
 
-A `HolmesError` has a message for people. All other exceptions are bugs: the log has the trace under an id, and the
-client gets only the id.
+The message of a `HolmesError` is for users. All other exceptions are bugs: the client gets only an id, under which the
+log has the stack trace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS: Final = 5
 _LONGEST_MESSAGE: Final = 2_000
-_NO_DATABASE: Final = "the database does not answer; try again later"
+_NO_DATABASE: Final = "the database is not responding; try again later"
 _CODES: Final = {
     400: "bad_request",
     401: "unauthorized",
@@ -53,20 +53,20 @@ _log = logging.getLogger(__name__)
 
 
 class ErrorBody(BaseModel):
-    """The error, in one line."""
+    """The code and the message of an error."""
 
-    code: str = Field(description="A code for programs.")
-    message: str = Field(description="A message for people, in one line.")
+    code: str = Field(description="The error code, for programs.")
+    message: str = Field(description="The error message, in one line.")
 
 
 class ErrorDocument(BaseModel):
-    """The body of every error."""
+    """The body of an error response."""
 
     error: ErrorBody
 
 
 class ApiError(HTTPException):
-    """An error reply. `code` is for programs; the default depends on the status."""
+    """An error response. `code` is for programs. Its default depends on the status."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
@@ -76,23 +76,22 @@ class ApiError(HTTPException):
 
 
 def error_response(error: ApiError) -> JSONResponse:
-    """The reply for `error`."""
     return _document(error.status_code, error.code, str(error.detail), error.headers)
 
 
 def ending() -> ApiError:
-    """The error while the server stops."""
+    """The error for new work while the server stops."""
     return ApiError(503, "the server is stopping; try again", code="draining", headers={"Retry-After": "1"})
 
 
 def api_error(error: HolmesError) -> ApiError:
-    """The error reply for a `HolmesError`."""
+    """Choose the status, the code and the message for an exception."""
     message = one_line(str(error))
     match error:
         case ConfigError():
             return ApiError(400, message, code="bad_request")
         case DatabaseUnavailable():
-            # The message contains the address of the database, which clients must not see.
+            # The message contains the database URL, which clients must not see.
             text = "the disk of the database is full" if error.is_full else _NO_DATABASE
             return ApiError(503, text, code="database_unavailable", headers={"Retry-After": str(RETRY_SECONDS)})
         case ClusterUnreachable():
@@ -104,34 +103,34 @@ def api_error(error: HolmesError) -> ApiError:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line of limited length."""
+    """Join the lines of `text`, and shorten it to 2,000 characters."""
     return shortened(" ".join(text.split()), _LONGEST_MESSAGE)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The error replies of a route, for the OpenAPI document."""
+    """Describe the error responses of a route for the OpenAPI document."""
     return {status: {"model": ErrorDocument, "description": _CODES[status].replace("_", " ")} for status in statuses}
 
 
 def add_error_handlers(application: FastAPI) -> None:
-    """Install the handlers of this module."""
+    """Add the exception handlers to `application`."""
     application.add_exception_handler(HolmesError, _on_holmes_error)
     application.add_exception_handler(RequestValidationError, _on_invalid_request)
     application.add_exception_handler(StarletteHttpException, _on_http_error)
 
 
 async def _on_holmes_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HolmesError)  # noqa: S101  registered for it
+    assert isinstance(error, HolmesError)  # noqa: S101  the handled type
     if isinstance(error, DatabaseUnavailable):
         _log.warning("%s", one_line(str(error)))
     return error_response(api_error(error))
 
 
 async def _on_invalid_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101  registered for it
+    assert isinstance(error, RequestValidationError)  # noqa: S101  the handled type
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return error_response(ApiError(400, f"the body is not JSON: {first['ctx']['error']}"))
+        return error_response(ApiError(400, f"the body is not valid JSON: {first['ctx']['error']}"))
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
         return error_response(ApiError(422, "the body must be JSON, sent with content-type: application/json"))
     place = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
@@ -139,13 +138,13 @@ async def _on_invalid_request(request: Request, error: Exception) -> Response:
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHttpException)  # noqa: S101  registered for it
+    assert isinstance(error, StarletteHttpException)  # noqa: S101  the handled type
     code = error.code if isinstance(error, ApiError) else _CODES.get(error.status_code, "error")
     return _document(error.status_code, code, str(error.detail), error.headers)
 
 
 class BugReporter:
-    """ASGI: answers unexpected exceptions with an id and logs them once, inside the layer that adds headers."""
+    """ASGI layer that logs an unexpected exception under an id and returns only the id to the client."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -161,14 +160,14 @@ class BugReporter:
         try:
             await self._app(scope, receive, watched)
         except asyncio.CancelledError:
-            if not begun:  # only the shutdown of the server cancels a request
+            if not begun:  # only the shutdown cancels requests
                 await error_response(ending())(scope, receive, send)
             raise
-        except Exception as error:  # the edge of the API: every exception is logged
+        except Exception as error:  # every exception is logged
             identity = uuid.uuid4().hex[:12]
             _log.error("internal error %s in %s %s", identity, scope.get("method"), scope.get("path"), exc_info=error)
             if begun:
-                raise  # closes the connection, so that the reply is not taken as complete
+                raise  # closes the connection, so that the client sees an incomplete response
             message = f"internal error; see the server log for id {identity}"
             await error_response(ApiError(500, message))(scope, receive, send)
 

@@ -1,8 +1,8 @@
-"""Clients and their limits: addresses behind proxies, guesses of keys, running chats and investigations, budget.
+"""Identifies clients, and limits their wrong keys, running chats, unfinished investigations and costs.
 
-Behind a proxy every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so only the entry that a
-trusted proxy added counts: its right-most address that is not a trusted proxy. A client with too many guesses is
-refused with any key, unless the right key came from its address before: many senders may share one address.
+Behind a proxy, every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so the client address is the
+right-most entry that is not a trusted proxy. An address with too many wrong keys is refused, even with the right key,
+unless the right key came from this address before: many senders may share one address.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _KNOWN_CLIENTS = 10_000
 
 
 class ChatSlots:
-    """Counts the running chats of each client."""
+    """Limits the running chats of each client and of all clients."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._running: Counter[str] = Counter()
 
     def take(self, client: str) -> Callable[[], None]:
-        """Count a chat of `client`; call the result when it ends. Raises `ApiError` 429."""
+        """Take a slot for a chat of `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
         limits = self._service.settings.server
         if self._running[client] >= limits.chats_per_client:
             raise _busy(f"{limits.chats_per_client} of your chats are already running")
@@ -57,7 +57,7 @@ class ChatSlots:
         return release
 
     async def refuse_beyond_budget(self) -> None:
-        """Raises `ApiError` 429 if chats and investigations exhausted the budget of this day (UTC)."""
+        """Raises `ApiError` 429 if chats and investigations exhausted the budget of the current day (UTC)."""
         problem = await spent_budget(self._service)
         if problem is not None:
             until_midnight = SECONDS_PER_DAY - time.time() % SECONDS_PER_DAY
@@ -66,7 +66,7 @@ class ChatSlots:
 
 
 class InvestigationSlots:
-    """Counts unfinished investigations: those that a client started on this replica, and those of the database."""
+    """Limits unfinished investigations: of each client on this replica, and of all clients in the database."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -75,7 +75,7 @@ class InvestigationSlots:
 
     @asynccontextmanager
     async def place(self, client: str) -> AsyncIterator[None]:
-        """Reserves a slot for `client` until the block has stored its investigation. Raises `ApiError` 429."""
+        """Reserve a slot for `client` while the block stores an investigation. Raises `ApiError` 429."""
         limits, records = self._service.settings.server, self._service.investigations
         most = limits.investigations_per_client
         if self._count(client) >= most:
@@ -84,7 +84,7 @@ class InvestigationSlots:
             self._begun.get(client, set()).difference_update(finished)
         if self._count(client) >= most:
             raise _busy(f"{most} of your investigations are unfinished")
-        self._beginning[client] += 1  # before any await, or many requests would take the same slot
+        self._beginning[client] += 1  # before any `await`, so that concurrent requests cannot take the same slot
         try:
             if await records.count_unfinished() + self._beginning.total() > limits.queue_limit:
                 raise _busy(f"{limits.queue_limit} investigations are already queued or running")
@@ -96,7 +96,7 @@ class InvestigationSlots:
 
     def took(self, client: str, identity: InvestigationId) -> None:
         """Record that `client` started an investigation."""
-        # Ordered by the last start; above the limit the oldest client is forgotten.
+        # Ordered by the last start, so that the oldest client is forgotten above the limit.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -107,7 +107,7 @@ class InvestigationSlots:
 
 
 async def spent_budget(service: Service) -> str | None:
-    """The exhausted budget of this day (UTC), or None. Raises `DatabaseUnavailable`."""
+    """A message if the budget of the current day (UTC) is exhausted, else None. Raises `DatabaseUnavailable`."""
     limit = service.settings.server.max_cost_per_day
     if limit is None:
         return None
@@ -120,32 +120,35 @@ def _busy(message: str) -> ApiError:
 
 
 class Draining:
-    """The shutdown of the server, which starts once."""
+    """The signal that the server is stopping."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     @property
     def begun(self) -> bool:
-        """True if the server accepts nothing new."""
+        """Whether the server refuses new work."""
         return self._event.is_set()
 
     def begin(self) -> None:
-        """From now on `/readyz` fails, new work is refused, and streams that only watch end."""
+        """Let `/readyz` fail, refuse new work, and end the streams of investigations."""
         self._event.set()
 
     def refuse_when_begun(self) -> None:
-        """Raises `ApiError` 503 during the shutdown."""
+        """Raises `ApiError` 503 if the server is stopping."""
         if self.begun:
             raise ending()
 
     async def wait(self) -> None:
-        """Wait for the shutdown."""
+        """Wait until the server is stopping."""
         await self._event.wait()
 
 
 async def cancel_investigation(service: Service, identity: InvestigationId) -> bool:
-    """Cancel and count an unfinished investigation: its worker cannot count it. False if it was finished."""
+    """Cancel an unfinished investigation and count it in the metrics, because its worker cannot count it.
+
+    Returns false if the investigation was already finished.
+    """
     if not await service.investigations.cancel(identity):
         return False
     record = await service.investigations.get(identity)
@@ -158,13 +161,13 @@ _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TrustedProxies:
-    """The proxies whose `X-Forwarded-For` is trusted, as addresses and CIDR ranges; none by default."""
+    """Finds client addresses behind trusted proxies. `networks` are addresses and CIDR ranges of the proxies."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(each, strict=False) for each in networks)
 
     def address(self, peer: str, forwarded_for: Sequence[str]) -> str:
-        """The client's address for a connection from `peer` with these headers."""
+        """The address of the client. `forwarded_for` has the values of `X-Forwarded-For`."""
         found = _address(peer)
         if found is None:
             return peer
@@ -172,7 +175,7 @@ class TrustedProxies:
         while hops and self._trusts(found):
             before = _address(hops.pop())
             if before is None:
-                break  # hidden by a proxy or not valid: earlier hops are unknown
+                break  # obfuscated or invalid, so earlier hops are unknown
             found = before
         return str(found)
 
@@ -181,7 +184,7 @@ class TrustedProxies:
 
 
 def client_of(request: Request) -> str:
-    """The identity of a client: a session of the page, else an address."""
+    """The key of a client for limits: its login session, else its address."""
     session, keys = request.cookies.get(SESSION_COOKIE), keys_of(request)
     if session and keys.required and keys.valid_session(session):
         return f"session {session}"
@@ -192,7 +195,7 @@ def client_of(request: Request) -> str:
 
 
 def _address(text: str) -> _Address | None:
-    """The address in `text`, which may have a port; None if it is not valid."""
+    """Parse an address, with or without a port; None if it is invalid."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -209,29 +212,29 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Longer than the repeat interval of Alertmanager."""
+"""How long an address with a right key stays accepted. Longer than the repeat interval of Alertmanager."""
 
 
 class Guesses:
-    """Limits wrong keys of each client: ten at once, then one every six seconds."""
+    """Limits the wrong keys of each client: ten without a pause, then one every six seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._paid_until: OrderedDict[str, float] = OrderedDict()
 
     def wait_seconds(self, client: str) -> float:
-        """Seconds until this client may guess again; 0 if it may now."""
+        """Seconds until `client` may try another key; 0 if it may do so now."""
         debt = self._paid_until.get(client, 0.0) - self._clock()
         return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
 
     def wrong(self, client: str) -> None:
-        """Count a wrong key."""
+        """Count a wrong key of `client`."""
         now = max(self._paid_until.get(client, 0.0), self._clock())
         _remember(self._paid_until, client, now + _SECONDS_PER_GUESS)
 
 
 class GuessLimiter:
-    """ASGI: counts wrong keys in headers, and answers 429 to clients that must wait."""
+    """ASGI layer that counts wrong keys in headers, and responds with 429 to clients that must wait."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self._app = app

@@ -1,8 +1,8 @@
 """Serves an application on a socket, with limits for each connection.
 
-Stops in order: `/readyz` fails and nothing new starts while chats finish, then the socket is closed. Heads that do not
-arrive in time are refused. If the process runs out of files, the connection that has been idle longest is closed; if
-all are busy, a new one gets 503.
+During the shutdown, `/readyz` fails and new work is refused while chats finish; then the socket is closed. Connections
+whose request head does not arrive in time are closed. Above the maximum number of connections, the connection that has
+been idle longest is closed. If all connections are busy, a new connection gets 503.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HEAD_SECONDS: Final = 10.0
 _MOST: Final = 4_096
 _LEAST: Final = 16
-_OTHER_FILES: Final = 128  # for databases, providers, pipes of tools and connections that wait to be accepted
+_OTHER_FILES: Final = 128  # for databases, providers, tool pipes and the backlog
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n"
     b"retry-after: 1\r\nconnection: close\r\n\r\ntoo many connections.\n"
@@ -39,7 +39,7 @@ _BUSY: Final = (
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with limits for slow clients."""
+    """The HTTP/1.1 protocol with limits for slow clients and for the number of connections."""
 
     head_seconds: ClassVar[float] = _HEAD_SECONDS
     most: ClassVar[int] = _MOST
@@ -70,12 +70,12 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """True while the next head is incomplete."""
+        """Whether the head of the next request is incomplete."""
         return self.conn.their_state is h11.IDLE
 
     @property
     def given_up_at(self) -> float:
-        """The deadline of an idle connection; reused connections come first."""
+        """The deadline of an idle connection, which orders idle connections; 0 for a reused connection."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:
@@ -97,7 +97,7 @@ class GuardedProtocol(H11Protocol):
 
 
 def guarded(*, head_seconds: float = _HEAD_SECONDS, most: int | None = None) -> type[GuardedProtocol]:
-    """The protocol with these limits; `most` is the maximum number of connections."""
+    """Create a protocol class with these limits. `most` is the maximum number of connections."""
     limits = {"head_seconds": head_seconds, "most": _most_connections() if most is None else most}
     return type("LimitedProtocol", (GuardedProtocol,), limits)
 
@@ -115,7 +115,7 @@ _CLOSING_SECONDS = 5
 
 
 class _SignalFreeServer(uvicorn.Server):
-    """Leaves signal handling to the caller."""
+    """A server that leaves signal handling to the caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -123,13 +123,13 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts as many connections at once as the backlog allows: keep it small.
+        # asyncio accepts `backlog` connections at once, so the configured value is small and raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 
 
 def listen(settings: ServerSettings) -> socket.socket:
-    """A listening socket. Raises `ConfigError` if the address is not allowed or not available."""
+    """Open a listening socket. Raises `ConfigError` if the address is not allowed or not available."""
     host = settings.listen_host()
     if settings.api_key is None and not _is_loopback(host):
         raise ConfigError(
@@ -149,14 +149,14 @@ def listen(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"port {settings.port} of {host!r} cannot be used: {error.strerror or error}; set another one with --port"
+            f"port {settings.port} of {host!r} cannot be used: {error.strerror or error}; set another --port"
         ) from error
     listener.setblocking(False)  # noqa: FBT003  the interface of sockets
     return listener
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:
-    """The URL of the listener on this machine."""
+    """The URL of the server on this machine."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1"
@@ -170,7 +170,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve until the block ends; then running requests get a few seconds."""
+    """Serve until the context is left. Running requests then get a few seconds to finish."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),
@@ -179,7 +179,7 @@ async def serving(
         lifespan="off",
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # it would trust every process on this machine; see `limits`
+        proxy_headers=False,  # uvicorn would trust every local process; see `limits`
         server_header=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
         ssl_context_factory=(lambda *_: tls) if tls else None,

@@ -1,7 +1,7 @@
-"""Logs of the server: one line of JSON for each record, on standard error, with masked secrets.
+"""Writes the server log to standard error: one line of JSON for each record, with masked secrets.
 
-Requests are not logged, because metrics count them, and neither are errors of unknown clients on a connection. A
-repeated line is written once a minute, with a count.
+Requests are not logged, because metrics count them. Connection errors that clients cause are not logged either. A
+repeated line is written once a minute, with the number of repetitions.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LEVELS: Final = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 _MINUTE: Final = 60.0
 _REMEMBERED: Final = 1_000
 _NOISE: Final = {
-    # Its lines about exceptions, which `holmes.server.errors` logs with an id.
+    # `holmes.server.errors` logs these exceptions with an id.
     "uvicorn.error": (
         "Exception in ASGI application",
         "Invalid HTTP request received",
         "Unsupported upgrade request",
         "No supported WebSocket library",
     ),
-    # Python warnings do not help operators; this one is about a type of a library.
+    # A Python warning about a library type, which does not help operators.
     "py.warnings": ("TypedDict",),
 }
 _QUIET: Final = ("httpx", "httpcore", "LiteLLM", "litellm", "dbos", "uvicorn.access", "uvicorn.error")
 
 
 class PatientHandler(logging.StreamHandler[TextIO]):
-    """Writes a repeated line once in `seconds`, with the count of its repetitions.
+    """Writes a repeated line at most once in `seconds`, with the number of its repetitions.
 
-    Processes forked from this one take turns, because long lines would mix in a pipe.
+    Forked processes take turns, because long lines would be interleaved in a pipe.
     """
 
     def __init__(self, stream: TextIO, seconds: float = _MINUTE) -> None:
@@ -55,7 +55,7 @@ class PatientHandler(logging.StreamHandler[TextIO]):
         """Write the record, unless it was written recently."""
         try:
             message, now = record.getMessage(), time.monotonic()
-        except (TypeError, ValueError, KeyError):  # arguments that do not match: logging must not fail
+        except (TypeError, ValueError, KeyError):  # invalid arguments must not stop the caller
             self.handleError(record)
             return
         key = (record.name, record.levelno, hash(message))
@@ -81,14 +81,14 @@ class PatientHandler(logging.StreamHandler[TextIO]):
 
 @dataclass(slots=True, kw_only=True)
 class _Written:
-    """The time of the last write, and the repetitions since."""
+    """When a line was last written, and how often it was repeated since then."""
 
     at: float
     more: int = 0
 
 
 def _file_of_turns() -> int | None:
-    """A file in memory that forked processes inherit and lock; None where unsupported."""
+    """Create an in-memory file that forked processes inherit and lock to take turns; None if not supported."""
     if sys.platform != "linux":
         return None
     try:
@@ -98,10 +98,10 @@ def _file_of_turns() -> int | None:
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. An exception is one of its fields."""
+        """Format a record. The field `trace` has the stack trace of an exception."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -135,6 +135,6 @@ def set_up_logs(level: str, redactor: Redactor | None) -> None:
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(True)  # noqa: FBT003  the interface of logging
     handler.addFilter(_is_no_noise)
-    # Clients get the errors of their forms in the reply.
+    # Not logged, because clients get form errors in the response.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     mask_process(redactor)

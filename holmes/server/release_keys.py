@@ -1,6 +1,6 @@
 """Creates the Secret with the keys of a release: `python -m holmes.server.release_keys NAME NAMESPACE`.
 
-The Job of the Helm chart runs it before an installation. It never changes or reads an existing Secret.
+A Job of the Helm chart runs this module before an installation. An existing Secret is never read or changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CREATED, _EXISTS = 201, 409
 
 
 async def make_keys(name: str, namespace: str, environment: Environment) -> str:
-    """Create the Secret. Returns the outcome as one line. Raises `HolmesError`."""
+    """Create the Secret. Returns a message of one line. Raises `HolmesError`."""
     import httpx
 
     login = await ClusterLogin.load(environment)
@@ -44,7 +44,7 @@ async def make_keys(name: str, namespace: str, environment: Environment) -> str:
         return f"Secret {name!r} created"
     if answer.status_code == _EXISTS:
         return f"Secret {name!r} already exists and is unchanged"
-    why = error_of_answer(path, answer.status_code, answer.content).detail or f"answer {answer.status_code}"
+    why = error_of_answer(path, answer.status_code, answer.content).detail or f"HTTP {answer.status_code}"
     raise ToolError(f"Secret {name!r} cannot be created: {why}; create it yourself and set auth.existingSecret")
 
 

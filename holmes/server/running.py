@@ -1,7 +1,8 @@
-"""The life of `holmes serve`: opens the parts, serves with or without TLS, and stops in order on a signal.
+"""Runs `holmes serve`: opens all parts, serves with or without TLS, and shuts down on a signal.
 
-The first signal lets running chats finish for `drain_seconds`; the second one does not wait. If the worker process
-dies, the server stops too, so that its supervisor restarts both. Refuses incomplete or mismatched HOLMES_SSL_* files.
+After the first signal, running chats get `drain_seconds` to finish. A second signal stops the server at once. If the
+worker process dies, the server stops too, so that its supervisor restarts both. Incomplete or mismatched HOLMES_SSL_*
+files are refused.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """The TLS settings; None for plain HTTP. Raises `ConfigError`."""
+    """Create the TLS context; None for plain HTTP. Raises `ConfigError`."""
     certificate, key, authorities = settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_ca_certs
     if certificate is None and key is None:
         if authorities is not None or settings.ssl_keyfile_password is not None:
-            raise ConfigError("TLS needs a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE")
+            raise ConfigError("TLS requires a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE")
         return None
     if certificate is None or key is None:
         given, missing = ("CERTFILE", "KEYFILE") if key is None else ("KEYFILE", "CERTFILE")
@@ -57,7 +58,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"HOLMES_SSL_CERTFILE={str(certificate)!r} and HOLMES_SSL_KEYFILE={str(key)!r} cannot be used: "
-            f"{_reason(error)}; both must be matching PEM files; an encrypted key needs "
+            f"{_reason(error)}; both must be matching PEM files; an encrypted key requires "
             "HOLMES_SSL_KEYFILE_PASSWORD"
         ) from error
     if authorities is not None:
@@ -65,7 +66,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
             context.load_verify_locations(authorities)
         except (OSError, ValueError) as error:
             raise ConfigError(f"HOLMES_SSL_CA_CERTS={str(authorities)!r} cannot be used: {_reason(error)}") from error
-        # Probes and browsers have no certificate; they still need the API key.
+        # Optional, because probes and browsers have no certificate. The API key is still required.
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
@@ -81,7 +82,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerJob:
-    """What to serve, and the worker process."""
+    """The parameters of the server: settings, cluster, redactor and the worker process."""
 
     settings: Settings
     choice: ClusterChoice
@@ -90,7 +91,7 @@ class ServerJob:
 
 
 async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
-    """Serve until a signal. Returns the exit code. Raises errors of the start."""
+    """Serve until a signal. Returns the exit code. Raises `HolmesError` if the server cannot start."""
     tls = tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
@@ -112,7 +113,7 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
 
 
 async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Database) -> DatabaseDamaged | None:
-    """Wait for a signal, the end of the worker, or damage of the database, which is returned."""
+    """Wait for a signal, the end of the worker, or a damaged database. Returns the error if the database is damaged."""
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
     damaged = asyncio.create_task(database.damaged(), name="the database is damaged")
@@ -129,7 +130,7 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
 async def _opened_unless(
     ending: asyncio.Event, stack: AsyncExitStack, service: AbstractAsyncContextManager[Service]
 ) -> Service | None:
-    """The service; None if a signal came first, because opening may wait for the database."""
+    """Open the service. Returns None if a signal arrives first, because opening may wait for the database."""
     opening = asyncio.current_task()
     assert opening is not None  # noqa: S101  a coroutine runs in a task
 
@@ -137,7 +138,7 @@ async def _opened_unless(
         await ending.wait()
         opening.cancel()
 
-    # In this order: a context must be closed by the task that opened it.
+    # Only the watcher is a new task, because the task that opens a context must also close it.
     watching = asyncio.create_task(end(), name="a signal ends the opening")
     try:
         return await stack.enter_async_context(service)
@@ -164,7 +165,7 @@ def _ending_on_signals() -> asyncio.Event:
 
 
 async def _drain(application: FastAPI, seconds: float) -> None:
-    """Start nothing new, end streams that only watch, and let chats and investigations finish."""
+    """Refuse new work, end the streams of investigations, and let chats and running investigations finish."""
     application.state.draining.begin()
     application.state.service.worker.begin_to_end()
     await application.state.chats.drain(seconds)

@@ -1,8 +1,8 @@
-"""Access control: keys, sessions of the page, and protection against other sites.
+"""Checks keys and login sessions, and protects the server against requests from other sites.
 
-Without a key everyone may use the server, so it listens on loopback only and answers only requests for loopback hosts:
-a foreign name for 127.0.0.1 gets nothing (DNS rebinding). A session cookie is accepted only for requests of this
-server's pages, because browsers send cookies with requests of any site (CSRF).
+Without a key, every client may use the server. It therefore listens on loopback only, and refuses requests for other
+host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of this
+server, because browsers send cookies with requests from any site (CSRF).
 """
 
 import hashlib
@@ -45,29 +45,29 @@ _UNAUTHORIZED: Final = "API key required: send it as X-API-Key or as Authorizati
 
 
 class Keys:
-    """The keys of this server. All values derived from them are the same in every replica."""
+    """The keys of the server. Session tokens are derived from the keys, so that every replica accepts them."""
 
     def __init__(self, settings: "ServerSettings") -> None:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
         self._webhook_key = settings.webhook_key.get_secret_value().encode() if settings.webhook_key else self._api_key
         self._session_seconds = settings.session_hours * _SECONDS_PER_HOUR
-        # Without a key there is nothing to log in to; sessions then open nothing.
+        # Without a key, a login is not required, and a session gives no access.
         self._session_key = _digest(self._api_key or os.urandom(32), b"holmes session")
 
     @property
     def required(self) -> bool:
-        """True if requests need the API key."""
+        """Whether requests require the API key."""
         return self._api_key is not None
 
     @property
     def configured(self) -> bool:
-        """True if any key is configured."""
+        """Whether any key is configured."""
         return self._webhook_key is not None  # defaults to the API key
 
     def guesses(self, candidates: "Sequence[str]") -> bool:
-        """True if `candidates` contain a wrong key and not the API key.
+        """Whether `candidates` contain a wrong key but not the API key.
 
-        A wrong key counts even beside the webhook key.
+        A wrong key counts even if the webhook key was sent too.
         """
         known = [key for key in (self._api_key, self._webhook_key) if key is not None]
         return not any(_matches(known[0], each) for each in candidates) and not all(
@@ -75,20 +75,20 @@ class Keys:
         )
 
     def matches(self, candidate: str | bytes | None) -> bool:
-        """True if `candidate` is the API key, or if none is configured."""
+        """Whether `candidate` is the API key. Always true if no API key is configured."""
         return _matches(self._api_key, candidate)
 
     def matches_webhook(self, candidate: str | bytes | None) -> bool:
-        """True if `candidate` is the webhook key, or if none is configured."""
+        """Whether `candidate` is the webhook key. Always true if no key is configured."""
         return _matches(self._webhook_key, candidate)
 
     def new_session(self) -> str:
-        """A token that `valid_session` accepts for the configured hours, in every replica."""
+        """Create a token that `valid_session` accepts for the configured hours in every replica."""
         content = f"{int(time.time() + self._session_seconds)}.{os.urandom(12).hex()}"
         return f"{content}.{_digest(self._session_key, content.encode()).hex()}"
 
     def valid_session(self, token: str | None) -> bool:
-        """True if `token` was created with the current API key and has not expired."""
+        """Whether `token` was created with the current API key and has not expired."""
         content, _, signature = (token or "").rpartition(".")
         expected = _digest(self._session_key, content.encode("utf-8", "surrogatepass")).hex()
         if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass")):
@@ -96,25 +96,24 @@ class Keys:
         return int(content.partition(".")[0]) > time.time()
 
     def admits(self, headers: Headers) -> bool:
-        """True if `headers` have any valid key or session."""
+        """Whether `headers` contain a valid key or session, or no key is required."""
         cookies = headers.get("cookie", "")
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
         )
-        # None counts as a key if no key is required.
+        # None matches if no key is required.
         return any(
             self.matches(each) or self.matches_webhook(each) for each in (None, *keys_in(headers))
         ) or self.valid_session(session)
 
 
 def keys_of(request: Request) -> Keys:
-    """The keys of the server that handles `request`."""
     keys: Keys = request.app.state.keys
     return keys
 
 
 def keys_in(headers: Headers) -> list[str]:
-    """The keys in a request, right or wrong."""
+    """The keys that a request contains, valid or not."""
     return [key for key in (headers.get("x-api-key"), bearer_of(headers)) if key]
 
 
@@ -137,7 +136,7 @@ async def require_key(
 ) -> None:
     """Dependency of protected routes: requires the key, or a session and a page of this server.
 
-    Raises `ApiError` 401, or 403 for a session from a foreign page.
+    Raises `ApiError` 401, or `ApiError` 403 if a page of another site uses the session.
     """
     keys = keys_of(request)
     if keys.matches(key) or keys.matches(bearer.credentials if bearer else None):
@@ -153,7 +152,7 @@ async def require_webhook_key(
     key: Annotated[str | None, Security(_key_header)],
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> None:
-    """Dependency of webhooks. Raises `ApiError` 401."""
+    """Dependency of webhook routes: requires the webhook key. Raises `ApiError` 401."""
     keys = keys_of(request)
     if not (keys.matches_webhook(key) or keys.matches_webhook(bearer.credentials if bearer else None)):
         message = "webhook key required: send it as Authorization: Bearer or as X-API-Key"
@@ -161,9 +160,9 @@ async def require_webhook_key(
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """True if a page of this server sent the request, according to the browser.
+    """Whether the headers of the browser say that a page of this server sent the request.
 
-    `Sec-Fetch-Site` comes first: a proxy may change the host that `Origin` is compared with.
+    `Sec-Fetch-Site` takes precedence, because a proxy may change the host that `Origin` is compared with.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
@@ -178,7 +177,7 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 class Doorkeeper:
-    """ASGI: adds security headers; without a key, refuses requests that are not from this machine's pages."""
+    """ASGI layer that adds security headers. Without a key, it also refuses requests for or from other sites."""
 
     def __init__(self, app: "ASGIApp", keys: Keys) -> None:
         self._app = app
@@ -204,7 +203,7 @@ class Doorkeeper:
 
 
 def _foreign(method: str, headers: Headers) -> ApiError | None:
-    """The refusal of a request to a server without a key; None for requests from this machine."""
+    """The error for a request that a server without a key must refuse; None if the request is allowed."""
     if not _is_loopback(headers.get("host", "")):
         return ApiError(421, "without a key only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
@@ -214,7 +213,7 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
 
 
 def _is_loopback(host: str) -> bool:
-    if any(sign in host for sign in "@/?#\\"):  # not in names: the text after it would be taken as the name
+    if any(sign in host for sign in "@/?#\\"):  # invalid in host names, but they would change the parsed name
         return False
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -241,7 +240,7 @@ def _matches(key: bytes | None, candidate: str | bytes | None) -> bool:
 
 
 def _equal(key: bytes, candidate: bytes) -> bool:
-    """Compares in a time that reveals neither content nor length."""
+    """Compare in a time that depends neither on the content nor on the length of the key."""
     blind = os.urandom(16)
     return hmac.compare_digest(_digest(blind, key), _digest(blind, candidate))
 

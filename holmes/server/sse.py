@@ -1,4 +1,4 @@
-"""Server-sent events: frames, heartbeats, and the end when a client disconnects."""
+"""Sends server-sent events with heartbeats until the stream ends or the client disconnects."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ STREAM_DOCUMENTATION: Final = {
     "description": "Server-sent events",
     "content": {MEDIA_TYPE: {}},
 }
-# A client that reads nothing for this long is treated as disconnected.
+# A client that does not read for this time is treated as disconnected.
 _STALLED_SECONDS: Final = 60.0
 _HEARTBEAT: Final = b": heartbeat\n\n"
 
 
 def frame(identity: str, name: str, data: JsonObject | str) -> bytes:
-    """One event on the wire. `data` as text must be JSON."""
+    """Encode one event. If `data` is text, it must be JSON."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # JSON has no raw line breaks; the ids and names are our own.
+    # JSON contains no raw line breaks, and Holmes creates the ids and names.
     return f"id: {identity}\nevent: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 
 
 class EventStreamResponse(Response):
-    """Sends frames until they end or the client disconnects; then closes the generator."""
+    """Sends frames until they end or the client disconnects, then closes the generator."""
 
     media_type = MEDIA_TYPE
 
@@ -51,7 +51,7 @@ class EventStreamResponse(Response):
         self._heartbeat_seconds = heartbeat_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
-        """Stream; also ends if the client stops reading."""
+        """Send the stream. It also ends if the client stops reading."""
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(until_disconnected(receive))
         try:
@@ -73,7 +73,7 @@ class EventStreamResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _with_heartbeats(self) -> AsyncGenerator[bytes, None]:
-        yield b": holmes\n\n"  # some proxies hold back headers without a body
+        yield b": holmes\n\n"  # because some proxies hold back headers until the body starts
         async with aclosing(self._frames) as frames:
             upcoming = asyncio.ensure_future(anext(frames, None))
             try:
@@ -93,6 +93,6 @@ class EventStreamResponse(Response):
 
 
 async def until_disconnected(receive: Receive) -> None:
-    """Wait until the client disconnects. The body must have been read."""
+    """Wait until the client disconnects. The request body must have been read before."""
     while (await receive())["type"] != "http.disconnect":
         pass

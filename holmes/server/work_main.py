@@ -1,8 +1,8 @@
-"""The process that runs investigations: obeys the orders of the serving process, which come through its pipe.
+"""The process that runs investigations. It executes orders that the serving process sends through a pipe.
 
-Orders and reports are pickled by `multiprocessing`; nothing else can reach the pipe. At most one order of each kind is
-on its way, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
-that process dies, this one exits at once: its lease expires, and other replicas take over.
+`multiprocessing` pickles orders and reports; no other process can write to the pipe. At most one order of each kind is
+in transit, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
+the serving process dies, the investigation process exits at once: its lease expires, and other replicas take over.
 """
 
 from __future__ import annotations
@@ -34,56 +34,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """The first order: work with these settings."""
+    """The first order: start work with these settings."""
 
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Work is queued."""
+    """Order to check for queued work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseToolsets:
-    """The states of the toolsets after the last check."""
+    """Order to use the toolset states of the last check."""
 
     statuses: tuple[ToolsetStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BeginToEnd:
-    """Stop taking new work; running work may finish."""
+    """Order to take no new work. Running work may finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last order: finish and exit."""
+    """The last order: finish running work and exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TellFigures:
-    """Reply with `Figures`."""
+    """Order to send `Figures`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Work has started."""
+    """Report that work has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """`Wake` was received; the next one may be sent."""
+    """Report that `Wake` was received, so that another `Wake` may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsetsUsed:
-    """`UseToolsets` was received; the next one may be sent."""
+    """Report that `UseToolsets` was received, so that another `UseToolsets` may be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """Work cannot start: the message and exit code of the error."""
+    """Report that work failed, with the message and exit code of the error."""
 
     message: str
     exit_code: int
@@ -91,7 +91,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The metrics of the process."""
+    """Report with the metrics of the process."""
 
     families: tuple[Metric, ...]
 
@@ -104,14 +104,14 @@ ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
 _PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
-"""The serving process has priority: users and senders of alerts wait for it."""
+"""Gives the serving process priority, because users and alert senders wait for it."""
 _log = logging.getLogger(__name__)
 
 
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
     """Wait for `Begin`, then work until `End`. `ENDING_SIGNALS` are blocked on entry."""
     for number in ENDING_SIGNALS:
-        # Not SIG_IGN: tools and their children would inherit it and ignore signals.
+        # Not SIG_IGN, because tools and their children would inherit it and ignore signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     _end_with_parent()
@@ -124,13 +124,13 @@ def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
         limit_arenas()
         try:
             asyncio.run(_work(order.settings, redactor, pipe))
-        except Exception:  # noqa: BLE001  the edge of the process: unexpected errors are logged, with secrets masked
+        except Exception:  # noqa: BLE001  logged here, because the log masks secrets
             _log.exception("the investigation process failed")
             sys.exit(1)
 
 
 def _end_with_parent() -> None:
-    """Let the kernel kill this process, even if stopped, when the serving process dies. Linux only; see `_listen`."""
+    """Let the kernel kill this process when the serving process dies. Linux only; see `_listen`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -149,7 +149,7 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    """Raises `DatabaseDamaged` if the database turns out to be damaged."""
+    """Execute orders until `End`. Raises `DatabaseDamaged` if a transaction detects a damaged database."""
     obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
     damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
     try:
@@ -176,12 +176,12 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Takes milliseconds; an order must not wait for a thread.
+                # Takes milliseconds, so a thread is not needed.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
-    """Receive orders in a separate thread, so that a busy event loop does not delay the end of this process."""
+    """Receive orders in a thread, so that this process exits at once even if its event loop is busy."""
     try:
         while True:
             loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())

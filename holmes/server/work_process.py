@@ -1,7 +1,7 @@
-"""The investigation process as `holmes serve` sees it: forks, commands and watches it.
+"""Forks, controls and watches the investigation process for `holmes serve`.
 
-Python runs one thread at a time: twenty investigations in one process would delay pages, probes and alerts. The process
-forks before there are threads, and shares the memory of imported modules.
+Python runs one thread at a time, so that twenty investigations in the serving process would delay pages, probes and
+alerts. The fork happens before threads start, and shares the memory of imported modules.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
-"""Maximum number of consecutive watches without a reply. Several short watches: a suspended machine is not a failure.
+"""Number of consecutive checks without a reply after which the process is killed.
+
+Several short checks tolerate a suspended machine.
 """
-_GOES_ON: Final = "its investigations resume after the next start or at another replica"
+_GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Extra time to exit, in addition to the drain time. The grace period of the chart is five seconds longer."""
+"""Time to exit after the drain time. The chart's grace period is five seconds longer than both times together."""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
 
 class WorkFailed(HolmesError):
-    """Work cannot start, or the process exited unexpectedly."""
+    """The investigation process could not start work, or exited unexpectedly."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -53,11 +55,11 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork. The process waits for `working`, and is killed when this context is left.
+    """Fork the investigation process. It waits for `working`, and is killed when this context is left.
 
-    Call it in the main thread, before starting threads or an event loop. Raises `WorkFailed`.
+    Call this function in the main thread, before threads or an event loop start. Raises `WorkFailed`.
     """
-    # Imported modules never change: the garbage collector must not touch shared pages.
+    # Keeps the garbage collector from writing to the shared memory of imported modules.
     gc.collect()
     gc.freeze()
     # A signal during the fork could leave locks that are never released.
@@ -82,12 +84,12 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
 
 
 def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
-    here.close()  # else the pipe would stay open when the other process exits
+    here.close()  # otherwise the pipe would stay open after the other process exits
     work(there, redactor)
 
 
 class WorkProcess:
-    """Sends orders to the process and receives its reports. Belongs to one event loop."""
+    """Sends orders to the process and receives its reports. Use it on one event loop only."""
 
     def __init__(self, process: ForkProcess, pipe: Connection[Order, Report]) -> None:
         self._process = process
@@ -107,7 +109,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Let it work. Leaving waits until running work has finished or is handed over. Raises `WorkFailed`."""
+        """Start work. Leaving the context waits until running work finishes or is handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
@@ -126,7 +128,7 @@ class WorkProcess:
             await self._end()
 
     def wake(self) -> None:
-        """Report queued work. Calls are combined until the process has received the order."""
+        """Notify the process that work is queued. Calls are combined until the process has received the order."""
         if self._waking:
             self._wake_again = True
             return
@@ -134,7 +136,7 @@ class WorkProcess:
         self._tell(work_main.Wake())
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Send states of toolsets. A newer value replaces one that is not sent yet."""
+        """Send toolset states. They replace states that have not been sent yet."""
         self._toolsets = work_main.UseToolsets(statuses=statuses)
         if not self._toolsets_told:
             self._tell_toolsets()
@@ -146,19 +148,19 @@ class WorkProcess:
             self._toolsets = None
 
     def begin_to_end(self) -> None:
-        """Stop taking new work; running work may finish within the drain time. Idempotent."""
+        """Stop taking new work. Running work may finish within the drain time. Idempotent."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
             self._tell(work_main.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
-        """The metrics of the process; the last known ones if it does not reply in time."""
+        """Read the metrics of the process, or the last known metrics if it does not reply in time."""
         if not self._gone.is_set():
             await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
         return self._families
 
     async def lost(self) -> str:
-        """Wait until the process exits unexpectedly, and return how. A process that stops replying is killed."""
+        """Wait until the process exits unexpectedly, and return how it ended. Kills a process that stops replying."""
         silent = 0
         while not self._gone.is_set():
             asked = self._asked_for_figures()
@@ -173,7 +175,7 @@ class WorkProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether it exited unexpectedly. Valid after `working` was left."""
+        """Whether the process exited unexpectedly. Valid after the `working` context was left."""
         return self._lost or self._process.exitcode != 0
 
     @property
@@ -184,14 +186,14 @@ class WorkProcess:
         return _LOST if self.failed else 0
 
     def _asked_for_figures(self) -> asyncio.Future[None]:
-        """Done when the metrics have arrived."""
+        """Request the metrics. The future is done when they have arrived."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
             self._tell(work_main.TellFigures())
         return self._told
 
     async def _end(self) -> None:
-        """Wait for its exit, and kill it after the time limit."""
+        """Wait until the process exits, and kill it after the time limit."""
         loop = asyncio.get_running_loop()
         assert self._ends_at is not None  # noqa: S101  see `working`
         try:
@@ -204,7 +206,7 @@ class WorkProcess:
             _log.error("the investigation process %s; %s", self._how_it_ended(), _GOES_ON)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Receive reports in a separate thread, because a report may arrive in pieces."""
+        """Receive reports in a thread, because receiving blocks until a report has arrived completely."""
         try:
             while True:
                 self._on_loop(loop, self._hear, self._pipe.recv())
@@ -244,7 +246,7 @@ class WorkProcess:
                     self._told = None
 
     def _settle(self, failure: WorkFailed | None) -> bool:
-        """Release the caller of `working`, with or without an error. Returns False if no caller waits."""
+        """Let the caller of `working` continue, with or without an error. Returns false if no caller waits."""
         if self._begun is None or self._begun.done():
             return False
         if failure is None:
@@ -254,7 +256,7 @@ class WorkProcess:
         return True
 
     def _tell(self, order: Order) -> None:
-        """Send an order. The pipe never fills up, see `work_main`."""
+        """Send an order without blocking: the pipe never fills up, see `work_main`."""
         with suppress(OSError):  # the process has exited, see `lost`
             self._pipe.send(order)
 

@@ -1,8 +1,8 @@
-"""Merges all toolsets: shipped files, custom files, `toolsets:` of the configuration, and Python entry points.
+"""Merges toolset definitions from bundled files, custom files, `toolsets:` of the configuration and entry points.
 
-`read_catalogue` reads and merges, `load_catalogue` checks each entry against the schema. `holmes.toolsets.readiness`
-then finds out which toolsets can run here. A broken file or an unknown toolset name is a `ConfigError`; an error inside
-one toolset becomes its status.
+`read_catalogue` reads and merges; `load_catalogue` checks each entry against the schema. `holmes.toolsets.readiness`
+then checks which toolsets can run here. A broken file or an unknown toolset name raises `ConfigError`; an error inside
+one toolset affects only the status of that toolset.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
-# Toolsets of HolmesGPT that do not exist here yet: their names are ignored with a warning. Any other unknown name is an
-# error. Remove a name when its toolset exists. The keys of the configuration are in `holmes.settings.config_keys`.
+# HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning; any other unknown name is
+# an error. Remove a name when Holmes supports the toolset. `holmes.settings.config_keys` has the configuration keys.
 UPSTREAM_TOOLSETS = frozenset(
     {
         "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",
@@ -56,7 +56,7 @@ _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonToolset:
-    """An enabled factory with its entry in the configuration."""
+    """An enabled factory with its configuration entry."""
 
     factory: PythonToolsetFactory
     source: str
@@ -67,9 +67,9 @@ class PythonToolset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """The enabled toolsets (`definitions`, `python`), the statuses that are already known, and warnings for the user.
+    """The enabled toolsets, the statuses that need no check, and warnings for the user.
 
-    `ignored_names` are toolsets of HolmesGPT that do not exist here yet.
+    `ignored_names` are HolmesGPT toolsets that Holmes does not support yet.
     """
 
     definitions: tuple[YamlToolsetDefinition, ...]
@@ -81,9 +81,9 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueFiles:
-    """The files that define toolsets. `overrides` is `toolsets:` of the configuration, `overrides_source` its file.
+    """Files that define toolsets. `overrides` is `toolsets:` of the configuration file `overrides_source`.
 
-    `overrides_lines` maps the path of each key, which begins with `toolsets`, to its line in that file.
+    `overrides_lines` maps the path of each key, starting with `toolsets`, to its line in that file.
     """
 
     shipped: tuple[Path, ...]
@@ -95,10 +95,10 @@ class CatalogueFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCatalogue:
-    """All entries with merged overrides, before the check against the schema.
+    """Merged entries before the schema check.
 
-    `variable_names` are the variables that custom toolsets declare. Tools must be allowed to see them before
-    `load_catalogue` is called.
+    `variable_names` are the variables that custom toolsets declare. The caller must make them available to tools before
+    it calls `load_catalogue`.
     """
 
     entries: tuple[WrittenToolset, ...]
@@ -110,12 +110,12 @@ class WrittenCatalogue:
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """The names in `{{ env.NAME }}` and in the `env` prerequisites."""
+        """Names of the variables in `{{ env.NAME }}` and in `env` prerequisites."""
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
-    """Read and merge all files; `entry_points` replaces the installed ones. Raises `ConfigError`."""
+    """Read and merge all files. `entry_points` overrides the installed entry points. Raises `ConfigError`."""
     factories, broken = discover_factories(entry_points)
     reading = _Reading({factory.name: factory for factory in factories})
     for path in files.shipped:
@@ -139,8 +139,6 @@ def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] 
 
 
 class _Reading:
-    """The state of the merge."""
-
     def __init__(self, factories: Mapping[str, PythonToolsetFactory]) -> None:
         self.entries: dict[str, WrittenToolset] = {}
         self.python_entries: dict[str, WrittenToolset] = {}
@@ -154,7 +152,7 @@ class _Reading:
         self.add_entries(file.toolsets)
 
     def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
-        """Merge entries; an entry with a known name is an override."""
+        """Merge entries. An entry with a known name overrides the earlier entry."""
         for entry in entries:
             written, warnings = with_current_names(entry)
             self.warnings += warnings
@@ -172,7 +170,7 @@ class _Reading:
         elif not set(written.keys) - {"enabled", "config", "name"}:
             known = (*self.entries, *self._factories, *UPSTREAM_TOOLSETS)
             nearest = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else "a custom toolset needs 'tools'"
+            hint = f"did you mean {nearest[0]!r}?" if nearest else "a custom toolset requires 'tools'"
             raise ConfigError(f"{written.source}: unknown toolset {name!r}; {hint}")
         else:
             group[name] = written
@@ -183,9 +181,9 @@ def load_catalogue(
     environment: Environment,
     default_configs: Mapping[str, Mapping[str, JsonValue]] | None = None,
 ) -> Catalogue:
-    """Check every enabled entry. An error in one toolset becomes its status and is not raised.
+    """Check every enabled entry. An error in one toolset affects only its status.
 
-    `default_configs` are default values of `config` for Python toolsets, by name.
+    `default_configs` maps names of Python toolsets to default values of `config`.
     """
     definitions: list[YamlToolsetDefinition] = []
     statuses = list(written.statuses)
@@ -210,7 +208,7 @@ def load_catalogue(
             transformed.append(entry.name)
     if transformed:
         names = ", ".join(repr(name) for name in transformed)
-        warnings.append(f"transformers other than 'kubernetes_view' are not supported and ignored in: {names}")
+        warnings.append(f"transformers other than 'kubernetes_view' are not supported and are ignored in: {names}")
     python, python_statuses = _python_toolsets(written, variables, default_configs or {})
     return Catalogue(
         definitions=tuple(definitions),

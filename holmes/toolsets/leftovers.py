@@ -1,9 +1,11 @@
 """Finds and ends processes that a tool's program started outside its process group. Linux only.
 
 A program that calls setsid leaves the group and may lose its parent, but it keeps the environment variable with its
-mark. This file is also the guard: `python -I -S leftovers.py MARK` waits until the pipe on its standard input closes,
-and then ends all processes with the mark. The pipe also closes when Holmes is killed with SIGKILL. Not found are
-orphans that clear their variables, processes of other users and, on systems without /proc, all processes.
+mark. This file is also the guard process: `python -I -S leftovers.py MARK` waits until the pipe on its standard input
+closes, and then ends all processes with the mark. The pipe also closes when Holmes is killed with SIGKILL.
+
+The search misses orphans that clear their variables, and processes of other users. On systems without /proc it finds
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _PROC: Final = Path("/proc")
 
 
 def marked(mark: str) -> set[int]:
-    """The processes whose variable begins with `mark`, and their descendants."""
+    """Return the processes whose variable begins with `mark`, and their descendants."""
     variable = f"{VARIABLE}={mark}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -52,7 +54,7 @@ def _read(file: Path) -> bytes:
 
 
 def end_marked(mark: str) -> None:
-    """Kill the processes with the mark, also those that start during the call."""
+    """Kill the processes with the mark, including those that start during the call."""
     for _ in range(_ROUNDS):
         found = marked(mark)
         for process in found:
@@ -70,7 +72,7 @@ def send(process: int, number: int) -> None:
 
 
 class Guard:
-    """Starts the guard of this process at the first use, and creates the marks of its programs."""
+    """Starts the guard process when it is first needed, and creates a mark for each program."""
 
     def __init__(self) -> None:
         self._owner = 0
@@ -79,7 +81,7 @@ class Guard:
         self._number = 0
 
     def next_mark(self) -> str:
-        """A mark for one program. The guard is running when this returns."""
+        """Return a mark for one program. The guard is running when this method returns."""
         if self._owner != os.getpid():
             self._owner = os.getpid()
             self._mark = f"{self._owner}-{os.urandom(8).hex()}-"
@@ -102,7 +104,7 @@ class Guard:
                 setsid=True,
             )
         except (OSError, NotImplementedError):
-            # The guard is only needed when Holmes is killed.
+            # Continue without a guard: it is needed only if Holmes is killed.
             os.close(self._pipe)
         finally:
             os.close(reader)

@@ -1,9 +1,10 @@
 """Compiles regular expressions of models and users within limits.
 
-A timeout covers matching only. Compilation unrolls counted repetitions and cannot be interrupted:
-`((a{1000}){1000}){1000}` takes gigabytes before it matches anything. So each pattern is measured first. Refuses
-patterns that are too long or unroll too far, recursion, the flags x, V0 and V1, and comments: with these, brackets
-cannot be distinguished from text.
+A timeout limits only the matching. Compilation unrolls counted repetitions and cannot be interrupted:
+`((a{1000}){1000}){1000}` takes gigabytes before it matches anything. Each pattern is therefore measured first.
+
+Recursion and patterns that are too long or unroll too far are refused. So are comments and the flags x, V0 and V1,
+because with them brackets cannot be distinguished from text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PATTERN: Final = 2_000
 LONGEST_OF_USERS: Final = 10_000
-# An element takes about 270 bytes and one microsecond.
+# Each element of a compiled pattern takes about 270 bytes, and one microsecond to compile.
 _MOST_ELEMENTS: Final = 10_000
 
 _UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
@@ -41,7 +42,7 @@ _TOKEN: Final = re.compile(
 def bounded_pattern(
     written: str, *, name: str, ignore_case: bool = False, longest: int = _LONGEST_PATTERN
 ) -> Pattern[str]:
-    """Compile `written`; `name` is its name in error messages. Raises `ToolError` for a refused or invalid pattern."""
+    """Compile `written`, which error messages call `name`. Raises `ToolError` for a refused or invalid pattern."""
     import regex  # slow to import, and only needed for a pattern
 
     if len(written) > longest:
@@ -57,7 +58,7 @@ def bounded_pattern(
         reason = f"repeats too much: unrolled it has more than {_MOST_ELEMENTS:,} elements"
         raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
     try:
-        # Not cached: the cache of the library would keep hundreds of large patterns.
+        # Not cached, because the library's cache would keep hundreds of large patterns.
         return regex.compile(written, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
     except (regex.error, ValueError, LookupError, ArithmeticError) as error:
         reason = f"is not a valid regular expression: {error}"
@@ -67,12 +68,12 @@ def bounded_pattern(
 
 
 def _calls_a_group(written: str) -> bool:
-    """Whether a group is matched inside another group or itself, so that depth and memory have no bound."""
+    """Whether the pattern matches a group inside another group or itself, which makes depth and memory unlimited."""
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 
 def _expanded_elements(written: str) -> int:
-    """The maximum number of elements after compilation."""
+    """Calculate the maximum number of elements after compilation."""
     totals = [0]
     last = 0
     for token in _TOKEN.finditer(written):
@@ -80,7 +81,7 @@ def _expanded_elements(written: str) -> int:
             totals.append(0)
             last = 0
         elif token["close"]:
-            # An unbalanced bracket is an error of the compiler; the rest of the pattern is not read.
+            # The compiler reports an unbalanced bracket, so the rest of the pattern is not read.
             if len(totals) == 1:
                 break
             last = totals.pop() + 1
@@ -96,7 +97,7 @@ def _expanded_elements(written: str) -> int:
 
 
 def _copies(repeat: re.Match[str]) -> int:
-    """The number of copies that the compiler writes: the minimum, plus one for optional repetitions."""
+    """Return how many copies the compiler writes: the minimum, plus one for optional repetitions."""
     if repeat["repeat"] in {"*", "?"}:
         return 1
     if repeat["repeat"] == "+":
@@ -108,5 +109,5 @@ def _copies(repeat: re.Match[str]) -> int:
 
 
 def _number(digits: str) -> int:
-    # The compiler refuses longer numbers. Python's own conversion is slow for them and then fails too.
+    # The compiler refuses longer numbers. Python converts them slowly and then fails, too.
     return int(digits[:12] or "0")

@@ -1,9 +1,10 @@
-"""Runs one program for a tool and ends it together with all processes that it started.
+"""Runs one program for a tool, and ends it together with all processes that it started.
 
-The program runs in a session of its own. On timeout, cancellation, too much output or its own end, the whole process
-group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the group with setsid,
-unless the program ended by itself. When Holmes itself is killed, all processes are ended, see `leftovers`. Standard
-input is closed, standard error is kept apart, output is bounded. Callers decide which programs may run.
+The program runs in a session of its own. After a timeout, a cancellation, too much output or the end of the program,
+the whole process group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the
+group with setsid, unless the program ended by itself. When Holmes itself is killed, all processes are ended, see
+`leftovers`. Standard input is closed, standard error is captured separately, and the size of the output is limited.
+Callers decide which programs may run.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 
-# The time that processes have to end after SIGTERM. Together with the rest of the clean-up it is under one second.
+# Grace period for processes after SIGTERM. Together with the rest of the clean-up it is under one second.
 _GRACE_SECONDS = 0.4
-# The time to read output after the program ended while another process still holds the pipe open.
+# Time limit for reading output after the program ended, if another process still holds the pipe open.
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# RLIMIT_DATA and not RLIMIT_AS: Go programs such as kubectl reserve hundreds of megabytes that they never use. A lower
-# soft limit of the system stays in force, so errors of `ulimit` are ignored.
+# RLIMIT_DATA instead of RLIMIT_AS, because Go programs such as kubectl reserve hundreds of megabytes that they never
+# use. If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(
@@ -48,10 +49,10 @@ _OUT_OF_MEMORY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOutcome:
-    """How a program ended, and its output.
+    """How a program ended, and its output. `return_code` is negative if a signal ended the program.
 
-    `return_code` is negative when a signal ended it. `output_truncated`: the program exceeded the output limit and was
-    stopped; its output until then is kept. `memory_exceeded`: it reached the memory limit.
+    `output_truncated` means that the program was stopped at the output limit; its output until then is kept.
+    `memory_exceeded` means that the program reached the memory limit.
     """
 
     stdout: str
@@ -65,7 +66,7 @@ class ProcessOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """Limits for one program. `memory_limit_mb` None sets no memory limit."""
+    """Limits for one program. If `memory_limit_mb` is None, memory is not limited."""
 
     timeout_seconds: float = 60.0
     memory_limit_mb: int | None = None
@@ -75,7 +76,7 @@ class ProcessLimits:
 async def run_process(
     argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
 ) -> ProcessOutcome:
-    """Run `argv` with exactly the variables of `environment` and a mark, and wait for its end.
+    """Run `argv` and wait for its end. Its variables are exactly those of `environment` and a mark.
 
     Raises `ToolError` if the program cannot be started. Cancellation ends the whole group within a second.
     """
@@ -109,10 +110,10 @@ async def run_process(
 
 
 class _Capture:
-    """Reads two pipes into memory, together at most `limit_bytes`; sets `overflowed` beyond that.
+    """Reads two pipes into memory, at most `limit_bytes` in total; sets `overflowed` beyond that.
 
-    Creates its own pipes: with those of asyncio, some releases of `Process.wait` wait for pipes that a grandchild holds
-    open.
+    Creates its own pipes, because with asyncio's pipes some releases of `Process.wait` wait until a grandchild closes
+    them.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -132,11 +133,11 @@ class _Capture:
 
     @property
     def writers(self) -> tuple[int, int]:
-        """The ends for the program: standard output and standard error."""
+        """The pipe ends for the program's standard output and standard error."""
         return self._writers[0], self._writers[1]
 
     def begin(self) -> None:
-        """Start reading. The program has its own copies of the writing ends now."""
+        """Start reading. Closes the writing ends, because the program now has its own copies."""
         self._close_writers()
         for reader in tuple(self._open):
             self._loop.add_reader(reader, self._read, reader)
@@ -158,9 +159,9 @@ class _Capture:
         self._left_bytes -= len(piece)
 
     async def texts(self) -> tuple[str, str]:
-        """Standard output and standard error as text; invalid UTF-8 becomes U+FFFD. Frees the bytes.
+        """Return standard output and standard error as text, and free the bytes. Invalid UTF-8 becomes U+FFFD.
 
-        If reading stopped early, the last word is removed: it may be half of a secret.
+        If reading stopped early, the last word is removed, because it may be half of a secret.
         """
         stdout, stderr = (self._contents.pop(reader) for reader in tuple(self._contents))
         if len(stdout) + len(stderr) < _LARGE_BYTES:
@@ -172,7 +173,6 @@ class _Capture:
         return without_last_word(text) if self.overflowed.is_set() else text
 
     def close(self) -> None:
-        """Close all open ends."""
         for reader in tuple(self._open):
             self._close_reader(reader)
         self._close_writers()
@@ -209,7 +209,7 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already exist although this function has no handle of it yet.
+        # The program may already be running although this function has no handle to it yet.
         with contextlib.suppress(OSError, ValueError):
             await _end_all(await starting, environment.get(VARIABLE) or "")
         raise
@@ -266,7 +266,7 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
-    """End the group and the processes that left it. They are searched first, because orphans lose their parent."""
+    """End the group and the processes that left it. Search for those first, because orphans lose their parent."""
     outside = {each for each in marked(mark) if not _is_in_group(each, process.pid)}
     for each in outside:
         send(each, signal.SIGTERM)
@@ -293,13 +293,13 @@ async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a process group. False for an empty group."""
+    """Send a signal to a process group. Returns False if the group is empty."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Processes of another user (sudo) are out of reach. macOS also raises this when only zombies are left.
+        # Holmes cannot signal processes of another user (sudo). macOS also raises this error if only zombies are left.
         return False
     return True
 

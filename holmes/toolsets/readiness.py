@@ -1,7 +1,7 @@
 """Checks which toolsets of a catalogue can run here.
 
-All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Two toolsets cannot
-have a tool of the same name: the later one fails, or the one that uses a reserved name.
+All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Tool names are
+unique: a toolset fails if an earlier toolset has a tool of the same name, or if the name is reserved.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ SUCCESS_LIFETIME_SECONDS = 3600.0
 _FILE_NAME = "toolset_checks.json"
 _FORMAT = 1
 
-# The time that a cancelled check has to end its processes.
+# Time limit for a cancelled check to end its processes.
 _CLEAN_UP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyToolset:
-    """A toolset that can run. Calls of tools that match one of `approval_patterns` (globs) need approval.
+    """A toolset that can run. Tools that match one of `approval_patterns` (globs) require approval.
 
-    `redaction` is false when the configuration switches masking off for this toolset.
+    `redaction` is false if the configuration disables masking for this toolset.
     """
 
     toolset: Toolset
@@ -64,10 +64,12 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPolicy:
-    """How to check. Without `cache_directory` no success is remembered; `refresh` ignores remembered ones.
+    """Options of a check.
 
-    `reserved_tools` maps tools outside the catalogue to their toolsets. With `decided`, statuses by name, no check
-    runs: only toolsets that are enabled there can run.
+    Without `cache_directory`, successes are not remembered; `refresh` ignores remembered successes.
+
+    `reserved_tools` maps tools outside the catalogue to their toolsets. If `decided` (statuses by name) is given, no
+    check runs, and only toolsets that are enabled there can run.
     """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
@@ -81,7 +83,7 @@ class CheckPolicy:
 class _Checked:
     status: ToolsetStatus
     ready: ReadyToolset | None = None
-    # The key to remember: set when the check ran, or when its success is known.
+    # Cache key of the check, set if the check has succeeded now or within the last hour.
     key: str | None = None
     checked_at_seconds: float = 0.0
 
@@ -89,7 +91,7 @@ class _Checked:
 async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: CheckPolicy | None = None) -> Readiness:
     """Run all checks in parallel.
 
-    The failure of a check becomes a status. Cancellation ends all checks and their processes.
+    A failed check becomes a status. Cancellation ends all checks and their processes.
     """
     policy = policy or CheckPolicy()
     remembers = policy.cache_directory is not None and policy.decided is None
@@ -158,7 +160,7 @@ class _Checker:
         context = replace(self.context, config=python.config, redactor=redactor)
         factory = python.factory
         status = _python_status(python)
-        # Not remembered: it is unknown what such a check depends on, and it starts no process.
+        # This check is not remembered, because its inputs are unknown and it starts no process.
         if refused := self._refused(status):
             return refused
         reason = None if self.policy.decided is not None else await factory.prerequisites(context)
@@ -171,7 +173,7 @@ class _Checker:
         return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
 
     def _refused(self, status: ToolsetStatus) -> _Checked | None:
-        """The result for a toolset that another process disabled; None if it can run or has to be checked."""
+        """Return the status if another process found that the toolset cannot run, else None."""
         if self.policy.decided is None:
             return None
         told = self.policy.decided.get(status.name)
@@ -263,7 +265,7 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """A hash of everything that a check can depend on: configuration, variables, the folders of `PATH`, our version."""
+    """Hash everything that a check can depend on: configuration, variables, folders of `PATH`, Holmes version."""
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,
@@ -283,14 +285,14 @@ def _modified(folder: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessCache:
-    """The successful checks by toolset: the key of each check, and its time in seconds since the epoch."""
+    """The successful checks by toolset, each with its key and its time in seconds since the epoch."""
 
     directory: Path
     entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, directory: Path) -> SuccessCache:
-        """The remembered successes; empty when the file is missing, invalid or of another format."""
+        """Read the remembered successes. Empty if the file is missing, invalid or has another format."""
         try:
             content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
             if content["format"] != _FORMAT:
@@ -311,10 +313,10 @@ class SuccessCache:
         return 0 <= time.time() - known[1] < SUCCESS_LIFETIME_SECONDS
 
     def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
-        """Replace the file atomically; only its owner can read it."""
+        """Replace the file atomically. Only its owner can read the file."""
         entries = {name: {"key": key, "checked_at_seconds": at} for name, (key, at) in succeeded.items()}
         content = json.dumps({"format": _FORMAT, "succeeded": entries}, indent=1, sort_keys=True)
-        # On a full or read-only disk the checks run again next time.
+        # If the disk is full or read-only, the checks run again next time.
         with contextlib.suppress(OSError):
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=_FILE_NAME)

@@ -1,7 +1,7 @@
-"""The interface of toolsets written in Python, found by the entry point group `holmes.toolsets`.
+"""The interface of Python toolsets, which are found through the entry point group `holmes.toolsets`.
 
 An entry point names a class or a function without arguments that returns a `PythonToolsetFactory`. A package that
-cannot be imported disables its own toolset only.
+cannot be imported disables only its own toolset.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class ToolsetStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetContext:
-    """The arguments for creating a toolset.
+    """Arguments for the creation of a toolset.
 
-    `environment` has the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config` is
-    `config:` of the toolset's entry in the configuration. `memory_limit_mb` bounds every process of a tool. `redactor`
-    masks secrets and is None when redaction is off. A wrapper masks results, so only a tool that drops the names of
+    `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
+    is `config:` of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool. `redactor`
+    masks secrets; it is None if redaction is off. A wrapper masks results, so only a tool that drops the names of
     values needs the redactor.
     """
 
@@ -57,7 +57,7 @@ class PythonToolsetFactory(Protocol):
 
     @property
     def name(self) -> str:
-        """For example `kubernetes/logs`: the key of its entry under `toolsets:` in the configuration."""
+        """The key of the toolset's entry under `toolsets:` in the configuration, for example `kubernetes/logs`."""
         ...
 
     @property
@@ -76,14 +76,14 @@ class PythonToolsetFactory(Protocol):
         ...
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None if the toolset can run, else one line with the reason and the next step.
+        """Return None if the toolset can run, else one line with the reason and the next step.
 
-        Also checks `config`. Bounded by the common deadline of all toolsets.
+        Also checks `config`. All toolsets share one deadline.
         """
         ...
 
     def create(self, context: ToolsetContext) -> Toolset:
-        """The toolset; called after `prerequisites` returned None."""
+        """Create the toolset, after `prerequisites` returned None."""
         ...
 
 
@@ -98,9 +98,9 @@ class BrokenFactory:
 def discover_factories(
     entry_points: Iterable[EntryPoint] | None = None,
 ) -> tuple[tuple[PythonToolsetFactory, ...], tuple[BrokenFactory, ...]]:
-    """The factories of all installed packages in the order of their entry points' names, and the broken entry points.
+    """Load the factories of all installed packages, sorted by entry point name, and the broken entry points.
 
-    `entry_points` replaces the installed ones.
+    `entry_points` overrides the installed entry points.
     """
     if entry_points is None:
         from importlib.metadata import (

@@ -1,8 +1,9 @@
-"""Checks toolsets again and again, and logs what changed.
+"""Checks toolsets repeatedly, and logs changes.
 
-Failed toolsets are checked again after a pause that doubles, working ones after the longest pause. A run keeps its
-tools, because its cached prompt must not change; the next run uses the toolsets of the last check. One process of a
-server checks, and the other one adopts its findings, so that both use the same toolsets.
+While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets work, the pause is the
+maximum. A run keeps its tools, because its cached prompt must not change; the next run uses the toolsets of the last
+check. In a server one process checks the toolsets. The other process adopts the statuses, so that both use the same
+toolsets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Checked(Protocol):
-    """Toolsets after a check."""
+    """Result of a check of all toolsets."""
 
     @property
     def readiness(self) -> Readiness: ...
@@ -36,15 +37,18 @@ T = TypeVar("T", bound=Checked)
 
 
 class Check(Protocol[T_co]):
-    """Reads all toolset files and checks what works, unless another process `decided` it. Raises `ConfigError`."""
+    """Reads all toolset files and checks which toolsets can run. Raises `ConfigError`.
+
+    If another process has already checked them, `decided` has its statuses.
+    """
 
     async def __call__(self, *, refresh: bool, decided: Sequence[ToolsetStatus] | None) -> T_co: ...
 
 
 class ToolsetWatch(Generic[T]):
-    """The toolsets of one process. With `adopts` it checks nothing itself and waits for `adopt`.
+    """Keeps the toolsets of one process up to date. With `adopts` it never checks by itself, but waits for `adopt`.
 
-    `on_check` gets the state of all toolsets after each check.
+    `on_check` receives the statuses of all toolsets after each check.
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class ToolsetWatch(Generic[T]):
         return bool(self.failed) and all(status.state != "enabled" for status in self.statuses)
 
     async def current(self) -> T:
-        """The toolsets of the last check; the same value until something changes. Raises `ConfigError`."""
+        """Return the toolsets of the last check, as the same object until a status changes. Raises `ConfigError`."""
         await self._checked.wait()
         if self._opened is None:
             assert self._problem is not None  # noqa: S101  a check sets one of the two
@@ -85,12 +89,12 @@ class ToolsetWatch(Generic[T]):
         return self._opened
 
     def adopt(self, statuses: Sequence[ToolsetStatus]) -> None:
-        """Use the findings of another process."""
+        """Adopt the statuses that another process determined."""
         self._decided = tuple(statuses)
         self._adopted.set()
 
     async def step(self) -> None:
-        """One check, and the pause after it."""
+        """Run one check, and pause after it. With `adopts`, wait for the statuses first and do not pause."""
         if self._adopts:
             await self._adopted.wait()
             self._adopted.clear()
@@ -105,7 +109,7 @@ class ToolsetWatch(Generic[T]):
         await asyncio.sleep(self._pause)
 
     async def _check(self) -> None:
-        """A file that was broken since the last check does not affect working toolsets."""
+        """Check the toolsets. A file that became invalid after the last check does not affect working toolsets."""
         try:
             opened = await self._run_check(refresh=self._opened is not None, decided=self._decided)
         except HolmesError as error:

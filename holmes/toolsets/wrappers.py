@@ -1,4 +1,4 @@
-"""Wrappers around a toolset: one masks its results, one offers only some of its tools."""
+"""Wrappers around a toolset: `Redacted` masks its results, `Selected` offers only some of its tools."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Redacted(WrapperToolset):
     """Masks every result of the wrapped toolset, and the description of each call.
 
-    It is the outermost wrapper, so that nothing unmasked is stored, summarised or sent. Images are not read. Without a
-    redactor only escape sequences are removed. The executor masks exceptions.
+    This must be the outermost wrapper, so that unmasked text is never stored, summarised or sent. Images are not
+    masked. If `redactor` is None, only escape sequences are removed. The executor masks exceptions.
     """
 
     redactor: Redactor | None
@@ -30,7 +30,7 @@ class Redacted(WrapperToolset):
         return strip_escape_sequences(line) if self.redactor is None else self.redactor.redact(line)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped result with masked `data`, `error` and `invocation`; the same object if it had no secrets."""
+        """Return the result with masked `data`, `error` and `invocation`, or the same object if it had no secrets."""
         result = await self.inner.call(invocation)
         data = await self._masked(result.data)
         error = await self._masked(result.error)
@@ -53,7 +53,7 @@ class Redacted(WrapperToolset):
 
 @dataclass(frozen=True, slots=True)
 class Selected(WrapperToolset):
-    """The tools of the wrapped toolset whose names are in `names`, in their own order."""
+    """Offers only the tools of the wrapped toolset that `names` contains, in their original order."""
 
     names: frozenset[str]
 

@@ -53,7 +53,7 @@ def test_routes_are_read_in_order_with_everything_they_say(tmp_path: Path) -> No
     [
         ("    - {name: a, model: large}\n", "'a': unknown model 'large'; available models: small, builtin/triage"),
         ("    - {name: a, destinations: [nobody]}\n", "'a': unknown destination 'nobody'; valid keys: all, team"),
-        ("    - {name: a}\n    - {name: a}\n", "'a': duplicate name of a route"),
+        ("    - {name: a}\n    - {name: a}\n", "'a': duplicate route name"),
         (
             "    - {name: a, match: {team: '((a{100}){100}){100}'}}\n",
             "'a': team '((a{100}){100}){100}' repeats too much",

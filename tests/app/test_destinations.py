@@ -75,10 +75,10 @@ async def test_half_of_these_keys_or_a_second_destination_of_the_name_is_an_erro
     tmp_path: Path,
 ) -> None:
     assert await complaint(tmp_path, f"slack_token: {TOKEN}\n") == (
-        "~/config.yaml:1: 'slack_token' also needs 'slack_channel'"
+        "~/config.yaml:1: 'slack_token' requires 'slack_channel'"
     )
     assert await complaint(tmp_path, "slack_channel: a\n") == (
-        "~/config.yaml:1: 'slack_channel' also needs 'slack_token'"
+        "~/config.yaml:1: 'slack_channel' requires 'slack_token'"
     )
     other = "alerts: {destinations: {slack: {type: webhook, url: 'http://h/'}}}\n"
     assert "remove one of them" in await complaint(tmp_path, f"slack_token: {TOKEN}\nslack_channel: a\n{other}")

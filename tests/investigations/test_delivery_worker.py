@@ -170,7 +170,7 @@ async def test_news_whose_incident_is_gone_are_not_sent(database: Database) -> N
     (failed,) = await settled(database, 1)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert (failed.state, failed.last_error, ops.sent) == ("failed", "its incident was deleted", [])
+    assert (failed.state, failed.last_error, ops.sent) == ("failed", "the incident was deleted", [])
 
 
 async def test_a_database_that_is_away_is_waited_for_with_one_warning(

@@ -85,7 +85,7 @@ def test_strangers_may_send_little(server: HttpServer) -> None:
     ("body", "status", "problem"),
     [
         ("", 422, ""),
-        ("{", 400, "not JSON"),
+        ("{", 400, "not valid JSON"),
         ('{"ask": ""}', 422, "ask"),
         ('{"ask": "  "}', 422, "ask"),
         ('{"ask": "x", "conversation_history": [{"role": "king", "content": ""}]}', 400, "message 1"),

@@ -90,9 +90,9 @@ def test_it_speaks_https_with_an_encrypted_key_and_looks_at_client_certificates(
     [
         ({"CERTFILE": "certificate"}, "HOLMES_SSL_CERTFILE is set without HOLMES_SSL_KEYFILE: set both or neither"),
         ({"KEYFILE": "key"}, "HOLMES_SSL_KEYFILE is set without HOLMES_SSL_CERTFILE: set both or neither"),
-        ({"CA_CERTS": "authority"}, "TLS needs a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE"),
+        ({"CA_CERTS": "authority"}, "TLS requires a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE"),
         ({"CERTFILE": "certificate", "KEYFILE": "client_key"}, "cannot be used: key values mismatch"),
-        ({"CERTFILE": "certificate", "KEYFILE": "locked"}, "an encrypted key needs HOLMES_SSL_KEYFILE_PASSWORD"),
+        ({"CERTFILE": "certificate", "KEYFILE": "locked"}, "an encrypted key requires HOLMES_SSL_KEYFILE_PASSWORD"),
         ({"CERTFILE": "missing", "KEYFILE": "key"}, "No such file or directory"),
         ({"CERTFILE": "certificate", "KEYFILE": "key", "CA_CERTS": "key"}, "/key.pem' cannot be used: no certificate"),
     ],

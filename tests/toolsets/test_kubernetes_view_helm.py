@@ -77,7 +77,7 @@ def test_a_manifest_is_read_as_kubernetes_reads_it(written: str, read: Json) -> 
 
 
 def test_a_manifest_that_cannot_be_read_is_not_shown() -> None:
-    with pytest.raises(ViewError, match="it is not shown") as raised:
+    with pytest.raises(ViewError, match="is not shown") as raised:
         parse_manifest(f"value: !unknown {_PLANTED}\n")
     assert _PLANTED not in str(raised.value)
 

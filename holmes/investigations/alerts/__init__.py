@@ -1,1 +1,1 @@
-"""From alerts to incidents and investigations: payloads, routes and grouping."""
+"""Reads alert payloads, matches routes, and groups alerts into incidents and investigations."""

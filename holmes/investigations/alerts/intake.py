@@ -1,7 +1,7 @@
-"""Stores alerts: everything is durable when `take` returns.
+"""Stores alerts durably before `take` returns.
 
-Replicas take turns, so that an alert sent to two of them at the same time is one alert. `intake_plan` decides what
-happens to each alert.
+Replicas take turns, so that an alert that is sent to two replicas at the same time is stored once. `intake_plan`
+decides how each alert changes incidents and investigations.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ if TYPE_CHECKING:
 
 
 class OnNews(Protocol):
-    """Called within the transaction that changes an incident; may write to the database."""
+    """Callback that runs within the transaction that changes an incident. It may write to the database."""
 
     def __call__(self, connection: Connection, incident: Incident, event: IncidentEvent, route: Route) -> None:
-        """`incident`, in its new state, was opened, reopened or resolved on `route`."""
+        """Handle an incident of `route` that was opened, reopened or resolved. `incident` has the new state."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePolicy:
-    """`reopen_hours` and `asks_llm` as in `IntakeRules`; `max_cost_per_day` is in US dollars.
+    """Limits and rules for all alerts. A limit of None means no limit.
 
-    `max_per_hour` limits the investigations of all routes that may use an LLM. None means no limit.
+    `max_cost_per_day` is in US dollars. `max_per_hour` limits the investigations of all routes that may use an LLM.
+    See `IntakeRules` for the other fields.
     """
 
     reopen_hours: float = 24
@@ -54,7 +55,7 @@ class IntakePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReceipt:
-    """The incidents of a group, and the investigations of its firing alerts, of which `queued` are new."""
+    """The incidents of an alert group, and the investigations of its firing alerts. `queued` of these are new."""
 
     incidents: tuple[IncidentId, ...]
     investigations: tuple[InvestigationId, ...]
@@ -63,10 +64,10 @@ class IntakeReceipt:
 
 
 class AlertIntake:
-    """Entry point of alerts.
+    """Receives alert groups and stores the resulting changes.
 
-    `on_queued` is called after new investigations or news are stored, `on_news` within the transaction that changes an
-    incident. A route without investigations makes no news.
+    `on_queued` is called after new investigations or news are stored. `on_news` is called within the transaction that
+    changes an incident, unless the route disables investigation.
     """
 
     def __init__(
@@ -84,9 +85,9 @@ class AlertIntake:
         self._on_news = on_news
 
     async def take(self, group: AlertGroup, source: str) -> IntakeReceipt:
-        """Store `group` and queue its investigations. `source` is for example `alertmanager`.
+        """Store `group` and queue its investigations. `source` names the sender, for example `alertmanager`.
 
-        Raises `DatabaseUnavailable`; then nothing was stored, and the sender must retry.
+        Raises `DatabaseUnavailable` if nothing was stored, so that the sender must retry.
         """
         changes = await self._database.transaction(lambda connection: self._take(connection, group, source))
         if changes.new_investigations or changes.news:
@@ -120,7 +121,7 @@ class AlertIntake:
 
 
 class _Limits:
-    """Decides if another investigation may use an LLM. Includes those of this transaction."""
+    """Decides whether another investigation may use an LLM. Counts the investigations of this transaction too."""
 
     def __init__(self, connection: Connection, policy: IntakePolicy, now: float) -> None:
         self._connection = connection
@@ -130,7 +131,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """The limit that forbids it, None if it may use an LLM or needs none."""
+        """The exceeded limit, if the next investigation of `route` must not use an LLM; else None."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))
@@ -148,7 +149,7 @@ class _Limits:
         return f"today's budget is exhausted: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
 
     def _full_hour(self, route: str | None, most: int | None) -> str | None:
-        """The exceeded hourly limit of a route, or of all routes together (None)."""
+        """The exceeded hourly limit of `route`, or of all routes together if `route` is None."""
         if most is None:
             return None
         if route not in self._begun:

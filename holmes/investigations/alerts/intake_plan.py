@@ -1,7 +1,7 @@
-"""Decides about each alert: duplicate, part of an incident, cause of an investigation. Pure.
+"""Decides whether each alert is a duplicate, which incident it belongs to, and whether it starts an investigation.
 
-Each firing alert gets exactly one investigation, unless its route disables investigation. Late and repeated messages
-change nothing.
+The plan performs no I/O. Each firing alert gets exactly one investigation, unless its route disables investigation or
+the investigation fails. Late and repeated messages do not change an incident.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import Alert, AlertGroup
 
 _MOST_TRIES: Final = 3
-"""Maximum number of investigations for a firing alert, if they fail."""
+"""Maximum number of investigations for one firing alert, including retries of failed investigations."""
 _TRY_AGAIN_AFTER: Final = timedelta(minutes=10)
-"""Minimum time between a failed investigation and the next one."""
+"""Minimum time between a failed investigation and its retry."""
 _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
-"""An alert that starts this long after its last message was resolved in between, even without a message."""
+"""If an alert starts this long after its last message, it must have been resolved in between without a message."""
 
 
 class IntakePlan:
-    """The new state of alerts, incidents and investigations. One plan accepts any number of groups."""
+    """Computes the new state of alerts, incidents and investigations from any number of alert groups."""
 
     def __init__(self, state: IntakeState, rules: IntakeRules, now: datetime) -> None:
         self._before = state
@@ -72,7 +72,7 @@ class IntakePlan:
         self._counts: Counter[str] = Counter()
 
     def take(self, group: AlertGroup) -> None:
-        """Process the alerts of `group`. Resolved alerts come first, so that an alert that fires again is a new one."""
+        """Process the alerts of `group`, resolved alerts first, so that an alert that fires again counts as new."""
         for alert in group.alerts:
             if alert.status == "resolved":
                 self._resolve(alert)
@@ -82,7 +82,7 @@ class IntakePlan:
                 self._fire(alert, incident_key(group.key, alert.labels))
 
     def changes(self) -> IntakeChanges:
-        """All differences from the stored state."""
+        """Compute all changes to the stored state."""
         firing = self._firing_by_incident()
         for identity in self._touched:
             self._settle(identity, tuple(firing.get(identity, ())))
@@ -151,7 +151,7 @@ class IntakePlan:
         )
 
     def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
-        """True if a known alert fires again; false if it still fires or the message is old."""
+        """Whether a known alert fires again. False if it still fires, or if the message is old."""
         if known.alert.status == "resolved":
             return _is_newer(alert, known.alert)
         incident = self._incidents.get(known.incident_id)
@@ -162,7 +162,8 @@ class IntakePlan:
     def _repeat(self, alert: Alert, known: KnownAlert, route: Route) -> None:
         """Count the message and link the alert to its investigation.
 
-        The alert gets an investigation if its route enables it only now, and another one if its own failed.
+        The alert gets an investigation if it has none because its route did not allow one before. It gets another
+        investigation if the previous investigation failed.
         """
         self._counts["duplicates"] += 1
         self._concerned[known.incident_id] = None
@@ -186,14 +187,18 @@ class IntakePlan:
         )
 
     def _may_try_again(self, known: KnownAlert) -> bool:
-        """True if its investigation failed some time ago and not too often."""
+        """Whether the failed investigation of the alert may be retried, by its age and the number of tries."""
         failed = self._before.investigations.get(known.investigation_id) if known.investigation_id else None
         if failed is None or failed.state != "failed" or failed.finished_at is None or known.tries >= _MOST_TRIES:
             return False
         return self._now - failed.finished_at >= _TRY_AGAIN_AFTER
 
     def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
-        """The incident of the alert: its own if open, the open one of the group, its own reopened, or a new one."""
+        """Choose the incident of an alert.
+
+        In this order: the open incident of the alert, the open incident of the group, the reopened incident of the
+        alert, or a new incident.
+        """
         own = self._incidents.get(known.incident_id) if known is not None else None
         if own is not None and own.route != route.name:
             own = None
@@ -232,7 +237,11 @@ class IntakePlan:
         )
 
     def _investigation_for(self, alert: Alert, incident: IncidentId, route: Route) -> InvestigationId | None:
-        """The queued investigation, whose question then includes the alert; one of the same subject; or a new one."""
+        """Choose the investigation of an alert.
+
+        In this order: the queued investigation of the incident, whose question then includes the alert; a started
+        investigation of the same subject; or a new investigation.
+        """
         if not route.investigate:
             return None
         queued = self._queued.get(incident)
@@ -264,7 +273,7 @@ class IntakePlan:
         return identity
 
     def _looking_at_the_same(self, alert: Alert, incident: IncidentId) -> InvestigationId | None:
-        """An investigation of another alert with the same subject that still fires."""
+        """Find a started investigation of another firing alert with the same subject."""
         if self._looked_at is None:
             known = self._before.investigations
             self._looked_at = defaultdict(dict)
@@ -288,10 +297,10 @@ class IntakePlan:
         return firing
 
     def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
-        """Close an incident without firing alerts, else update its title, severity and labels.
+        """Close an incident without firing alerts; else update its title, severity and labels.
 
-        For alerts outside the group only the facts for titles are known. The common labels therefore shrink with each
-        alert, and grow only when no other alert is left.
+        The labels of alerts outside the group are unknown. While such alerts fire, the common labels can therefore only
+        shrink.
         """
         incident = self._incidents.get(identity)
         if incident is None:
@@ -313,7 +322,7 @@ class IntakePlan:
             self._news[identity] = "resolved"
 
     def _questions(self) -> dict[InvestigationId, NewInvestigation]:
-        """The investigations with a new question, each with all its firing alerts."""
+        """Write the questions of new and changed investigations, each about all its firing alerts."""
         alerts: dict[InvestigationId, list[Alert]] = defaultdict(list)
         for each in self._alerts.values():
             if each.investigation_id in self._asked_anew and each.alert.status == "firing":
@@ -340,12 +349,12 @@ class IntakePlan:
 
 
 def _is_newer(alert: Alert, known: Alert) -> bool:
-    """True if `alert` started after `known`, or has no start time."""
+    """Whether `alert` started after `known`. True if a start time is unknown."""
     return alert.starts_at is None or known.starts_at is None or alert.starts_at > known.starts_at
 
 
 def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
-    """True if the message is about an earlier firing and arrived late."""
+    """Whether a resolved message refers to an earlier firing of the alert and arrived late."""
     if known.starts_at is None:
         return False
     if resolved.ends_at is not None:
@@ -354,7 +363,7 @@ def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two times; None is never later."""
+    """The later of two times, either of which may be unknown."""
     return max(filter(None, (one, other)), default=None)
 
 

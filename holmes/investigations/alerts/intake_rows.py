@@ -1,7 +1,7 @@
-"""Reads the state that the intake needs, and writes its decisions, within its transaction.
+"""Reads the state that the alert intake needs, and writes its decisions, within one transaction.
 
-A group may have thousands of alerts: statements handle many rows at once. An incident may have tens of thousands of
-other alerts, and intakes take turns: their full rows are never read.
+A group may have thousands of alerts, so each statement handles many rows. An incident may have tens of thousands of
+other alerts. Their full rows are not read, because other replicas wait for the transaction.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import Alert
 
 _MOST_ASKED: Final = 100
-"""Maximum number of alerts that are read for a question, which quotes fewer."""
+"""Maximum number of alerts that are read for a question. The question quotes fewer."""
 _MOST_NAME_CHARACTERS: Final = 200
 _MOST_SEVERITY_CHARACTERS: Final = 64
 
 
 class StoredOtherAlerts:
-    """Stored alerts except those with `fingerprints`. Only investigations from `source` count."""
+    """Queries stored alerts, except the alerts with `fingerprints`. Considers only investigations from `source`."""
 
     def __init__(self, connection: Connection, fingerprints: AbstractSet[str], source: str) -> None:
         self._connection = connection
@@ -50,7 +50,6 @@ class StoredOtherAlerts:
         self._source = source
 
     def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
-        """The facts for titles of an incident; `places` are those of the group's alerts."""
         columns = ALERTS.c
         theirs = (
             columns.incident_id == incident,
@@ -74,7 +73,6 @@ class StoredOtherAlerts:
         )
 
     def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """The first alerts of an investigation, and the number of further ones."""
         columns = ALERTS.c
         incident = select(INVESTIGATIONS.c.incident_id).where(INVESTIGATIONS.c.id == investigation).scalar_subquery()
         its = (
@@ -88,7 +86,6 @@ class StoredOtherAlerts:
         return [known_alert_of(row).alert for row in rows], max(0, len(named) - _MOST_ASKED)
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """A started investigation of an alert of this incident with this subject."""
         columns, begun = ALERTS.c, INVESTIGATIONS.c
         query = (
             select(columns.fingerprint, begun.id)
@@ -106,7 +103,7 @@ class StoredOtherAlerts:
 
 
 def facts_row(alert: Alert) -> dict[str, object]:
-    """The columns for `OtherAlerts`."""
+    """The columns that `StoredOtherAlerts` queries."""
     facts = facts_of(alert)
     severity = facts.severity and shortened(facts.severity, _MOST_SEVERITY_CHARACTERS, mark="")
     return {
@@ -129,12 +126,15 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _AT_ONCE: Final = 500
-"""Maximum number of values in one `IN (...)`."""
+"""Maximum number of values in one SQL `IN` list."""
 _UNDERWAY: Final = ("queued", "running", "answered")
 
 
 def read_state(connection: Connection, group: AlertGroup, source: str) -> IntakeState:
-    """The stored state that `group` may change. Its queued investigations stay queued until the transaction ends."""
+    """Read the stored state that `group` may change.
+
+    A lock keeps its queued investigations from starting until the transaction ends.
+    """
     fingerprints = {alert.fingerprint for alert in group.alerts}
     alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
     keys = {incident_key(group.key, alert.labels) for alert in group.alerts}
@@ -155,7 +155,7 @@ def read_state(connection: Connection, group: AlertGroup, source: str) -> Intake
 
 
 def write_changes(connection: Connection, changes: IntakeChanges, now: float) -> None:
-    """Write all changes except the news."""
+    """Write all changes except the news, which `OnNews` handles."""
     _write_incidents(connection, changes)
     _write_alerts(connection, changes)
     add_investigations(connection, changes.new_investigations, now)
@@ -187,7 +187,7 @@ def _incidents(
 def _investigations(
     connection: Connection, incidents: Iterable[IncidentId], source: str
 ) -> dict[InvestigationId, KnownInvestigation]:
-    """The investigations from the source. A lock prevents the start of a queued one whose question changes."""
+    """Read the investigations from `source`, and lock the queued investigations, whose questions may change."""
     columns = INVESTIGATIONS.c
     query = select(columns.id, columns.incident_id, columns.state).order_by(columns.id)
     found: dict[InvestigationId, KnownInvestigation] = {}
@@ -227,7 +227,7 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_incidents:
         connection.execute(insert(INCIDENTS), [_incident_row(each) for each in changes.new_incidents])
     if changes.changed_incidents:
-        # Not `root_cause`, which the end of an investigation sets.
+        # `root_cause` is omitted, because finished investigations set it.
         changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "closed_by", "reopened")
         statement = (
             update(INCIDENTS)
@@ -245,7 +245,7 @@ def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_alerts:
         connection.execute(insert(ALERTS), [_alert_row(each) | facts_row(each.alert) for each in changes.new_alerts])
     if changes.changed_alerts:
-        # Without the facts: the same fingerprint has the same labels.
+        # The facts are omitted: alerts with the same fingerprint have the same labels.
         rows = [_alert_row(each) for each in changes.changed_alerts]
         statement = (
             update(ALERTS)

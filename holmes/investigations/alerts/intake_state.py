@@ -1,4 +1,4 @@
-"""Input and output of the decision about alerts: values between `intake_plan` and the database."""
+"""Values that `intake_plan` exchanges with the database: the stored state, the rules and the changes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def _model_may_answer(_route: Route) -> str | None:
 
 
 def every_model(_model: str | None) -> bool:
-    """Counts every model as an LLM."""
+    """Treat every model as an LLM."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeRules:
-    """Rules of the decision. `source` sent the alerts.
+    """Rules for alerts from `source`.
 
     `why_without_llm` is called once for each new investigation. It returns the limit that requires `builtin/triage`, or
-    None if the chosen model may answer. `asks_llm` is true for a model (None: the default) that is an LLM.
+    None if the configured model may answer. `asks_llm` returns whether a model is an LLM; None is the default model.
     """
 
     source: str
@@ -54,7 +54,7 @@ class IntakeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownInvestigation:
-    """An investigation of an incident from the same source."""
+    """A stored investigation that an alert may be linked to."""
 
     id: InvestigationId
     incident_id: IncidentId
@@ -63,26 +63,26 @@ class KnownInvestigation:
 
 
 class OtherAlerts(Protocol):
-    """The firing alerts of known incidents outside the group.
+    """Queries the firing alerts of known incidents that are not in the group.
 
-    There may be thousands, so each query runs only if its result is needed.
+    An incident may have thousands of alerts, so each query runs only if its result is needed.
     """
 
     def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
-        """The facts for titles of an incident; `places` are those of the group's alerts."""
+        """The facts for the title of an incident. `places` are the objects of the group's alerts."""
         ...
 
     def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """The first alerts of an investigation, and the number of further ones."""
+        """The first alerts of an investigation, and the number of its remaining alerts."""
         ...
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """A started investigation of an alert of this incident with this subject."""
+        """Find a started investigation of an alert with this incident and subject."""
         ...
 
 
 class NoOtherAlerts:
-    """No other alerts."""
+    """An `OtherAlerts` without any alerts."""
 
     def facts(self, _incident: IncidentId, _places: AbstractSet[str]) -> OtherFacts:
         return NO_OTHER_FACTS
@@ -98,9 +98,9 @@ class NoOtherAlerts:
 class IntakeState:
     """The stored state that a group of alerts may change.
 
-    `alerts` has the known alerts of the group. `incidents` has the incidents of these alerts and the open ones of the
-    group. `investigations` has theirs; failed ones only if an alert is linked to them. `others` finds the other firing
-    alerts of these incidents.
+    `alerts` has the stored alerts of the group. `incidents` has the incidents of these alerts and the open incidents of
+    the group. `investigations` has the investigations of these incidents, but failed investigations only if an alert is
+    linked to them. `others` queries the other firing alerts of these incidents.
     """
 
     alerts: Mapping[str, KnownAlert] = field(default_factory=dict)
@@ -111,10 +111,10 @@ class IntakeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeCounts:
-    """Number of alerts by outcome.
+    """The number of alerts by outcome.
 
-    `accepted` alerts started to fire; `duplicates` are known and unchanged, or older than the known state; `resolved`
-    stopped firing; `ignored` are resolved and unknown.
+    `accepted` alerts started to fire. `duplicates` repeat the stored state or are older. `resolved` alerts stopped
+    firing. `ignored` alerts are resolved but were never stored.
     """
 
     accepted: int = 0
@@ -125,10 +125,10 @@ class IntakeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeChanges:
-    """New values, and values that replace those with the same id.
+    """New records, and changed records that replace the record with the same id.
 
-    `rewritten` are queued investigations with an updated question. `news` are changes for notifications. `linked` are
-    the investigations of the group's firing alerts.
+    `rewritten` has queued investigations with a new question. `news` has changes that cause notifications. `concerned`
+    and `linked` have the incidents and investigations of the received alerts.
     """
 
     new_alerts: tuple[KnownAlert, ...]

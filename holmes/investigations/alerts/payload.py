@@ -1,11 +1,11 @@
-"""Reads the payloads of Alertmanager: the webhook of version 4, and the list of `/api/v2/alerts`. Pure.
+"""Parses the payloads of Alertmanager: the webhook payload of version 4, and the list from `/api/v2/alerts`.
 
-All fields are optional, unknown fields are ignored, and values of other types become text. Only a payload of another
-kind is refused, with `AlertPayloadError`. Every text is bounded, without NUL and halves of characters. Masking comes
-first: names, values, URLs, group keys and the labels of fingerprints.
+All fields are optional, unknown fields are ignored, and values of other types become text. A payload in another format
+is refused with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is limited in length
+and contains no NUL and no lone surrogates.
 
-An alert without a fingerprint gets the one that Alertmanager computes: FNV-1a, 64 bits, over names and values sorted by
-name, each followed by the byte 0xff. Alertmanager ignores labels without a value.
+An alert without a fingerprint gets the fingerprint that Alertmanager computes: 64-bit FNV-1a over the label names and
+values, sorted by name, each followed by the byte 0xff. Alertmanager ignores labels without a value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEPARATOR: Final = b"\xff"
 
 
 def fingerprint_of(labels: Mapping[str, str]) -> str:
-    """16 hexadecimal digits."""
+    """Compute the fingerprint of an alert as 16 hexadecimal digits."""
     named = sorted((name.encode(), value.encode()) for name, value in labels.items() if value)
     state = _OFFSET
     for name, value in named:
@@ -68,7 +68,7 @@ _SUPPRESSED: Final = "suppressed"
 
 
 class AlertPayloadError(HolmesError):
-    """The payload is not from Alertmanager."""
+    """The payload does not have the format of Alertmanager."""
 
     exit_code = 2
 
@@ -76,9 +76,9 @@ class AlertPayloadError(HolmesError):
 def parse_alertmanager(
     body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
 ) -> AlertGroup:
-    """The alerts of a webhook payload. Raises `AlertPayloadError`.
+    """Parse a webhook payload. Raises `AlertPayloadError`.
 
-    `key` of the group is empty if the payload has no groups. `mask` hides the secrets of one text.
+    The key of the group is empty if the payload has no group key and no group labels. `mask` masks secrets in a text.
     """
     return _guarded(_group, body, now, mask)
 
@@ -86,9 +86,9 @@ def parse_alertmanager(
 def parse_alerts(
     body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
 ) -> AlertGroup:
-    """The alerts of a webhook payload, or of the list of `/api/v2/alerts`. Raises `AlertPayloadError`.
+    """Parse a webhook payload, or the list from `/api/v2/alerts`. Raises `AlertPayloadError`.
 
-    Silenced and inhibited alerts are left out.
+    Silenced and inhibited alerts are omitted.
     """
     return _guarded(_list_or_group, body, now, mask)
 
@@ -127,7 +127,7 @@ def _group(content: JsonValue, now: datetime) -> AlertGroup:
 
 
 def _group_key(content: JsonObject, receiver: str) -> str:
-    """The key of the payload, else a key from the group labels; bounded, because databases index it."""
+    """The group key of the payload, else a key from the group labels. Its length is limited for database indexes."""
     key = _text(content.get("groupKey"))
     if not key:
         labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
@@ -168,7 +168,7 @@ def _fingerprint(sent: JsonValue, labels: Mapping[str, str]) -> str:
 
 
 def _status_word(sent: JsonValue) -> str:
-    """`firing`; the API has `{"state": "active"}` instead."""
+    """Read the status word, for example `firing`. The API sends `{"state": "active"}` instead of a word."""
     word = sent.get("state") if isinstance(sent, dict) else sent
     return word.strip().lower() if isinstance(word, str) else ""
 
@@ -181,7 +181,7 @@ def _status(word: str, ends_at: datetime | None, now: datetime) -> AlertStatus:
 
 
 def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
-    """Labels or annotations with a value, as text."""
+    """Read labels or annotations as text, without empty values."""
     if not isinstance(sent, dict):
         return {}
     texts: dict[str, str] = {}
@@ -194,18 +194,18 @@ def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
 
 
 def _text(value: JsonValue, most_characters: int | None = None) -> str:
-    """A value as text that any database can store."""
+    """Convert a value to text that every database can store."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # halves of characters, which JSON allows
+        text = text.encode("utf-8", "replace").decode()  # lone surrogates, which JSON allows
     text = text.replace("\0", "")
     return text if most_characters is None else shortened(text, most_characters, mark="")
 
 
 def _moment(sent: JsonValue) -> datetime | None:
-    """A time from Go, where the year 1 means no time."""
+    """Parse a time from Go, which writes the year 1 for a missing time."""
     if not isinstance(sent, str):
         return None
     try:
@@ -217,7 +217,7 @@ def _moment(sent: JsonValue) -> datetime | None:
 
 
 def _address(sent: JsonValue) -> str | None:
-    """A URL that a page may link to."""
+    """Accept only HTTP URLs, because web pages link to them."""
     text = _text(sent).strip()
     if not text.startswith(("http://", "https://")):
         return None

@@ -1,4 +1,4 @@
-"""Routes: the settings for alerts whose labels match."""
+"""Matches the labels of alerts against routes, which select the settings for their investigations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 
 class LabelPattern:
-    """A label and a regular expression for its whole value; a missing label is empty.
+    """Matches the whole value of a label against a regular expression. A missing label has an empty value.
 
-    Labels come from outside: an expression that takes too long does not match.
+    Labels are untrusted, so an expression that takes too long does not match.
     """
 
     def __init__(self, label: str, expression: str) -> None:
-        """Raises `ToolError` if the expression is not valid or too large."""
+        """Raises `ToolError` if the expression is invalid or too large."""
         self.label = label
         self._pattern = bounded_pattern(expression, name=label, longest=LONGEST_OF_USERS)
         self._known: dict[str, bool] = {}
@@ -48,10 +48,10 @@ class LabelPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Settings for alerts that `match`. None means the general setting.
+    """Settings for alerts whose labels match all patterns in `match`.
 
-    `max_cost` is in US dollars. `destinations` is None for all of them. `max_per_hour` limits the investigations that
-    may use an LLM.
+    `model` and `max_cost` default to the general settings, and `destinations` to all destinations. `max_cost` is in US
+    dollars. `max_per_hour` limits the investigations that may use an LLM; None means no limit.
     """
 
     name: str = ""
@@ -63,24 +63,24 @@ class Route:
     destinations: tuple[str, ...] | None = None
 
     def takes(self, labels: Mapping[str, str]) -> bool:
-        """True if all patterns match."""
+        """Whether all patterns match `labels`."""
         return all(pattern.matches(labels) for pattern in self.match)
 
 
 NO_ROUTE: Final = Route()
-"""The route of all other alerts: investigated with the general settings."""
+"""The default route, for alerts that no other route matches. It uses the general settings."""
 
 
 class Routes:
-    """The routes in order."""
+    """The configured routes. The first matching route applies to an alert."""
 
     def __init__(self, routes: Sequence[Route] = ()) -> None:
         self._routes = tuple(routes)
 
     def of(self, labels: Mapping[str, str]) -> Route:
-        """The first route that matches these labels."""
+        """The first route that matches `labels`, else the default route."""
         return next((route for route in self._routes if route.takes(labels)), NO_ROUTE)
 
     def named(self, name: str) -> Route:
-        """The route with this name; the default route if it is no longer configured."""
+        """The route `name`, or the default route if `name` is no longer configured."""
         return next((route for route in self._routes if route.name == name), NO_ROUTE)

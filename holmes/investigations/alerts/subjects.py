@@ -1,8 +1,8 @@
-"""The Kubernetes object that an alert is about, from its labels.
+"""Finds the Kubernetes object that an alert is about in the alert's labels.
 
-Labels of the scrape target differ from labels of the measured object: if Prometheus renamed labels (`exported_…`), the
-renamed ones count, and the pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes
-names are ignored, so that no text of an alert enters the question this way.
+Labels may name the scrape target instead of the measured object. Labels that Prometheus renamed to `exported_…` take
+precedence, and the pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes names are
+ignored, so that untrusted text does not get into the question.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_KEY_CHARACTERS: Final = 400
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
-"""The characters of random suffixes in Kubernetes names."""
+"""The characters that Kubernetes uses for random name suffixes."""
 _POD_NAMES: Final = (
     re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"),  # Deployment
     re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"),  # CronJob
@@ -44,7 +44,7 @@ _OWN_LABELS: Final = (
     ("poddisruptionbudget", "PodDisruptionBudget"),
     ("ingress", "Ingress"),
 )
-"""Labels that name an object and nothing else, most reliable first."""
+"""Labels that always name the measured object and its kind, most reliable first."""
 _WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
 _RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
 _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
@@ -52,9 +52,9 @@ _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """An object. `namespace` is empty for cluster-scoped objects.
+    """The object that an alert is about. `namespace` is empty for cluster-scoped objects.
 
-    `workload` is the owner as far as the name shows, else the object itself: use it for grouping, not for lookups.
+    `workload` is the name of the owner, guessed from the name of the object. Use it only to group alerts.
     """
 
     kind: str
@@ -64,23 +64,23 @@ class Subject:
 
     @property
     def path(self) -> str:
-        """For example `shop/checkout`."""
+        """The namespace and the owner, for example `shop/checkout`."""
         owner = self.workload or self.name
         return f"{self.namespace}/{owner}" if self.namespace else owner
 
     @property
     def key(self) -> str:
-        """The same key for a workload, its pods and its ReplicaSets."""
+        """A key that is the same for a workload, its pods and its ReplicaSets."""
         return f"{'workload' if self.kind in _RUN_PODS else self.kind} {self.path}"
 
 
 def namespace_of(labels: Mapping[str, str]) -> str:
-    """The namespace from the labels, empty if missing."""
+    """The namespace of the measured object; empty if the labels do not name a valid namespace."""
     return _namespace(_measured(labels))
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject | None:
-    """The object that the labels name, or None."""
+    """The object that the labels name; None if they name no object."""
     measured = _measured(labels)
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
@@ -95,25 +95,25 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 
 
 def subject_key(labels: Mapping[str, str]) -> str:
-    """The same key for alerts with the same subject; the name of the alert if it has no object."""
+    """A key that is the same for alerts with the same subject. Without an object, the alert name is the subject."""
     subject = subject_of(labels)
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
 
 
 def incident_key(group_key: str, labels: Mapping[str, str]) -> str:
-    """The key of the incident of an alert: the key of its group, or the key of its subject if the group has none."""
+    """The key of an alert's incident: the key of its group, or of its subject if the group has no key."""
     return group_key or subject_key(labels)
 
 
 def bounded_key(key: str) -> str:
-    """A key that every database can index: PostgreSQL refuses indexed text above 2.7 kB."""
+    """Shorten a key so that every database can index it. PostgreSQL refuses indexed text above 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:
         return key
     return f"{shortened(key, _MOST_KEY_CHARACTERS, mark='')}…{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def workload_of_pod(pod: str) -> str:
-    """The name of the owner of a pod, from the pattern of the pod's name; the pod's name if no pattern matches."""
+    """Guess the name of a pod's owner from the pod name. Returns the pod name if no pattern matches."""
     for pattern in _POD_NAMES:
         match = pattern.fullmatch(pod)
         if match is not None:
@@ -122,7 +122,7 @@ def workload_of_pod(pod: str) -> str:
 
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """The labels of the measured object: renamed labels under their original names, without those of the target."""
+    """The labels of the measured object: renamed labels get their original names and replace those of the target."""
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
     if not renamed:
         return labels
@@ -136,7 +136,7 @@ def _namespace(measured: Mapping[str, str]) -> str:
 
 
 def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subject | None:
-    """The object in the labels of the target: a pod, node or Service, but never an exporter of the metrics."""
+    """The pod, node or Service that the labels of the scrape target name, except an exporter of metrics."""
     scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
     of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
     pod = measured.get("pod") or measured.get("pod_name", "")

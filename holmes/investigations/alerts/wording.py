@@ -1,6 +1,6 @@
-"""Titles, severities and questions for groups of alerts.
+"""Writes titles and questions for groups of alerts, and finds their highest severity.
 
-Texts of alerts come from outside: a question contains them only quoted, as data.
+Alert texts are untrusted, so a question contains them only as quoted data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_TITLE_CHARACTERS: Final = 200
 
 
 class AlertFacts(NamedTuple):
-    """The facts of an alert for titles. `place` is its object as people write it, or empty."""
+    """The facts about an alert that titles use. `place` is its object, for example `shop/checkout`, or empty."""
 
     name: str
     severity: str | None
@@ -36,10 +36,10 @@ class AlertFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherFacts:
-    """The combined facts of many alerts.
+    """The combined facts about `count` stored alerts that are not in the group.
 
-    `kinds` are those without a place. `places` counts the different places, of which `place` is one. `shared` are
-    places that the group's alerts have too.
+    `kinds` has each combination of name, severity and namespace once, without an object. `places` is the number of
+    different objects, `place` is one of these objects, and `shared` has the objects that alerts of the group name too.
     """
 
     count: int = 0
@@ -58,7 +58,7 @@ def facts_of(alert: Alert) -> AlertFacts:
 
 
 def worst_severity(alerts: Iterable[AlertFacts]) -> str | None:
-    """The highest severity, as the alert spells it; None if no alert has one."""
+    """The highest severity in the spelling of its alert; None if no alert has a severity."""
     severities = {alert.severity: None for alert in alerts if alert.severity}
     if not severities:
         return None
@@ -66,12 +66,12 @@ def worst_severity(alerts: Iterable[AlertFacts]) -> str | None:
 
 
 def alerts_title(alerts: Sequence[Alert], more: int = 0) -> str:
-    """For example `KubePodCrashLooping: shop/checkout (3 alerts)`; `more` is the number of further alerts."""
+    """Write a title such as `KubePodCrashLooping: shop/checkout (3 alerts)`. `more` alerts are only counted."""
     return title_of([facts_of(alert) for alert in alerts], OtherFacts(count=more))
 
 
 def title_of(alerts: Sequence[AlertFacts], others: OtherFacts = NO_OTHER_FACTS) -> str:
-    """Like `alerts_title`, for `alerts` and `others`; others without facts add only to the number."""
+    """Write a title like `alerts_title` for `alerts` and `others`. `others` without `kinds` are only counted."""
     kinds = dict.fromkeys((alert.name, alert.severity) for alert in (*others.kinds, *alerts))
     worst_first = sorted(kinds, key=lambda kind: -_rank(kind[1]))
     names = tuple(dict.fromkeys(_one_line(name) for name, _ in worst_first))
@@ -85,7 +85,7 @@ def title_of(alerts: Sequence[AlertFacts], others: OtherFacts = NO_OTHER_FACTS) 
 
 
 def _place(alerts: Sequence[AlertFacts], others: OtherFacts) -> str:
-    """The object, or the number of objects and their namespace."""
+    """Name the only object, or the number of objects and their namespace."""
     paths = {alert.place for alert in alerts if alert.place} - others.shared
     namespaces = {alert.namespace for alert in (*others.kinds, *alerts)}
     number = others.places + len(paths)
@@ -118,11 +118,11 @@ _SYMPTOM_WORDS: Final = frozenset({
     "crash", "oom", "memory", "pending", "down", "unreachable", "timeout", "image", "dns", "disk", "volume",
     "certificate", "forbidden", "evicted",
 })  # fmt: skip
-"""The words of an alert's name that describe the problem, for an alert without an object."""
+"""Words in alert names that describe a symptom. Questions about alerts without an object mention these words."""
 
 
 def alert_question(alerts: Sequence[Alert], more: int = 0) -> str:
-    """The question about `alerts` of one incident, and the number of further ones."""
+    """Write the question about the alerts of one incident. `more` alerts are only counted."""
     data = _data(alerts, len(alerts) + more)
     return "\n\n".join(
         (
@@ -135,7 +135,7 @@ def alert_question(alerts: Sequence[Alert], more: int = 0) -> str:
 
 
 def namespace_of_all(alerts: Sequence[Alert]) -> str | None:
-    """The namespace of all alerts; None if it is missing or not the same."""
+    """The common namespace of all alerts; None if they have no namespace or different namespaces."""
     namespaces = {namespace_of(alert.labels) for alert in alerts}
     return (next(iter(namespaces)) or None) if len(namespaces) == 1 else None
 
@@ -157,13 +157,16 @@ def _asked(alerts: Sequence[Alert]) -> str:
 
 
 def _spoken(subject: Subject) -> str:
-    """For example `the pod `checkout-7b9bbf99ff-c5l4v` of `checkout``: the workload still exists if the pod is gone."""
+    """Name an object with its owner, because the owner still exists after a pod was deleted.
+
+    For example: the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
+    """
     owner = subject.workload and subject.workload != subject.name
     return f"the {subject.kind.lower()} `{subject.name}`{f' of `{subject.workload}`' if owner else ''}"
 
 
 def _listed(subject: Subject) -> str:
-    """In a phrase of its own: a word beside a kind could be read as an object's name."""
+    """Name an object without other words, because a word next to the kind could be read as a name."""
     return "/".join(filter(None, (subject.namespace, subject.kind.lower(), subject.name)))
 
 
@@ -173,7 +176,7 @@ def _symptoms(alerts: Sequence[Alert]) -> set[str]:
 
 
 def _data(alerts: Sequence[Alert], total: int) -> str:
-    """As many alerts as fit; only the names of the others."""
+    """Quote as many alerts as fit, and list the names of the other alerts."""
     parts: list[str] = []
     size = 0
     for number, alert in enumerate(alerts[:_MOST_ALERTS], start=1):
@@ -209,10 +212,10 @@ def _lines(alert: Alert) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    """The name of a label or annotation; quoted unless it has the usual characters."""
+    """Quote the name of a label or annotation if it contains unusual characters."""
     return text if re.fullmatch(r"\w{1,100}", text, re.ASCII) else _quoted(text, 100)
 
 
 def _quoted(text: str, most_characters: int) -> str:
-    """On one line, in quotation marks, without code fences."""
+    """Quote `text` on one line, without code fences."""
     return json.dumps(shortened(text, most_characters + 1).replace(FENCE, "'''"), ensure_ascii=False)

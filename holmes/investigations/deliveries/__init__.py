@@ -1,1 +1,1 @@
-"""Notifications about incidents, queued until they are delivered."""
+"""Queues notifications about incidents and delivers them."""

@@ -1,4 +1,4 @@
-"""Composes notifications from the records when they are sent."""
+"""Composes a notification from the stored records at the time when it is sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUMMARIES: Final = ("summary", "description", "message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Records:
-    """A consistent read of the database."""
+    """The records of one notification, read in one transaction."""
 
     incident: Incident
     alerts: tuple[KnownAlert, ...]
@@ -39,9 +39,9 @@ class _Records:
 
 
 class NewsComposer:
-    """Composes news for `cluster`, with links below `public_url` (None: without links).
+    """Composes news about incidents of `cluster`. Without `public_url`, the news contains no links.
 
-    `mask` hides secrets in texts of alerts; answers were masked when they were created.
+    `mask` masks secrets in alert texts. Answers were masked when they were created.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class NewsComposer:
         self._mask = mask or str
 
     async def compose(self, delivery: Delivery) -> IncidentNews | None:
-        """The current state; None if the incident was deleted. Raises `DatabaseUnavailable`."""
+        """Describe the current state of the incident; None if it was deleted. Raises `DatabaseUnavailable`."""
         records = await self._database.read(lambda connection: _read(connection, delivery))
         if records is None:
             return None
@@ -120,7 +120,7 @@ class NewsComposer:
         )
 
     def _masked(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """Masks labels together with their names, which often identify a secret."""
+        """Mask each label value together with its name, because the name often identifies a secret."""
         masked = {}
         for name, value in labels.items():
             line = self._mask(f"{name}={value}")

@@ -1,6 +1,7 @@
-"""The outbox: queued notifications, claims of workers, lists and retries.
+"""The outbox: queues, claims, lists and retries notifications.
 
-A change of an incident and its notification are written in the same transaction. `DeliveryWorker` sends them.
+A change of an incident and its notification are written in the same transaction. `DeliveryWorker` sends the
+notifications.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ DeliveryState: TypeAlias = Literal["waiting", "delivered", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """News for destinations; the same news is queued once.
+    """News to queue. The same news is queued only once for each destination.
 
-    `ordinal` distinguishes repeated events: for `resolved` and `reopened` it is the number of times that the incident
-    was reopened.
+    `ordinal` distinguishes repeated events. For incident events it is the number of times that the incident was
+    reopened.
     """
 
     event: NewsKind
@@ -44,7 +45,7 @@ class NewDelivery:
     ordinal: int = 0
 
     def key(self, destination: str) -> str:
-        """The same key whenever this delivery is queued or sent."""
+        """The idempotency key, which is the same whenever this news is queued or sent to `destination`."""
         return f"{self.incident_id}/{self.investigation_id or '-'}/{self.event}/{destination}/{self.ordinal}"
 
 
@@ -52,8 +53,8 @@ class NewDelivery:
 class Delivery:
     """One notification for one destination.
 
-    A failed delivery was refused by the destination or, if `gave_up` is true, retried for about a day. `last_error` is
-    of the last attempt.
+    A delivery fails if the destination refuses it, or after retries for about a day (`gave_up`). `last_error` is the
+    error of the last attempt.
     """
 
     id: int
@@ -72,7 +73,7 @@ class Delivery:
 
 
 def queue_delivery(connection: Connection, new: NewDelivery, destinations: Iterable[str], now: float) -> int:
-    """Queue news for each of `destinations` within a transaction; returns how many are new."""
+    """Queue news for all `destinations` within a transaction. Returns the number of new deliveries."""
     return sum(
         insert_once(
             connection,
@@ -95,7 +96,7 @@ def queue_delivery(connection: Connection, new: NewDelivery, destinations: Itera
 
 
 def queue_finished(connection: Connection, record: InvestigationRecord, destinations: Iterable[str], now: float) -> int:
-    """Queue the end of an investigation if it belongs to an incident and was answered or failed."""
+    """Queue news about an answered or failed investigation, if it belongs to an incident."""
     if record.incident_id is None or record.state not in {"answered", "failed"}:
         return 0
     event: NewsKind = "answered" if record.state == "answered" else "failed"
@@ -117,7 +118,7 @@ class DeliveryRecords:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[Delivery, ...]:
-        """The newest deliveries first, of an incident or in a state; `before` is the last id of the previous page."""
+        """List deliveries, newest first. `before` is the last id of the previous page."""
         columns = DELIVERIES.c
         conditions: list[ColumnElement[bool]] = []
         if incident_id is not None:
@@ -131,13 +132,13 @@ class DeliveryRecords:
         return tuple(record_of(Delivery, row) for row in rows)
 
     async def get(self, identity: int) -> Delivery | None:
-        """One delivery; None for an unknown id."""
+        """Read one delivery; None for an unknown id."""
         query = select(DELIVERIES).where(DELIVERIES.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Delivery, row)
 
     async def retry(self, identity: int) -> bool:
-        """Retry a failed delivery for another day. False if it has not failed."""
+        """Retry a failed delivery for another day. Returns false if the delivery has not failed."""
         statement = (
             update(DELIVERIES)
             .where(DELIVERIES.c.id == identity, DELIVERIES.c.state == "failed")
@@ -147,33 +148,33 @@ class DeliveryRecords:
 
 
 _NOT_CONFIGURED = "this destination is no longer configured"
-# Workers poll every second anyway.
+# Short, because workers poll again after a second.
 _TAKE_WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A delivery that this worker owns for a while. `reference` is input of `Destination.send`."""
+    """A delivery that this worker owns until its lease expires. `reference` is passed to `Destination.send`."""
 
     delivery: Delivery
     reference: str | None
 
 
 class DeliveryClaims:
-    """The claims of one worker."""
+    """Claims deliveries for one worker and records their outcome."""
 
     def __init__(self, database: Database, *, lease_seconds: float) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
 
     async def take(self, destination: str, limit: int) -> tuple[Claim, ...]:
-        """Claim up to `limit` due deliveries for the time of the lease."""
+        """Claim up to `limit` due deliveries until the lease expires."""
         return await self._database.transaction(
             lambda connection: self._take(connection, destination, limit), wait_seconds=_TAKE_WAIT_SECONDS
         )
 
     async def delivered(self, claim: Claim, reference: str | None) -> None:
-        """Mark as delivered, even if another worker has claimed it since."""
+        """Mark a delivery as delivered, even if another worker has claimed it in the meantime."""
         columns = DELIVERIES.c
         done = update(DELIVERIES).where(columns.id == claim.delivery.id, columns.state != "delivered")
         done = done.values(reference=func.coalesce(reference, columns.reference))
@@ -182,19 +183,19 @@ class DeliveryClaims:
         )
 
     async def later(self, claim: Claim, reason: str, *, seconds: float, reference: str | None) -> None:
-        """Retry after `seconds`."""
+        """Schedule a retry after `seconds`."""
         changed = _not_delivered(claim, reason, reference)
         await self._settle(lambda now: changed.values(due_at=now + seconds))
 
     async def failed(self, claim: Claim, reason: str, *, gave_up: bool, reference: str | None) -> None:
-        """Mark as failed, without further retries."""
+        """Mark a delivery as failed, without further retries."""
         changed = _not_delivered(claim, reason, reference)
         await self._settle(lambda _: changed.values(state="failed", gave_up=gave_up))
 
     async def abandon(self, configured: Collection[str], *, older_than_seconds: float) -> int:
-        """Fail deliveries that have waited this long for a destination that is not `configured`.
+        """Fail old deliveries to destinations that are not `configured`, including deliveries that wait for a retry.
 
-        This includes deliveries that wait for a retry.
+        Returns the number of failed deliveries.
         """
         columns = DELIVERIES.c
         nobodys = (columns.state == "waiting", columns.destination.not_in(configured))
@@ -237,7 +238,7 @@ class DeliveryClaims:
 
 
 def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
-    """An update of the row, unless another worker has the lease."""
+    """Build the update of an undelivered claim. It has no effect if another worker has the lease."""
     columns = DELIVERIES.c
     delivery = claim.delivery
     mine = update(DELIVERIES).where(
@@ -248,7 +249,7 @@ def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
 
 
 def _reference(connection: Connection, row: Row[tuple[object, ...]]) -> str | None:
-    """The reference of an earlier attempt, else of the newest delivery of the incident to this destination."""
+    """The reference from an earlier attempt, else from the newest delivery of the same incident and destination."""
     if row.reference is not None:
         return str(row.reference)
     columns = DELIVERIES.c

@@ -1,7 +1,7 @@
-"""Sends queued notifications, with one lane for each destination.
+"""Sends queued notifications, with a separate task for each destination, so that a slow one does not delay others.
 
-At least once: a delivery is marked after it was sent, so that a replica that dies in between causes a repetition with
-the same key. A slow destination does not delay the others.
+Notifications are delivered at least once. A delivery is marked after it was sent, so if a replica dies in between, the
+notification is sent again with the same key.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from holmes.telemetry.metrics import DeliveryOutcome
 
 Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"
-"""The content of a delivery, see `NewsComposer.compose`; None if the incident was deleted."""
+"""Function that composes the news of a delivery, see `NewsComposer.compose`. None if the incident was deleted."""
 
 CountDelivery: TypeAlias = "Callable[[str, DeliveryOutcome], None]"
-"""Called with the destination and the outcome of each attempt."""
+"""Function that is called with the destination and the outcome of each attempt."""
 
 _NOT_CONFIGURED_SECONDS = 3_600.0
 _HOUSEKEEPING_SECONDS = 300.0
@@ -39,9 +39,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPolicy:
-    """Pace and duration of attempts, which together take about a day.
+    """Limits and pauses for delivery attempts. With the defaults, retries continue for about a day.
 
-    `send_seconds` limits one attempt and must be less than `lease_seconds`, after which another replica takes over.
+    `send_seconds` limits one attempt. It must be less than `lease_seconds`, after which another replica takes over.
     """
 
     concurrency: int = 4
@@ -55,7 +55,7 @@ class DeliveryPolicy:
     drain_seconds: float = 5.0
 
     def pause_seconds(self, attempts: int, asked_seconds: float | None) -> float:
-        """The pause after an attempt: the destination's request, else longer each time."""
+        """The pause after an attempt: `asked_seconds` if the destination requested a pause, else a growing pause."""
         if asked_seconds is not None:
             return min(asked_seconds, self.longest_asked_pause_seconds)
         pause = min(self.first_pause_seconds * 2.0 ** min(attempts - 1, 30), self.longest_pause_seconds)
@@ -63,7 +63,7 @@ class DeliveryPolicy:
 
 
 class DeliveryWorker:
-    """Sends deliveries to `destinations` (by name) until cancelled. `count` receives each outcome."""
+    """Sends deliveries to `destinations`, by name, until cancelled. `count` is called with each outcome."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class DeliveryWorker:
         }
 
     def wake(self) -> None:
-        """Check for new deliveries at once; other processes find them when they poll."""
+        """Check for new deliveries now. Workers in other processes find them at their next poll."""
         for lane in self._lanes.values():
             lane.wake()
 
     async def run(self) -> None:
-        """Send due deliveries forever. When cancelled, running deliveries get a few seconds to finish."""
+        """Send due deliveries until cancelled. Running deliveries then get a few seconds to finish."""
         async with asyncio.TaskGroup() as lanes:
             for name, lane in self._lanes.items():
                 lanes.create_task(lane.run(), name=f"holmes-deliveries-{name}")
@@ -105,7 +105,7 @@ class DeliveryWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ways:
-    """The parts that all lanes share."""
+    """The functions and limits that all lanes share."""
 
     compose: Compose
     policy: DeliveryPolicy
@@ -117,7 +117,7 @@ def _uncounted(_destination: str, _outcome: DeliveryOutcome) -> None:
 
 
 class _Lane:
-    """The deliveries of one destination."""
+    """Sends the deliveries of one destination."""
 
     def __init__(self, destination: Destination, claims: DeliveryClaims, ways: _Ways) -> None:
         self._destination = destination
@@ -163,7 +163,7 @@ class _Lane:
             task.add_done_callback(self._sent)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        """Check again: a slot is free, and the next delivery of the incident may be due."""
+        """Check again, because a slot is free and the next delivery of the incident may be due."""
         self._sending.discard(task)
         self._woken.set()
 
@@ -179,7 +179,7 @@ class _Lane:
             return
         _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
         for task in late:
-            task.cancel()  # its outcome is unknown: the next worker sends it again with the same key
+            task.cancel()  # outcome unknown: the next worker sends it again with the same key
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, claim: Claim) -> None:
@@ -191,18 +191,18 @@ class _Lane:
             _log.warning("delivery %s may be repeated, because it cannot be marked: %s", claim.delivery.key, error)
 
     async def _attempt(self, claim: Claim) -> DeliveryFailed | None:
-        """Send and mark a delivery; returns the failure, if any."""
+        """Send a delivery and mark it as delivered. Returns the failure if it was not delivered."""
         name = self._destination.name
         try:
             async with asyncio.timeout(self._policy.send_seconds):
                 news = await self._compose(claim.delivery)
                 if news is None:
-                    return DeliveryFailed("its incident was deleted", retryable=False)
+                    return DeliveryFailed("the incident was deleted", retryable=False)
                 reference = await self._destination.send(news, claim.reference)
         except DeliveryFailed as failure:
             return failure
         except TimeoutError:
-            return DeliveryFailed(f"{name}: not done after {self._policy.send_seconds:.0f} s", retryable=True)
+            return DeliveryFailed(f"{name}: not finished after {self._policy.send_seconds:.0f} s", retryable=True)
         except HolmesError as error:
             return DeliveryFailed(str(error), retryable=True)
         except Exception:  # noqa: BLE001  the edge of a delivery: a bug must not stop the lane

@@ -1,1 +1,1 @@
-"""Runs queued investigations to the end, once each, as durable workflows."""
+"""Runs each queued investigation to its end, as a durable workflow."""

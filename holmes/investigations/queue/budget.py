@@ -1,6 +1,6 @@
-"""Budgets: stops paid models when the budget is exhausted, and records the costs of chats.
+"""Refuses calls of paid models when a budget is exhausted, and records the costs of chats.
 
-The next model of the chain continues, in the end `builtin/triage`, which is free.
+After a refusal, the next model of the chain continues. The last model is `builtin/triage`, which is free.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """The budget of one run: `max_cost` for the run, `max_cost_per_day` for all runs. None means no limit.
+    """The budget of one run in US dollars: `max_cost` for the run, `max_cost_per_day` for all runs.
 
-    `spent_today` is read before each call, because other runs spend too; `spent` is the cost of earlier attempts.
-    `keep` records the cost of each call, also of a failed one, before its result is used.
+    A limit of None means no limit. `spent_today` is read before each call, because other runs spend too. `spent` is the
+    cost of earlier attempts. `keep` records the cost of each call, including failed calls, before its reply is used.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Budget:
         self._keep = keep
 
     async def refusal(self) -> str | None:
-        """The exhausted budget, or None."""
+        """The reason why a call is refused; None if the budget is not exhausted."""
         if self._max_cost is not None and self._spent >= self._max_cost:
             return f"the budget of this investigation is exhausted: ${self._spent:.2f} of ${self._max_cost:.2f}"
         if self._max_cost_per_day is None:
@@ -78,7 +78,7 @@ class Budgeted:
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Call the model. Raises `ModelError` if the budget is exhausted, and the errors of the model."""
+        """Call the model. Raises `ModelError`, also if the budget is exhausted."""
         refusal = await self._budget.refusal()
         if refusal is not None:
             raise ModelError(refusal, provider="", model=self.name, retryable=False)
@@ -95,7 +95,10 @@ _WAIT_SECONDS: Final = 2.0
 
 
 class ChatCosts:
-    """Records the cost of one chat call by call, so that running chats count and a killed process loses nothing."""
+    """Records the cost of a chat after each call.
+
+    The daily budget therefore includes running chats, and no cost is lost if the process is killed.
+    """
 
     def __init__(self, database: Database, run_id: str) -> None:
         self._database = database
@@ -104,7 +107,7 @@ class ChatCosts:
         self._waiting: dict[str, tuple[float, float]] = {}
 
     async def add(self, cost: float) -> None:
-        """Add the cost of a call in US dollars; stored with a later call if the database is unavailable."""
+        """Add the cost of a call in US dollars. If the database is unavailable, a later call stores the cost."""
         self._calls += 1
         self._waiting[f"{self._run_id}/{self._calls}"] = (cost, time.time())
         await self.flush()
@@ -117,7 +120,7 @@ class ChatCosts:
 
         def insert(connection: Connection) -> None:
             for name, (cost, at) in waiting.items():
-                # The name makes the transaction idempotent: a retry adds nothing.
+                # The name makes the transaction idempotent, so a retry does not add the cost twice.
                 values = {"investigation_id": CHATS, "name": name, "result": b"", "cost": cost, "finished_at": at}
                 insert_once(connection, STEPS, values)
 

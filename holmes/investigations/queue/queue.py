@@ -1,8 +1,8 @@
-"""Distributes queued investigations to replicas, so that none is lost.
+"""Distributes queued investigations to replicas without losing any of them.
 
-An investigation is queued by its record alone. `wake` starts it at once, otherwise it starts within a second. Replicas
-take over the investigations of a replica that lost its lease. A replica that stops finishes what it can and hands over
-the rest.
+A stored record in the state `queued` is enough to queue an investigation. It starts within a second, or at once after
+`wake`. If a replica loses its lease, other replicas take over its investigations. A replica that stops lets running
+investigations finish for a limited time, and hands over the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """`database_url` is for the tables of DBOS."""
+    """Settings of the queue. `database_url` is the database for the DBOS tables."""
 
     database_url: str
     replica: str
@@ -48,7 +48,7 @@ class QueueSettings:
 
 
 class InvestigationQueue:
-    """The queue of one replica."""
+    """Takes investigations from the queue and runs them on this replica."""
 
     def __init__(
         self, settings: QueueSettings, database: Database, replicas: Replicas, worker: InvestigationWorker
@@ -74,8 +74,8 @@ class InvestigationQueue:
         self._stopping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start to take investigations. Raises `DatabaseUnavailable`."""
-        await self._replicas.join()  # before DBOS can assign anything
+        """Start to take investigations from the queue. Raises `DatabaseUnavailable`."""
+        await self._replicas.join()  # before DBOS can assign workflows
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
         self._taking = (
@@ -88,7 +88,7 @@ class InvestigationQueue:
         )
 
     def wake(self) -> None:
-        """Check for queued investigations at once."""
+        """Check for queued investigations now."""
         self._woken.set()
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
@@ -96,12 +96,12 @@ class InvestigationQueue:
         await self._workflows.forget(workflow_ids)
 
     def begin_to_stop(self) -> None:
-        """Begin what `stop` waits for."""
+        """Begin the shutdown without waiting for its end, see `stop`."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(), name="holmes-stop")
 
     async def stop(self) -> None:
-        """Take nothing new, let running investigations finish for `drain_seconds`, and hand over the rest."""
+        """Take no new investigations, let running investigations finish for `drain_seconds`, and hand over the rest."""
         self.begin_to_stop()
         if self._stopping is not None:
             await self._stopping
@@ -112,7 +112,7 @@ class InvestigationQueue:
         running = tuple(self._running.values())
         if running:
             _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(running))
-        stopping = asyncio.create_task(self._workflows.stop())  # it forgets the running workflows; `running` has them
+        stopping = asyncio.create_task(self._workflows.stop())  # `running` keeps the tasks
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
         left = tuple(self._running)
@@ -125,12 +125,12 @@ class InvestigationQueue:
             _log.warning("could not end the lease of this replica; other replicas wait until it expires: %s", error)
 
     async def _run(self, argument: str) -> None:
-        """Called for each workflow that DBOS assigns to this replica."""
+        """Run a workflow that DBOS assigned to this replica."""
         identity = InvestigationId(argument)
         if self._draining:
-            await asyncio.Event().wait()  # keeps the workflow owned by this replica, so that another one takes it over
+            await asyncio.Event().wait()  # DBOS keeps this replica as the owner, so that another replica takes over
         if identity in self._running:
-            self._running[identity].cancel()  # an attempt that lost its lease
+            self._running[identity].cancel()  # cancels an attempt that lost its lease
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
         self._running[identity] = task
         task.add_done_callback(lambda ended: self._forget(identity, ended))
@@ -145,7 +145,7 @@ class InvestigationQueue:
             del self._running[identity]
 
     async def _feed(self) -> None:
-        """Create a workflow for each queued investigation; two replicas at once create one."""
+        """Create one workflow for each queued investigation, even if two replicas do so at the same time."""
         query = select(INVESTIGATIONS.c.id).where(
             INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
         )
@@ -160,7 +160,7 @@ class InvestigationQueue:
         """Requeue the investigations of dead replicas, and replace lost workflows."""
         alive = await self._replicas.alive()
         if not self._replicas.can_judge():
-            return  # no replica could renew its lease while the database was unavailable
+            return  # while the database was unavailable, no replica could renew its lease
         recovered = await self._recover(alive)
         if recovered:
             _log.warning("took over %d investigations of dead replicas", recovered)
@@ -185,7 +185,7 @@ class InvestigationQueue:
             return 0
 
         def resume(connection: Connection) -> int:
-            lock_recovery(connection)  # another replica may have resumed them since
+            lock_recovery(connection)  # another replica may have resumed them in the meantime
             return self._workflows.resume_abandoned(alive)
 
         return await self._database.transaction(resume)
@@ -217,13 +217,13 @@ async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
 
 
 def _next_workflow(identity: str, workflow: str) -> str:
-    """A workflow id that this investigation has not had."""
+    """The next workflow id of an investigation, after the workflow id `workflow`."""
     number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
     return f"{identity}.{number + 1}"
 
 
 def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
-    """Those that are still unfinished: an investigation that has just finished has an ended workflow too."""
+    """Select unfinished investigations, because the workflow of a finished investigation has ended normally."""
     if not identities:
         return ()
     query = select(INVESTIGATIONS.c.id).where(
@@ -239,7 +239,7 @@ def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Runs `work` until the context ends."""
+    """Run `work` until the context is left."""
     task = asyncio.create_task(work, name=name)
     try:
         yield
@@ -249,7 +249,7 @@ async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator
 
 
 async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None) -> None:
-    """Runs `work` after each pause, or as soon as `woken` is set. Never returns, whatever `work` raises."""
+    """Run `work` now, after each pause, and as soon as `woken` is set. Exceptions of `work` are only logged."""
     event = woken or asyncio.Event()
     while True:
         event.clear()
@@ -257,7 +257,7 @@ async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woke
             await work()
         except HolmesError as error:
             _log.warning("%s; will retry", error)
-        except Exception:  # noqa: BLE001  the edge of a loop: a bug must not end it
+        except Exception:  # noqa: BLE001  a bug must not end the loop
             _log.exception("internal error; will retry")
         try:
             async with asyncio.timeout(pause_seconds):

@@ -1,6 +1,6 @@
-"""Runs one investigation to its end, from the last finished step of an earlier attempt.
+"""Runs one investigation to its end, starting after the last finished step of an earlier attempt.
 
-Stores the stream of events without interpreting it. Independent of HTTP and DBOS.
+Independent of HTTP and DBOS. Stores the events of the run for clients.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ T = TypeVar("T")
 
 
 class DurableStepRunner:
-    """Returns the recorded result, else runs the step and records it before it is used.
+    """Returns the recorded result of a step, or runs the step and records its result before returning it.
 
-    Of a failed step only the cost is recorded. A finished step is recorded even if the attempt is being cancelled,
-    because it may have been paid for.
+    A failed step leaves only its cost. A finished step is recorded even if the attempt is being cancelled, because the
+    step may have been paid for.
     """
 
     def __init__(self, journal: Journal, recorded: Mapping[str, bytes], prefix: str = "") -> None:
@@ -56,14 +56,17 @@ class DurableStepRunner:
         self._recording: set[asyncio.Task[object]] = set()
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
-        """The recorded result of `name`, else that of `step`. Raises `LostInvestigation` and the errors of `step`."""
+        """Return the recorded result of the step `name`, or run `step`.
+
+        Raises `LostInvestigation`, and the exceptions of `step`.
+        """
         name = self._prefix + name
         content = self._recorded.pop(name, None)
         if content is not None:
             try:
                 return cast("T", step_from_bytes(content))
             except UnreadableStep:
-                pass  # written by an incompatible version: run it again
+                pass  # an incompatible version wrote it, so the step runs again
         await self._journal.require_mine()
         try:
             result = await step()
@@ -79,10 +82,9 @@ class DurableStepRunner:
     def _forget(self, recording: asyncio.Task[object]) -> None:
         self._recording.discard(recording)
         if not recording.cancelled():
-            recording.exception()  # retrieved here, because the waiting task may be gone
+            recording.exception()  # retrieved here, because the waiting task may have been cancelled
 
     def now_seconds(self) -> float:
-        """Seconds since the epoch."""
         return time.time()
 
     def new_id(self) -> str:
@@ -98,18 +100,18 @@ _log = logging.getLogger(__name__)
 
 
 class Ask(Protocol):
-    """Starts the loop on an investigation; implemented in `holmes.app`. `spent` is the cost of earlier attempts."""
+    """Function that starts the loop on an investigation. `spent` is the cost of earlier attempts in US dollars."""
 
     async def __call__(
         self, record: InvestigationRecord, steps: StepRunner, spent: float
     ) -> AsyncGenerator[AgentEvent, None]:
-        """The events. Raises `ClusterUnreachable`, and `ConfigError` for an unknown model."""
+        """Return the stream of events. Raises `ClusterUnreachable`, and `ConfigError` for an unknown model."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The end of an investigation. `without_llm` is the reason for an answer without an LLM, or None."""
+    """The result of an investigation. `without_llm` is the reason why no LLM wrote the answer; None if an LLM did."""
 
     state: InvestigationState
     answer: str | None = None
@@ -121,7 +123,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """The parts of a worker. `on_finished` runs in the transaction that ends an investigation, `announce` after it."""
+    """The parts of a worker.
+
+    `on_finished` runs within the transaction that ends an investigation. `announce` runs after this transaction.
+    """
 
     database: Database
     replica: str
@@ -141,8 +146,8 @@ class InvestigationWorker:
     async def run(self, identity: InvestigationId) -> None:
         """Start or resume the investigation until it is answered, failed or cancelled.
 
-        Returns if it is already finished, or if another replica takes it over. When cancelled, the investigation stays
-        unchanged, so that it can be taken over.
+        Returns at once if the investigation is already finished or another replica takes it over. If this call is
+        cancelled, the record stays unchanged, so that another replica can take over.
         """
         parts = self._parts
         record = await parts.database.transaction(lambda connection: self._begin(connection, identity))
@@ -162,7 +167,7 @@ class InvestigationWorker:
             _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Record that these attempts were stopped on purpose: they do not count as crashes."""
+        """Record that this replica stopped these investigations on purpose, so that they do not count as crashes."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)
@@ -209,13 +214,13 @@ class InvestigationWorker:
             raise
         except HolmesError as error:
             return Outcome(state="failed", error=str(error))
-        except Exception as error:  # noqa: BLE001  the edge of a job: a bug must not leave it running forever
+        except Exception as error:  # noqa: BLE001  a bug must end the investigation
             if not limit.expired():
                 return _bug(record, error)
         return await self._without_model(record, journal)
 
     async def _without_model(self, record: InvestigationRecord, journal: Journal) -> Outcome:
-        """The answer of `builtin/triage` after the model used all the time."""
+        """Let `builtin/triage` answer after the model exceeded the time limit."""
         late = f"not finished after {self._parts.timeout_seconds:.0f} seconds"
         if record.without_llm is None:
             again = replace(record, without_llm=f"the model was stopped: {late}")
@@ -261,7 +266,7 @@ class InvestigationWorker:
         recorder: EventRecorder,
         start: Callable[[], Awaitable[AsyncGenerator[AgentEvent, None]]],
     ) -> AsyncGenerator[AgentEvent, None]:
-        """The stream, once a cluster answers. Raises `ClusterUnreachable` after too long."""
+        """Start the stream as soon as the cluster is reachable. Raises `ClusterUnreachable` after a time limit."""
         deadline = time.monotonic() + self._parts.cluster_wait_seconds
         while True:
             try:
@@ -303,7 +308,7 @@ class InvestigationWorker:
 
 
 def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
-    """The answer of the built-in rules, with the limit that decided against a model."""
+    """Append the reason to an answer that `builtin/triage` wrote because of a limit."""
     return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
 
 
@@ -336,7 +341,7 @@ def _spent(connection: Connection, identity: InvestigationId) -> float:
 
 def _counting(record: InvestigationRecord, stats: RequestStats) -> Callable[[Connection], None]:
     columns = INVESTIGATIONS.c
-    # A replay starts with the cost of the first step: the displayed cost never decreases.
+    # A replay starts with the cost of the first step, but the displayed cost must not decrease.
     mine = (columns.id == record.id, columns.attempts == record.attempts, columns.cost <= stats.cost)
     statement = update(INVESTIGATIONS).where(*mine).values(stats=stats_to_json(stats), cost=stats.cost)
 

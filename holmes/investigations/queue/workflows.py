@@ -1,8 +1,8 @@
-"""The one place that knows DBOS: a queue of workflows in the database, one workflow for an investigation.
+"""Queues one DBOS workflow for each investigation. No other module uses DBOS.
 
-DBOS gives each queued workflow to exactly one replica and records the owner. Without its paid controller it does not
-take over the workflows of a dead replica; `resume_abandoned` does. All replicas share one application version:
-investigations resume from named steps, see `journal`.
+DBOS assigns each queued workflow to exactly one replica and records the owner. It requires a paid controller to take
+over the workflows of a dead replica; `resume_abandoned` replaces this controller. All replicas share one application
+version, because investigations resume from named steps, see `journal`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class WorkflowsUnavailable(HolmesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSettings:
-    """`run` gets the argument of each assigned workflow, in the event loop of `launch`.
+    """Settings of DBOS and callbacks.
 
-    `on_damage` is called if the database file is damaged.
+    `run` is called with the argument of each assigned workflow, in the event loop of `launch`. `on_damage` is called if
+    the database file is damaged.
     """
 
     database_url: str
@@ -55,29 +56,29 @@ class WorkflowSettings:
 
 
 class Workflows:
-    """The part of DBOS that the queue needs. One for each process, usable between `launch` and `stop`."""
+    """The DBOS functions that the queue needs. Create one object for each process; use it from `launch` to `stop`."""
 
     def __init__(self, settings: WorkflowSettings) -> None:
         self._settings = settings
         self._launched: _Launched | None = None
 
     async def launch(self) -> None:
-        """Connect, create the tables of DBOS and start to take workflows from the queue."""
+        """Connect, create the DBOS tables, and start to take workflows from the queue."""
         loop = asyncio.get_running_loop()
         self._launched = await self._in_thread(_launch, self._settings, loop)
 
     async def enqueue(self, workflow_id: str, argument: str) -> None:
-        """Queue a workflow, unless its id exists."""
+        """Queue a workflow, unless a workflow with this id exists."""
         await self._in_thread(self._running.enqueue, workflow_id, argument)
 
     async def has_abandoned(self, alive: frozenset[str]) -> bool:
-        """True if a replica that is not `alive` still owns a workflow."""
+        """Whether a replica that is not `alive` still owns a workflow."""
         return bool(await self._in_thread(self._abandoned, alive))
 
     def resume_abandoned(self, alive: frozenset[str]) -> int:
-        """Requeue the workflows of replicas that are not `alive`; returns their number.
+        """Requeue the workflows of replicas that are not `alive`. Returns the number of requeued workflows.
 
-        Blocking. DBOS does not check the owner again: only one replica may call this at a time.
+        This call blocks. Only one replica may call it at a time, because DBOS does not check the owner again.
         """
         with self._translated_errors():
             abandoned = self._abandoned(alive)
@@ -86,7 +87,7 @@ class Workflows:
             return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
-        """The workflows that have ended or do not exist."""
+        """Select the workflow ids that have ended or do not exist."""
         return await self._in_thread(self._ended, tuple(workflow_ids))
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
@@ -95,7 +96,7 @@ class Workflows:
             await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
 
     async def stop(self) -> None:
-        """Take no more workflows. Running ones stay owned by this replica until `resume_abandoned`."""
+        """Take no more workflows. This replica owns its running workflows until `resume_abandoned`."""
         if self._launched is not None:
             await asyncio.to_thread(self._launched.dbos.destroy, workflow_completion_timeout_sec=0)
 
@@ -112,8 +113,8 @@ class Workflows:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Turns the errors of DBOS into `WorkflowsUnavailable` and `DatabaseDamaged`."""
-        # Imported here, like DBOS itself.
+        """Translate DBOS errors to `WorkflowsUnavailable` and `DatabaseDamaged`."""
+        # Imported here for the same reason as DBOS.
         from dbos import error as dbos_error
 
         try:
@@ -141,14 +142,14 @@ class Workflows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Launched:
-    """A running DBOS, and the function that queues its one workflow."""
+    """The running DBOS, and the function that queues a workflow."""
 
     dbos: type[DBOS]
     enqueue: Callable[[str, str], None]
 
 
 def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Launched:
-    # Imported here: the import takes most of a second, and only the server needs it.
+    # Imported here, because the import takes almost a second and only the server needs DBOS.
     from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 
     config: DBOSConfig = {
@@ -186,7 +187,7 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
 
 
 def _quieten() -> None:
-    """Sends its log lines through our handlers, which mask secrets, and only critical ones: the queue logs the rest."""
+    """Send only critical DBOS logs to the Holmes handlers, which mask secrets. The queue logs all other errors."""
     logger = logging.getLogger("dbos")
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)

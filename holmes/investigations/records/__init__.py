@@ -1,1 +1,1 @@
-"""Records of incidents and investigations, and their database."""
+"""Stores incidents, alerts and investigations in a database."""

@@ -1,7 +1,7 @@
 """The database of the server: SQLite in a file, or PostgreSQL.
 
-Statements run in threads; each transaction is one function of a connection. Failed connections are retried for a while,
-because databases restart. The function must therefore be one transaction and nothing else.
+Each transaction is one function that takes a connection and runs in a thread. If the connection fails, the function is
+called again for a limited time, because databases restart. The function must therefore have no other side effects.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
 class DatabaseUnavailable(HolmesError):
-    """The database is unavailable or full. Raised after the time for retries.
+    """The database is unavailable or full, even after retries.
 
-    `is_full` means that waiting does not help.
+    `is_full` is true if the disk is full, so that retries do not help.
     """
 
     exit_code = 3
@@ -73,12 +73,12 @@ class DatabaseDamaged(DatabaseUnavailable):
 class Database:
     """Transactions on one database, from `Database.open` to `close`.
 
-    `write_problem` is the error of the last transaction, None after a successful one.
+    `write_problem` is the error of the last transaction, None if that transaction succeeded.
     """
 
     def __init__(self, url: URL) -> None:
         self._writer = _engine(url)
-        # SQLite readers do not wait for writers.
+        # A separate engine for SQLite, so that reads do not wait for writes.
         self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
         self.url = url
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
@@ -92,8 +92,7 @@ class Database:
     async def open(cls, address: str, *, wait_seconds: float = 30.0) -> Database:
         """Connect and create missing tables.
 
-        Raises `ConfigError` for a URL that is not valid, `DatabaseUnavailable` after `wait_seconds`, and
-        `DatabaseDamaged`.
+        Raises `ConfigError` for an invalid URL, `DatabaseUnavailable` after `wait_seconds`, and `DatabaseDamaged`.
         """
         url = _parsed(address)
         async with AsyncExitStack() as stack:
@@ -106,11 +105,11 @@ class Database:
 
     @property
     def shared(self) -> bool:
-        """True if several replicas can use the database."""
+        """Whether several replicas can use the database."""
         return _is_postgresql(self.url)
 
     def workflows_url(self) -> str:
-        """The database of DBOS: a schema of its own in PostgreSQL, or a file beside the SQLite file."""
+        """The database URL for DBOS: the same PostgreSQL database, or a second file next to the SQLite file."""
         if self.shared:
             return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         name = self.url.database
@@ -118,9 +117,10 @@ class Database:
         return self.url.set(database=file).render_as_string(hide_password=False)
 
     async def transaction(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """The result of `work`, committed. Retries for `wait_seconds` if the connection fails.
+        """Run `work` in a transaction, commit, and return its result.
 
-        Raises `DatabaseUnavailable`. Cancelling does not wait: the thread finishes its transaction.
+        If the connection fails, retries for `wait_seconds`. Raises `DatabaseUnavailable`. A cancelled call returns at
+        once, but the thread finishes its transaction.
         """
         try:
             self._require_file()
@@ -132,11 +132,11 @@ class Database:
         return result
 
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """Like `transaction`, for read-only work, which does not wait for writers."""
+        """Run read-only work like `transaction`, but without waiting for other transactions."""
         return await self._tried((self._reader, self._reading), work, wait_seconds)
 
     def _require_file(self) -> None:
-        """SQLite would continue to write into a deleted file, and lose everything with the process."""
+        """Refuse writes to a deleted SQLite file, because they would be lost when the process ends."""
         if self._file is not None and _identity(self.url) != self._file:
             raise DatabaseUnavailable(self._name(), "its file was removed or replaced; restart holmes serve")
 
@@ -152,8 +152,8 @@ class Database:
                 async with asyncio.timeout(wait_seconds + _HANGING_SECONDS):
                     return await loop.run_in_executor(threads, _once, engine, work)
             except TimeoutError:
-                # The server hangs: the thread waits until the connection breaks.
-                raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
+                # The database server hangs. The thread waits until the connection breaks.
+                raise DatabaseUnavailable(self._name(), f"no response within {wait_seconds:.0f} s") from None
             except DBAPIError as error:
                 if is_damage(error):
                     damage = DatabaseDamaged(str(self.url.database), _reason(error))
@@ -167,42 +167,42 @@ class Database:
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def damaged(self) -> DatabaseDamaged:
-        """Wait until the file is found to be damaged."""
+        """Wait until a transaction or DBOS detects a damaged file. Returns the error."""
         await self._damaged.wait()
         assert self._damage is not None  # noqa: S101  see `note_damage`
         return self._damage
 
     def note_damage(self, damage: DatabaseDamaged) -> None:
-        """Report that the file, or the one beside it, is damaged."""
+        """Record that the SQLite file, or the DBOS file next to it, is damaged."""
         self._damage = self._damage or damage
         self._damaged.set()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Wait for running transactions and close all connections."""
         for threads in (self._reading, self._writing):
             await asyncio.to_thread(threads.shutdown, wait=True)
         for engine in (self._reader, self._writer):
             engine.dispose()
 
     def _name(self) -> str:
-        """The name in errors, without the query of the URL, which may contain a password."""
+        """The database URL for error messages, without its password and query, which may contain a password too."""
         return repr(self.url.set(query={}).render_as_string(hide_password=True))
 
 
 def lock_intake(connection: Connection) -> None:
-    """Serialises the transactions that call this, across all replicas."""
+    """Let only one alert intake run at a time across all replicas, until the transaction ends."""
     _lock(connection, _INTAKE_LOCK)
 
 
 def lock_recovery(connection: Connection) -> None:
-    """Like `lock_intake`, for replicas that take over investigations."""
+    """Let only one replica at a time take over investigations, until the transaction ends."""
     _lock(connection, _RECOVERY_LOCK)
 
 
 def _lock(connection: Connection, key: int) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
-    # SQLite: BEGIN IMMEDIATE already serialises all transactions, see `_engine`.
+    # SQLite: BEGIN IMMEDIATE already serializes all transactions, see `_engine`.
 
 
 def _parsed(address: str) -> URL:
@@ -231,7 +231,7 @@ def _is_postgresql(url: URL) -> bool:
 
 
 def _identity(url: URL) -> tuple[int, int] | None:
-    """Device and inode of the file; None if it has none or was removed."""
+    """The device and inode of the SQLite file; None for PostgreSQL or a missing file."""
     if _is_postgresql(url) or not url.database:
         return None
     try:
@@ -254,7 +254,7 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _make_private(Path(str(url.database)))
-        connection.isolation_level = None  # the driver would start transactions too late
+        connection.isolation_level = None  # otherwise the driver would start transactions too late
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -266,14 +266,14 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
 
 
 def _make_private(file: Path) -> None:
-    """Restricts access: the files contain questions, tool results and keys."""
+    """Let only the owner read the files, because they contain questions, tool results and keys."""
     for each in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
         with contextlib.suppress(OSError):
             each.chmod(0o600)
 
 
 def _create_tables(connection: Connection) -> None:
-    """Create missing tables, and columns and indexes that a newer version added."""
+    """Create missing tables, columns and indexes."""
     lock_intake(connection)  # two replicas may start at the same time
     METADATA.create_all(connection)
     inspector = inspect(connection)
@@ -291,13 +291,13 @@ def _create_tables(connection: Connection) -> None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """True if SQLite reports a damaged file."""
+    """Whether SQLite reports a damaged file."""
     code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, DBAPIError) else 0
     return code & _PRIMARY_CODE in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """True if a retry may succeed soon: the database is locked or unavailable."""
+    """Whether a retry may succeed soon, because the database is locked or unavailable."""
     if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
         return error.connection_invalidated or isinstance(error, OperationalError)
     return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)

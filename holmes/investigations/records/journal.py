@@ -1,8 +1,8 @@
-"""The journal of an investigation: finished steps and events, under unique names.
+"""The journal of an investigation: stores finished steps and events under unique names.
 
-DBOS numbers its steps in execution order and cannot resume a workflow whose order changes. Ours have names that the
-loop makes unique: a recorded step never runs again, and a repeated event is stored once. Results of steps are JSON that
-other replicas and versions can read, see `Codec`.
+DBOS numbers its steps in execution order and cannot resume a workflow whose order changes. Holmes gives each step a
+unique name instead, so that a recorded step never runs again and a repeated event is stored once. Step results are JSON
+that other replicas and versions can read, see `Codec`.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ _STEPS: Final = Codec(
 
 
 class UnreadableStep(ValueError):
-    """A recorded result that this version cannot read; the step runs again."""
+    """A recorded result has a format that this version cannot read. The step must run again."""
 
 
 def step_to_bytes(result: object) -> bytes:
-    """The JSON of a result. Raises `TypeError` for a type that no step returns."""
+    """Encode a step result as JSON. Raises `TypeError` for a type that no step returns."""
     return json.dumps(_STEPS.encode(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def step_from_bytes(content: bytes) -> object:
-    """The recorded result. Raises `UnreadableStep`."""
+    """Decode a step result. Raises `UnreadableStep`."""
     try:
         return _STEPS.decode_tagged(json.loads(content.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -76,21 +76,21 @@ def step_from_bytes(content: bytes) -> object:
 
 
 def cost_of(result: object) -> float:
-    """The cost of a step in US dollars; only model replies have one."""
+    """The cost of a step in US dollars. Only model replies have a cost."""
     return result.stats.cost if isinstance(result, ModelReply) else 0.0
 
 
-# Long, because a finished step may have been paid for.
+# Long, because a step that may have been paid for must not be lost.
 _RECORD_WAIT_SECONDS = 600.0
 
 
 class LostInvestigation(Exception):
-    """Another replica took over this investigation, or it was cancelled: the attempt must stop."""
+    """The attempt must stop, because the investigation was cancelled or taken over by another replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The replica that runs an investigation, and the number of its attempt."""
+    """Identifies an attempt by its investigation, its replica and its number."""
 
     investigation_id: InvestigationId
     replica: str
@@ -98,22 +98,22 @@ class Lease:
 
 
 class Journal:
-    """Steps and events of one attempt at an investigation."""
+    """Stores the steps and events of one attempt to run an investigation."""
 
     def __init__(self, database: Database, lease: Lease) -> None:
         self._database = database
         self._lease = lease
 
     async def recorded_steps(self) -> Mapping[str, bytes]:
-        """The steps that earlier attempts finished, by name."""
+        """Read the results of the steps that earlier attempts finished, by step name."""
         query = select(STEPS.c.name, STEPS.c.result).where(STEPS.c.investigation_id == self._lease.investigation_id)
         rows = await self._database.transaction(lambda connection: connection.execute(query).all())
         return {row.name: bytes(row.result) for row in rows}
 
     async def record_step(self, name: str, result: object) -> object:
-        """Record the result of a step; returns the result of another replica if it recorded one first.
+        """Record the result of a step. Returns the earlier result if another replica recorded one first.
 
-        Raises `LostInvestigation` after recording if this attempt is no longer current.
+        If this attempt is no longer current, raises `LostInvestigation` after recording.
         """
         content = step_to_bytes(result)
 
@@ -140,7 +140,7 @@ class Journal:
         return result if kept == content else step_from_bytes(kept)
 
     async def record_cost(self, name: str, cost: float) -> None:
-        """Record the cost of a failed step, which a later attempt repeats."""
+        """Record the cost of a failed step. A later attempt repeats the step."""
         values = {
             "investigation_id": self._lease.investigation_id,
             "name": f"{name}/failed-{uuid.uuid4().hex[:12]}",
@@ -158,7 +158,7 @@ class Journal:
             raise LostInvestigation(self._lease.investigation_id)
 
     async def add_events(self, events: tuple[tuple[str, str, str], ...]) -> None:
-        """Store events as (key, name, JSON). An existing key means the same event of an earlier attempt."""
+        """Store events as (key, name, JSON). An event whose key exists is skipped: an earlier attempt stored it."""
         now = time.time()
 
         def add(connection: Connection) -> None:
@@ -186,7 +186,7 @@ class Journal:
 
 
 def insert_once(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
-    """Insert a row unless its key exists. Returns true if it was inserted."""
+    """Insert a row unless its key exists. Returns whether the row was inserted."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
     # Without this option PostgreSQL does not report how many rows were inserted.
@@ -194,16 +194,16 @@ def insert_once(connection: Connection, table: Table, values: Mapping[str, objec
 
 
 _PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
-"""Events that matter only while the investigation runs."""
+"""Names of events that are not stored, because only live readers need them."""
 
 _LONGEST_ID: Final = 100
 
 
 class EventRecorder:
-    """Numbers the events of each name in order.
+    """Stores events under keys that consist of the event name and a number.
 
-    A later attempt repeats all events of finished steps in the same order, so they get the same keys and are stored
-    once. `prefix` identifies another run of the same investigation.
+    A later attempt repeats all events of finished steps in the same order, so these events get the same keys and are
+    stored once. `prefix` distinguishes several runs within one investigation.
     """
 
     def __init__(self, journal: Journal, prefix: str = "") -> None:
@@ -212,7 +212,7 @@ class EventRecorder:
         self._seen: Counter[str] = Counter()
 
     async def keep(self, event: AgentEvent) -> None:
-        """Store the wire form of `event`, unless it is transient."""
+        """Store the wire form of `event`, unless only live readers need it."""
         kept: list[tuple[str, str, str]] = []
         for each in wire_events(event):
             if each.name in _PASSING:
@@ -223,7 +223,7 @@ class EventRecorder:
             await self._journal.add_events(tuple(kept))
 
     async def notice(self, key: str, text: str) -> bool:
-        """Store a line for people, identified by `key`. Returns true if it is new."""
+        """Store a notice for the user under `key`. Returns whether this attempt stores it for the first time."""
         is_new = not self._seen[key]
         self._seen[key] += 1
         await self._journal.add_events(((f"{NOTICE}:{key}", NOTICE, json.dumps({"text": text}, ensure_ascii=False)),))
@@ -237,5 +237,5 @@ class EventRecorder:
 
 
 def _short(call: str) -> str:
-    """An id that fits into a key: providers create ids of any length."""
+    """Shorten the id of a tool call for a key, because providers create ids of any length."""
     return call if len(call) <= _LONGEST_ID else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()

@@ -1,8 +1,8 @@
 """Lists, reads, cancels and closes stored investigations and incidents.
 
-Functions with a connection are parts of a transaction; the methods are whole ones. Incidents that no message closes are
-closed by a person, or after a long time without messages. This sends no notification, and a later message may reopen
-them.
+Functions that take a connection run within a transaction of the caller. Methods run their own transaction. If no
+message resolves the alerts of an incident, the user closes it, or Holmes closes it after a long time without messages.
+Closing sends no notification, and a later message may reopen the incident.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _UNFINISHED = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationQuery:
-    """A filter for investigations, newest first. None matches all; `before` is the last id of the previous page."""
+    """A filter for investigations, newest first. None matches all. `before` is the last id of the previous page."""
 
     state: InvestigationState | None = None
     source: str | None = None
@@ -66,21 +66,21 @@ class InvestigationQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFigures:
-    """The number of investigations in each state, and the age of the oldest queued one in seconds."""
+    """The number of investigations in each state, and the age of the oldest queued investigation in seconds."""
 
     by_state: Mapping[InvestigationState, int]
     oldest_wait_seconds: float
 
 
 def add_investigation(connection: Connection, new: NewInvestigation, now: float) -> InvestigationId:
-    """Queue an investigation within a transaction. Its id sorts by time."""
+    """Queue an investigation within a transaction. Returns its id, which sorts by creation time."""
     identity = InvestigationId(time_id(now))
     add_investigations(connection, {identity: new}, now)
     return identity
 
 
 def add_investigations(connection: Connection, new: Mapping[InvestigationId, NewInvestigation], now: float) -> None:
-    """Queue investigations with these ids within a transaction."""
+    """Queue investigations within a transaction, under the ids that are the keys of `new`."""
     rows = [
         {
             "id": identity,
@@ -107,14 +107,14 @@ def add_investigations(connection: Connection, new: Mapping[InvestigationId, New
 
 
 def list_investigations(connection: Connection, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
-    """The newest investigations that match `query`, within a transaction."""
+    """List the newest investigations that match `query`, within a transaction."""
     statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  an SQL literal
     statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
     return tuple(record_of(InvestigationRecord, row) for row in connection.execute(statement))
 
 
 def queue_figures(connection: Connection) -> QueueFigures:
-    """The length of the queue, within a transaction."""
+    """Count the investigations by state, within a transaction."""
     counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
     waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
     oldest = connection.execute(waiting).scalar()
@@ -123,27 +123,27 @@ def queue_figures(connection: Connection) -> QueueFigures:
 
 
 class InvestigationRecords:
-    """The investigations of a database."""
+    """Reads and changes the stored investigations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, new: NewInvestigation) -> InvestigationId:
-        """Queue an investigation; `InvestigationQueue` finds it."""
+        """Queue an investigation, which `InvestigationQueue` then finds and runs."""
         return await self._database.transaction(lambda connection: add_investigation(connection, new, time.time()))
 
     async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
-        """One investigation; None for an unknown id."""
+        """Read one investigation; None for an unknown id."""
         query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(InvestigationRecord, row)
 
     async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
-        """The newest investigations that match `query`."""
+        """List the newest investigations that match `query`."""
         return await self._database.read(lambda connection: list_investigations(connection, query))
 
     async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
-        """The events of an investigation with ids above `after`, in order."""
+        """Read the events of an investigation with ids above `after`, in order."""
         statement = (
             select(EVENTS)
             .where(EVENTS.c.investigation_id == identity, EVENTS.c.id > after)
@@ -154,7 +154,7 @@ class InvestigationRecords:
         return tuple(record_of(StoredEvent, row) for row in rows)
 
     async def cancel(self, identity: InvestigationId) -> bool:
-        """Cancel an unfinished investigation; its replica stops within a second. False if it was finished."""
+        """Cancel an unfinished investigation, which then stops within a second. Returns false if it was finished."""
         statement = (
             update(INVESTIGATIONS)
             .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
@@ -163,23 +163,23 @@ class InvestigationRecords:
         return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)
 
     async def figures(self) -> QueueFigures:
-        """The length of the queue."""
+        """Count the investigations by state."""
         return await self._database.read(queue_figures)
 
     async def count_unfinished(self) -> int:
-        """The number of queued and running investigations."""
+        """Count the queued and running investigations."""
         query = select(func.count()).where(INVESTIGATIONS.c.state.in_(_UNFINISHED))
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def unfinished(self, among: Sequence[InvestigationId]) -> frozenset[InvestigationId]:
-        """Those of `among` that are queued or running."""
+        """Select the queued and running investigations from `among`."""
         columns = INVESTIGATIONS.c
         query = select(columns.id).where(columns.id.in_(among), columns.state.in_(_UNFINISHED))
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return frozenset(InvestigationId(row.id) for row in rows)
 
     async def spent_today(self) -> float:
-        """The cost of the finished steps of all investigations since midnight UTC, in US dollars."""
+        """The cost of all chats and investigations since midnight UTC, in US dollars."""
         return await self._database.read(spent_today)
 
 
@@ -189,7 +189,7 @@ _CURSOR = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})", re.ASCII
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentQuery:
-    """A filter for incidents. `after` is the end of the previous page."""
+    """A filter for incidents. `after` is the position of the last incident on the previous page."""
 
     state: IncidentState | None = None
     severity: str | None = None
@@ -203,25 +203,28 @@ EVERY_INCIDENT = IncidentQuery()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedIncidents:
-    """One page of a list. `next_after` is its end, as stored in the database; None on the last page."""
+    """One page of a list of incidents.
+
+    `next_after` is the position of its last incident (update time and id); None on the last page.
+    """
 
     incidents: tuple[Incident, ...]
     next_after: tuple[float, str] | None
 
     @property
     def cursor(self) -> str | None:
-        """`next_after` as text, for `position_of`."""
+        """`next_after` as text, which `position_of` parses."""
         return None if self.next_after is None else "{!r}_{}".format(*self.next_after)
 
 
 def position_of(cursor: str) -> tuple[float, str] | None:
-    """The end of a page from its text; None if the text is not valid."""
+    """Parse the position of an incident; None for invalid text."""
     match = _CURSOR.fullmatch(cursor)
     return (float(match[1]), match[2]) if match else None
 
 
 def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncidents:
-    """The incidents that match, within a transaction."""
+    """List the incidents that match `query`, last changed first, within a transaction."""
     statement = select(INCIDENTS).where(and_(True, *_incident_conditions(query)))  # noqa: FBT003  an SQL literal
     statement = statement.order_by(INCIDENTS.c.updated_at.desc(), INCIDENTS.c.id.desc()).limit(query.limit + 1)
     rows = connection.execute(statement).all()
@@ -252,42 +255,42 @@ def _incident_conditions(query: IncidentQuery) -> list[ColumnElement[bool]]:
 
 
 class IncidentRecords:
-    """The incidents of a database."""
+    """Reads and closes the stored incidents."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
-        """Incidents, last changed first."""
+        """List the incidents that match `query`, last changed first."""
         return await self._database.read(lambda connection: list_incidents(connection, query))
 
     async def get(self, identity: IncidentId) -> Incident | None:
-        """One incident; None for an unknown id."""
+        """Read one incident; None for an unknown id."""
         query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Incident, row)
 
     async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
-        """The alerts of an incident: firing ones first, then in order of arrival."""
+        """Read the alerts of an incident: first the firing, then the resolved alerts, both in order of arrival."""
         columns = ALERTS.c
         query = select(ALERTS).where(columns.incident_id == identity)
-        # "firing" < "resolved"
+        # "firing" sorts before "resolved"
         query = query.order_by(columns.status, columns.first_seen, columns.fingerprint).limit(limit)
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return tuple(map(known_alert_of, rows))
 
     async def count_alerts(self, identity: IncidentId) -> int:
-        """The number of alerts of an incident."""
+        """Count the alerts of an incident."""
         query = select(func.count()).where(ALERTS.c.incident_id == identity)
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def close(self, identity: IncidentId) -> bool:
-        """Close an incident by hand, see `close_by_hand`. False if it is not open."""
+        """Close an incident for the user, see `close_by_hand`. Returns false if it is not open."""
         return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
 
 
 def spent_today(connection: Connection) -> float:
-    """The cost of finished steps since midnight UTC in US dollars, within a transaction."""
+    """The cost of all chats and investigations since midnight UTC in US dollars, within a transaction."""
     midnight = time.time() // SECONDS_PER_DAY * SECONDS_PER_DAY
     return float(
         connection.execute(
@@ -317,15 +320,15 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
 
 _AT_ONCE: Final = 200
 _REPEAT_SECONDS: Final = 5 * 3_600.0
-"""Alertmanager repeats firing alerts every four hours by default."""
+"""More than the four hours after which Alertmanager repeats firing alerts by default."""
 
 
 async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
-    """Close open incidents without messages for this long, some at a time; returns their number.
+    """Close a batch of open incidents without messages for `stale_seconds`. Returns the number of closed incidents.
 
-    `listening_seconds` is the time that the server has been reachable: after an outage, senders first have to repeat
-    the firing alerts. The alerts stay unchanged: one that still fires reopens its incident with its next message.
-    Raises `DatabaseUnavailable`.
+    `listening_seconds` is the time since the server started. After an outage no incident is closed until senders had
+    time to repeat firing alerts. The alerts stay unchanged, so an alert that still fires reopens its incident with the
+    next message. Raises `DatabaseUnavailable`.
     """
     if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
         return 0
@@ -333,7 +336,7 @@ async def close_stale(database: Database, *, stale_seconds: float, listening_sec
 
 
 def close_by_hand(connection: Connection, identity: IncidentId, now: float) -> bool:
-    """Close an open incident within a transaction. False if it is not open.
+    """Close an open incident within a transaction. Returns false if it is not open.
 
     Its alerts count as resolved until they fire again.
     """

@@ -1,6 +1,7 @@
-"""Leases of replicas, renewed in the database every few seconds, and the keys that replicas share.
+"""Manages the leases of replicas, which each replica renews every few seconds, and the keys that replicas share.
 
-Replicas that share a database use its clock. A SQLite file belongs to one replica; a second one fails at once.
+Replicas that share a database use the clock of the database. Only one replica can use an SQLite file; a second replica
+fails at once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FORGOTTEN_LEASES = 20
 
 
 class Replicas:
-    """The lease of this replica, and the leases of the others."""
+    """Renews the lease of this replica, and reads the leases of the other replicas."""
 
     def __init__(self, database: Database, replica: str, version: str, *, lease_seconds: float) -> None:
         self._database = database
@@ -49,24 +50,27 @@ class Replicas:
         self._renewed_at = now
 
     def can_judge(self) -> bool:
-        """False while the others may have been unable to renew: this replica must have renewed for a whole lease."""
+        """Whether an expired lease proves that its replica is dead.
+
+        False after an outage of the database, until this replica has renewed its own lease for a whole lease period.
+        """
         now = time.monotonic()
         is_renewed = self._renewed_at is not None and now - self._renewed_at <= self._lease_seconds / 2
         return is_renewed and now - self._steady_since >= self._lease_seconds
 
     async def join(self) -> None:
-        """Start the lease, alone if the database is not shared. Raises `DatabaseUnavailable`."""
+        """Start the lease. Deletes all other leases if the database is not shared. Raises `DatabaseUnavailable`."""
         if not self._database.shared:
             await self._database.transaction(lambda connection: connection.execute(delete(REPLICAS)))
         await self.renew()
 
     async def leave(self) -> None:
-        """End the lease: other replicas may take over at once."""
+        """End the lease, so that other replicas can take over at once."""
         statement = delete(REPLICAS).where(REPLICAS.c.id == self._replica)
         await self._database.transaction(lambda connection: connection.execute(statement))
 
     async def alive(self) -> frozenset[str]:
-        """The replicas with a valid lease, this one included. Deletes leases that ended long ago."""
+        """Read which replicas have a valid lease, including this replica. Deletes leases that expired long ago."""
         return await self._database.transaction(self._alive)
 
     def _renew(self, connection: Connection) -> None:
@@ -83,7 +87,7 @@ class Replicas:
 
 
 def now_seconds(connection: Connection) -> float:
-    """Seconds since the epoch by the clock of the database."""
+    """The time of the database clock in seconds since the epoch."""
     if connection.dialect.name == "postgresql":
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
     return time.time()
@@ -91,9 +95,9 @@ def now_seconds(connection: Connection) -> float:
 
 @contextmanager
 def single_owner(database: Database) -> Iterator[None]:
-    """Own the file of `database` within the context; the kernel releases it if the process dies.
+    """Lock the SQLite file of `database` until the context is left or the process dies.
 
-    Does nothing for a shared database. Raises `ConfigError` if another process owns the file.
+    Does nothing for a shared database. Raises `ConfigError` if another process has locked the file.
     """
     file = database.url.database
     if database.shared or not file or file == ":memory:":
@@ -105,7 +109,7 @@ def single_owner(database: Database) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(
                 f"another holmes serve uses the database {file!r}: stop it first, or set another "
-                "HOLMES_DATABASE_URL; several replicas need postgresql://..."
+                "HOLMES_DATABASE_URL; several replicas require postgresql://..."
             ) from error
         yield
 
@@ -114,7 +118,7 @@ KEY_BYTES = 32
 
 
 async def shared_key(database: Database, name: str) -> bytes:
-    """The key with this name: 32 random bytes, created at the first use. Raises `DatabaseUnavailable`."""
+    """Read the key `name`, 32 random bytes that are created on first use. Raises `DatabaseUnavailable`."""
 
     def read(connection: Connection) -> bytes:
         insert_once(connection, KEYS, {"name": name, "value": os.urandom(KEY_BYTES)})

@@ -1,4 +1,4 @@
-"""Tool results in the database, for replicas that share one, and the deletion of old records."""
+"""Stores tool results in the shared database of several replicas, and deletes old records."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MOST_BYTES = 256 * 1024 * 1024
 
 
 class DatabaseResultStore:
-    """Stores bytes under an id derived from their content, so that equal content is stored once."""
+    """Stores results under an id that is derived from the content, so that equal content is stored once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002  the protocol's parameters
-        """Store `content`. Raises `ResultStoreError` if the database fails, and above 256 MiB."""
+        """Store `content`. Raises `ResultStoreError` for more than 256 MiB, and if the database fails."""
         if len(content) > MOST_BYTES:
             raise ResultStoreError(f"a result of {len(content):,} bytes is too large for the database")
         identity = ResultId(hashlib.sha256(content).hexdigest()[:ID_CHARACTERS])
@@ -66,7 +66,7 @@ class DatabaseResultStore:
         return StoredResult(id=identity, path=None, size_bytes=len(content), media_type=media_type)
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Content and description of a result. Raises `ResultStoreError` for an unknown id."""
+        """Read the content and the description of a result. Raises `ResultStoreError` for an unknown id."""
         query = select(RESULTS.c.content, RESULTS.c.media_type).where(RESULTS.c.id == result_id)
         try:
             row = await self._database.transaction(lambda connection: connection.execute(query).first())
@@ -82,9 +82,9 @@ _AT_ONCE = 200
 
 
 async def delete_old(database: Database, *, retention_seconds: float) -> tuple[str, ...]:
-    """Delete old finished investigations, closed incidents and unused results, some at a time.
+    """Delete a batch of old finished investigations, closed incidents, chat costs and unused results.
 
-    Records of open incidents stay. Returns the ids of all workflows of the deleted investigations. Raises
+    The records of open incidents are kept. Returns all workflow ids of the deleted investigations. Raises
     `DatabaseUnavailable`.
     """
     return await database.transaction(lambda connection: _delete(connection, time.time() - retention_seconds))
@@ -129,7 +129,7 @@ def _delete_incidents(connection: Connection, oldest: float) -> None:
 
 
 def _workflows(identity: str, last: str) -> tuple[str, ...]:
-    """All workflow ids of an investigation; `last` is `X` or `X.<number>`."""
+    """All workflow ids of an investigation. `last` is the id of the investigation or `<id>.<number>`."""
     number = last.removeprefix(f"{identity}.")
     earlier = range(1, int(number)) if number.isdecimal() and number != last else range(0)
     return (*dict.fromkeys((identity, *(f"{identity}.{each}" for each in earlier), last)),)

@@ -1,4 +1,4 @@
-"""The tables of the server, for SQLite and PostgreSQL. Later versions only add to them.
+"""The database tables of the server, for SQLite and PostgreSQL. Later versions only add tables and columns.
 
 Times are floating-point seconds since the epoch, which both databases compare and index in the same way.
 """
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 METADATA = MetaData()
-# SQLite increments only columns of its own integer type.
+# SQLite auto-increments only columns of the type INTEGER.
 _COUNTER = BigInteger().with_variant(Integer, "sqlite")
 
 REPLICAS = Table(
@@ -79,7 +79,7 @@ ALERTS = Table(
     Column("subject", Text),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
-    # Covers the queries for titles over thousands of alerts. PostgreSQL allows 2.7 kB per entry.
+    # For title queries over thousands of alerts. PostgreSQL allows 2.7 kB per index entry.
     Index("holmes_alerts_firing", "incident_id", "status", "namespace", "name", "severity", "place", "fingerprint"),
     Index("holmes_alerts_by_subject", "incident_id", "subject"),
 )
@@ -97,7 +97,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
-    # 1 if an alert started it with a model, even if another model answered.
+    # 1 for an investigation that hourly limits count: an alert started it with an LLM.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),
@@ -114,7 +114,7 @@ INVESTIGATIONS = Table(
     Column("cost", Float, nullable=False, default=0.0),
 )
 CHATS = "chats"
-"""The `investigation_id` of the costs of chats, which have no investigation."""
+"""The `investigation_id` of chat costs, because chats have no investigation."""
 STEPS = Table(
     "holmes_steps",
     METADATA,

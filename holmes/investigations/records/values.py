@@ -1,6 +1,6 @@
-"""Incidents, alerts and investigations as values, with the rows and texts that databases store.
+"""Values for incidents, alerts and investigations, and their conversion to and from database rows.
 
-All values are frozen. Times are aware datetimes in UTC.
+All values are frozen. Times are timezone-aware datetimes in UTC.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNFINISHED_STATES: tuple[InvestigationState, ...] = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert from a source. `fingerprint` is never empty; `starts_at` is None if unknown."""
+    """One alert as its source sent it. `fingerprint` is never empty. `starts_at` is None if unknown."""
 
     fingerprint: str
     status: AlertStatus
@@ -49,21 +49,20 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """The name of the alert."""
         return self.labels.get("alertname") or "alert"
 
     @property
     def severity(self) -> str | None:
-        """The value of a label, or None."""
+        """The value of the label `severity`, or None."""
         return self.labels.get("severity") or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertGroup:
-    """One notification of a source: alerts that its configuration groups.
+    """One notification from a source, with the alerts that the source groups.
 
-    `key` identifies the group in later notifications; empty if the source has no groups. The source left out
-    `truncated` alerts.
+    `key` identifies the group in later notifications. It is empty if the source does not group alerts. `truncated` is
+    the number of alerts that the source omitted.
     """
 
     key: str
@@ -76,9 +75,9 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAlert:
-    """An alert of an incident: its last message, the number of messages, and its investigation.
+    """A stored alert of an incident, as in its last message.
 
-    `tries` counts its investigations since it started to fire.
+    `received` is the number of its messages. `tries` is the number of its investigations since it started to fire.
     """
 
     alert: Alert
@@ -92,9 +91,9 @@ class KnownAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Related alerts. `root_cause` is the line of the newest answer that names the cause.
+    """A group of related alerts. `root_cause` is the line of the newest answer that names the cause.
 
-    `closed_by` is set if a person or missing messages closed the incident, not its alerts.
+    `closed_by` is None if the incident closed because its alerts were resolved.
     """
 
     id: IncidentId
@@ -114,10 +113,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewInvestigation:
-    """An investigation to queue. `model` and `max_cost` are None for the general settings.
+    """An investigation to queue. By default, `model` and `max_cost` come from the general settings.
 
-    `source` is for example `alertmanager` or `api`. `without_llm` is the limit that requires `builtin/triage`, None if
-    the model may answer. `counted` is true for an investigation of an alert with a model, which hourly limits count.
+    `source` is for example `alertmanager` or `api`. `without_llm` is the limit that requires `builtin/triage`; None if
+    the model may answer. `counted` is true if hourly limits count the investigation.
     """
 
     question: str
@@ -134,7 +133,7 @@ class NewInvestigation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationRecord:
-    """A stored investigation. `attempts` counts starts and takeovers."""
+    """A stored investigation. `attempts` is the number of times that a replica started or resumed it."""
 
     id: InvestigationId
     state: InvestigationState
@@ -160,7 +159,7 @@ class InvestigationRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
-    """One event of an investigation. `id` increases; `data` is the JSON of the event, see `wire_events`."""
+    """One event of an investigation. Later events have higher ids. `data` is JSON, see `wire_events`."""
 
     id: int
     name: str
@@ -169,7 +168,7 @@ class StoredEvent:
 
 
 def time_id(seconds: float) -> str:
-    """24 hexadecimal digits: milliseconds since the epoch, then random digits."""
+    """Create an id that sorts by time: 24 hexadecimal digits from milliseconds since the epoch and random digits."""
     return f"{int(seconds * 1000):012x}{uuid.uuid4().hex[:12]}"
 
 
@@ -177,7 +176,7 @@ T = TypeVar("T")
 
 
 def moment(seconds: float) -> datetime:
-    """A stored time as an aware datetime."""
+    """Convert a stored time to a datetime."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -194,12 +193,12 @@ def stats_to_json(stats: RequestStats) -> str:
 
 
 def labels_to_json(labels: object) -> str:
-    """Labels sorted by name, so that equal labels are equal text."""
+    """Encode labels sorted by name, so that equal labels result in equal text."""
     return json.dumps(labels, sort_keys=True, ensure_ascii=False)
 
 
 def record_of(kind: type[T], row: Row[tuple[object, ...]]) -> T:
-    """A row as the dataclass whose fields have the names of its columns."""
+    """Convert a row to a dataclass whose fields have the names of the columns."""
     return _ROWS.decode(kind, row._asdict())
 
 
@@ -225,16 +224,16 @@ def storable(text: str) -> str: ...
 @overload
 def storable(text: None) -> None: ...
 def storable(text: str | None) -> str | None:
-    """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 refuse."""
+    """Replace NUL characters and lone surrogates in `text`, because PostgreSQL and UTF-8 refuse them."""
     if text is None:
         return None
     return whole_characters(text.replace("\0", "\ufffd"))
 
 
 def root_cause(answer: str) -> str | None:
-    """The line of an answer that names the cause, else the first line that is not a heading.
+    """Find the line of an answer that names the cause, else the first line that is not a heading.
 
-    Without markers and the words "root cause"; words about unchecked citations stay.
+    Removes citation markers and the words "root cause". Notes about unchecked citations are kept.
     """
     lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
     said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)

@@ -1,6 +1,6 @@
-"""Events of an investigation for clients: the names and fields of the compatible interface, and our own.
+"""Converts the events of an investigation for clients, with the names and fields of HolmesGPT and additional ones.
 
-Pure. `messages` and `conversation_history` are empty here: only the server can sign a conversation.
+`messages` and `conversation_history` are empty here, because only the server can sign a conversation.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ NOTICE: Final = "notice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireEvent:
-    """One event on the wire."""
+    """One event in the form that clients receive."""
 
     name: str
     data: JsonObject
 
 
 def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
-    """The wire form of `event`: one event, or none."""
+    """Convert `event` to its wire form. Empty if clients do not receive the event."""
     match event:
         case TurnStarted() | TextDelta() | AttemptDiscarded() | ModelSwitched() | AssistantReplied():
             return _of_model(event)
@@ -70,7 +70,7 @@ def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
 
 
 def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
-    """The usage and costs in `metadata`."""
+    """The fields `usage` and `costs` for `metadata`."""
     usage: dict[str, JsonValue] = {**tokens_of(stats)}
     return {
         "usage": usage,
@@ -89,7 +89,7 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
 
 
 def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
-    """The result of a call: the text that the model sees, and the ids of the stored results."""
+    """The result of a tool call: the text that the model sees, and the ids of the stored results."""
     message = event.message
     return {
         "status": message.status,
@@ -108,7 +108,7 @@ def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
 
 
 def arguments_of(call: ToolCall) -> JsonValue:
-    """The arguments of a call as an object, else as text."""
+    """The arguments of a tool call as JSON, or as text if they are not valid JSON."""
     try:
         value: JsonValue = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ def _of_model(
 
 
 def _reply(event: AssistantReplied) -> tuple[WireEvent, ...]:
-    """The text of a reply with tool calls. The last reply is the answer, which has its own event."""
+    """Convert a reply with tool calls. The last reply is the answer, which has its own event."""
     content, reasoning = event.message.text, _reasoning_text(event.message)
     if not event.message.tool_calls or not (content.strip() or reasoning):
         return ()
@@ -178,8 +178,8 @@ def _of_tools(
             text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}; the model sees a preview."
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
-            # Not the wire event `approval_required`, which ends the stream.
-            return _notice(event.kind, f"Needs approval: {event.description}", tool_call_id=event.call.id)
+            # A notice, because the wire event `approval_required` ends the stream.
+            return _notice(event.kind, f"Approval required: {event.description}", tool_call_id=event.call.id)
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
             return _notice(event.kind, f"Shortened {event.count} old tool results from {sizes}.")
@@ -290,7 +290,7 @@ def _notice(kind: str, text: str, **more: JsonValue) -> WireEvent:
 
 
 def _reasoning_text(message: AssistantMessage) -> str | None:
-    """The readable part of the reasoning."""
+    """The readable text of the reasoning."""
     texts: list[str] = []
     for block in message.reasoning:
         try:

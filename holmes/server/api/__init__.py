@@ -1,1 +1,1 @@
-"""The HTTP API: investigations, incidents, deliveries, the webhook, health and metrics."""
+"""The routes of the HTTP API for investigations, incidents, deliveries, alerts, checks, health and metrics."""

@@ -1,7 +1,7 @@
-"""`POST /api/alerts/alertmanager`: the webhook, which answers 202 after the alerts are stored.
+"""`POST /api/alerts/alertmanager`: the webhook, which responds with 202 after the alerts are stored.
 
-Alertmanager retries after 5xx. A payload that a retry cannot fix gets 400. `holmes.investigations.alerts` decides which
-alerts are investigated.
+Alertmanager retries after 5xx, so an invalid payload gets 400. `holmes.investigations.alerts` decides which alerts are
+investigated.
 """
 
 import asyncio
@@ -55,15 +55,15 @@ _log = logging.getLogger(__name__)
 
 
 class AlertReceipt(BaseModel):
-    """The outcome for the alerts, which are stored."""
+    """The outcome for the received alerts, which are now stored."""
 
-    incidents: list[str] = Field(description="The incidents of the alerts.")
-    investigations: list[str] = Field(description="The investigations of the firing alerts.")
-    accepted: int = Field(description="Alerts that started to fire.")
-    duplicates: int = Field(description="Alerts that are known and unchanged, or older than the known state.")
-    resolved: int = Field(description="Alerts that stopped firing.")
-    ignored: int = Field(description="Unknown alerts that are resolved.")
-    queued: int = Field(description="New investigations.")
+    incidents: list[str] = Field(description="Ids of the incidents of the alerts.")
+    investigations: list[str] = Field(description="Ids of the investigations of the firing alerts.")
+    accepted: int = Field(description="Number of alerts that started to fire.")
+    duplicates: int = Field(description="Number of alerts that repeat the stored state or are older.")
+    resolved: int = Field(description="Number of alerts that stopped firing.")
+    ignored: int = Field(description="Number of resolved alerts that were never stored.")
+    queued: int = Field(description="Number of new investigations.")
 
 
 def router(service: Service) -> APIRouter:
@@ -78,10 +78,10 @@ def router(service: Service) -> APIRouter:
         openapi_extra=_BODY,
     )
     async def alertmanager(request: Request) -> AlertReceipt:
-        # In a thread: parsing and masking thousands of alerts takes a while.
+        # In a thread, because parsing and masking thousands of alerts is slow.
         group = await asyncio.to_thread(_read, await request.body(), service)
         if group.truncated:
-            _log.warning("Alertmanager left out %d alerts; increase max_alerts in its webhook_config", group.truncated)
+            _log.warning("Alertmanager omitted %d alerts; increase max_alerts in its webhook_config", group.truncated)
         receipt = await service.intake.take(group, SOURCE)
         counts = receipt.counts
         service.metrics.alerts_received(

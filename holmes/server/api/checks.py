@@ -1,7 +1,7 @@
-"""`POST /api/checks/execute`: a model decides if a statement about the cluster is true.
+"""`POST /api/checks/execute`: a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. With it, a check passes if the diagnosis finds nothing critical, and the
-rationale says so.
+`builtin/triage` cannot judge statements. With this model, a check passes if the diagnosis finds no critical incident,
+and the rationale says so.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class CheckRoutes:
         self._runs = runs
 
     async def execute(self, body: CheckRequest, request: Request) -> CheckAnswer:
-        """Check a statement. Failures during the check have the status `error`."""
+        """Check a statement. If the check itself fails, the status is `error`."""
         started = time.monotonic()
         job = ChatJob(
             ask=AskRequest(question=f"Is this true? {body.query}", instructions=f"{_INSTRUCTIONS}{json_rule(_SCHEMA)}"),
@@ -87,7 +87,7 @@ class CheckRoutes:
         return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
     async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """The last diagnosis of a run, from the store if the conversation has only a part of it."""
+        """The report of the last diagnosis in a run, from the result store if the conversation has only a preview."""
         for call in reversed(run.production.tool_calls):
             result = cast("JsonObject", call["result"])
             if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":

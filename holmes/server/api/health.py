@@ -1,4 +1,4 @@
-"""The state of the server itself: probes without a key, models and metrics."""
+"""The routes for probes, which need no key, and for models and metrics."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Health(BaseModel):
-    """The process answers."""
+    """The process responds."""
 
     status: Literal["healthy"] = "healthy"
 
@@ -42,11 +42,11 @@ class ToolsetState(BaseModel):
 
     name: str
     state: Literal["enabled", "disabled", "failed"]
-    reason: str | None = Field(description="The reason why it is not available.")
+    reason: str | None = Field(description="The reason why the toolset is not available.")
 
 
 class Readiness(BaseModel):
-    """The server accepts requests. `toolsets` is included if the request has the key."""
+    """The server accepts requests. `toolsets` is included only if the request has a valid key."""
 
     status: Literal["ready"]
     models: list[str]
@@ -57,7 +57,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
     routes = APIRouter(tags=["health"])
     writes = WriteProbe(service.database)
 
-    @routes.get("/healthz", summary="Check that the process answers")
+    @routes.get("/healthz", summary="Check that the process responds")
     async def healthz() -> Health:
         return Health()
 
@@ -75,7 +75,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
                 lambda connection: connection.execute(text("SELECT 1")), wait_seconds=_DATABASE_SECONDS
             )
         except DatabaseUnavailable:
-            raise ApiError(503, "the database does not answer", code="database_unavailable") from None
+            raise ApiError(503, "the database is not responding", code="database_unavailable") from None
         if problem := await writes.problem():
             raise ApiError(503, f"cannot write to the database: {problem}", code="database_unavailable")
         if service.investigators.toolsets.nothing_works:
@@ -89,7 +89,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
 
 
 def _states(service: Service) -> list[ToolsetState]:
-    """Masks secrets: external commands write the reasons."""
+    """The toolset states. Secrets in the reasons are masked, because external commands write the reasons."""
     mask = service.redactor.redact if service.redactor else str
     return [
         ToolsetState(
@@ -102,7 +102,7 @@ def _states(service: Service) -> list[ToolsetState]:
 
 
 class WriteProbe:
-    """Writes to the database, at most once at a time: reading alone does not detect a full disk."""
+    """Tests writing to the database, one write at a time, because reading does not detect a full disk."""
 
     def __init__(self, database: Database, seconds_between: float = _SECONDS_BETWEEN_WRITES) -> None:
         self._database = database
@@ -122,7 +122,7 @@ class WriteProbe:
         problem = self._database.write_problem
         if problem is None:
             return None
-        # Only SQLite's own message: the rest contains the address of the database.
+        # Only the message of SQLite: the rest contains the database URL.
         return "the database failed" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
 
     async def _write(self) -> None:
@@ -133,7 +133,7 @@ class WriteProbe:
 
 
 def _write(connection: "Connection") -> None:
-    """A row that is deleted in the same transaction."""
+    """Insert a row and delete it in the same transaction."""
     insert_once(connection, KEYS, {"name": _PROBE, "value": b""})
     connection.execute(delete(KEYS).where(KEYS.c.name == _PROBE))
 
@@ -149,7 +149,7 @@ def models_router(service: Service) -> APIRouter:
 
 
 def metrics_router(service: Service) -> APIRouter:
-    """Answers within a second, even if the database does not (`holmes_database_up 0`)."""
+    """The metrics route. Responds within a second, even if the database is unavailable (`holmes_database_up 0`)."""
     routes = APIRouter(tags=["health"], dependencies=[Depends(require_key)])
 
     async def read() -> QueueReading:

@@ -1,4 +1,4 @@
-"""`/api/incidents` and `/api/deliveries`: incidents with alerts and investigations, and their notifications."""
+"""`/api/incidents` and `/api/deliveries`: incidents with their alerts and investigations, and notifications."""
 
 from typing import Annotated
 
@@ -31,7 +31,9 @@ def router(service: Service) -> APIRouter:
         *,
         state: IncidentState | None = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=CURSOR_PATTERN, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            str | None, Query(pattern=CURSOR_PATTERN, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> IncidentList:
         query = IncidentQuery(state=state, after=position_of(before) if before else None, limit=limit)
         found = await service.incidents.list(query)
@@ -61,7 +63,7 @@ def router(service: Service) -> APIRouter:
         responses=documented(401, 403, 404, 409, 422, 503),
     )
     async def close(identity: _Identity) -> None:
-        """Its alerts count as resolved until they fire again. No notification is sent."""
+        """Close an open incident. Its alerts count as resolved until they fire again. No notification is sent."""
         if await service.incidents.close(IncidentId(identity)):
             return
         if await service.incidents.get(IncidentId(identity)) is None:
@@ -83,7 +85,9 @@ def deliveries_router(service: Service) -> APIRouter:
         state: DeliveryState | None = None,
         incident: Annotated[str | None, Query(pattern=r"^[0-9a-f]{1,40}$")] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            int | None, Query(ge=0, le=_LARGEST_ID, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> DeliveryList:
         incident_id = IncidentId(incident) if incident else None
         found = await service.deliveries.list(incident_id=incident_id, state=state, before=before, limit=limit)

@@ -1,4 +1,4 @@
-"""`/api/investigations` and `/api/results`: start, list, watch, cancel and repeat investigations; stored results."""
+"""`/api/investigations` starts, lists, watches, cancels and repeats investigations. `/api/results` reads results."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -41,7 +41,7 @@ _TITLE_CHARACTERS = 120
 
 
 class NewInvestigations:
-    """Starts new and repeated investigations, within the limits."""
+    """Queues new and repeated investigations, unless a limit is exceeded."""
 
     def __init__(self, service: Service, draining: Draining) -> None:
         self._service = service
@@ -49,7 +49,7 @@ class NewInvestigations:
         self._slots = InvestigationSlots(service)
 
     async def ask(self, body: InvestigationRequest, client: str) -> InvestigationId:
-        """Queue a question of `client`. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
+        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and errors like `_add`."""
         self._service.investigators.require_model(body.model)
         question = await self._masked(body.question)
         title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
@@ -66,7 +66,7 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def again(self, record: InvestigationRecord, client: str) -> InvestigationId:
-        """Queue a failed investigation again. Raises `ConfigError` if its model is gone, and the errors of `_add`."""
+        """Queue a copy of an investigation. Raises `ConfigError` if its model is unknown, and errors like `_add`."""
         self._service.investigators.require_model(record.model)
         new = NewInvestigation(
             question=record.question,
@@ -81,9 +81,9 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def _add(self, new: NewInvestigation, client: str) -> InvestigationId:
-        """Raises `ApiError` 429 above the limits, 503 while the server stops, and `DatabaseUnavailable`.
+        """Store a new investigation. If the daily budget is exhausted, `builtin/triage` answers.
 
-        An exhausted budget does not refuse the question: `builtin/triage` answers, as for alerts.
+        Raises `ApiError` 429 above the limits, `ApiError` 503 while the server stops, and `DatabaseUnavailable`.
         """
         self._draining.refuse_when_begun()
         async with self._slots.place(client):
@@ -105,11 +105,14 @@ _ID_PATTERN: Final = r"^[0-9a-f]{1,40}$"
 Identity = Annotated[str, Path(pattern=_ID_PATTERN)]
 LastEventId = Annotated[
     str | None,
-    Header(pattern=r"^[0-9]{1,15}$", description="The id of the last event that was read; the reply starts after it."),
+    Header(
+        pattern=r"^[0-9]{1,15}$",
+        description="The id of the last event that the client received. The response starts after this event.",
+    ),
 ]
 AfterEvent = Annotated[
     int,
-    Query(ge=0, lt=10**15, description="Like `Last-Event-ID`, which browsers cannot send with the first request."),
+    Query(ge=0, lt=10**15, description="Same as `Last-Event-ID`, which browsers cannot send with their first request."),
 ]
 
 
@@ -120,14 +123,14 @@ class InvestigationRoutes:
         self._new = NewInvestigations(service, draining)
 
     async def begin(self, body: InvestigationRequest, request: Request, response: Response) -> InvestigationReceipt:
-        """Queue an investigation. It is stored before the reply."""
+        """Queue an investigation. It is stored before the response is sent."""
         return _receipt(await self._new.ask(body, client_of(request)), request, response)
 
     async def retry(self, identity: Identity, request: Request, response: Response) -> InvestigationReceipt:
         """Queue a copy of an investigation that failed or was cancelled."""
         record = await self._record(identity)
         if record.state not in _RETRIED:
-            raise ApiError(409, f"the investigation {identity!r} is {record.state}: only failed and cancelled ones")
+            raise ApiError(409, f"investigation {identity!r} is {record.state}; it must be failed or cancelled")
         return _receipt(await self._new.again(record, client_of(request)), request, response)
 
     async def listed(
@@ -137,12 +140,14 @@ class InvestigationRoutes:
         source: Annotated[Clean | None, Query(max_length=64)] = None,
         incident: Annotated[str | None, Query(pattern=_ID_PATTERN)] = None,
         text: Annotated[
-            Clean | None, Query(max_length=200, description="Text in the title, question or answer.")
+            Clean | None, Query(max_length=200, description="Text to find in the title, question or answer.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=_ID_PATTERN, description="`next` of the previous page.")] = None,
+        before: Annotated[
+            str | None, Query(pattern=_ID_PATTERN, description="The value of `next` from the previous page.")
+        ] = None,
     ) -> InvestigationList:
-        """Newest first."""
+        """List investigations, newest first."""
         query = InvestigationQuery(
             state=state,
             source=source,
@@ -156,7 +161,7 @@ class InvestigationRoutes:
         return InvestigationList(investigations=[InvestigationDocument.of(each) for each in records], next=more)
 
     async def shown(self, identity: Identity) -> InvestigationDocument:
-        """One investigation."""
+        """Read one investigation."""
         return InvestigationDocument.of(await self._record(identity))
 
     async def cancel(self, identity: Identity) -> Response:
@@ -169,7 +174,7 @@ class InvestigationRoutes:
     async def events(
         self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
     ) -> Response:
-        """Past and future events until the end of the investigation; for JSON only the past ones."""
+        """Stream past and future events until the investigation ends. A JSON response has only past events."""
         record = await self._record(identity)
         after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
         if "json" in accept and MEDIA_TYPE not in accept:
@@ -181,7 +186,7 @@ class InvestigationRoutes:
         return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
 
     async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
-        """Frames of past and future events. Ends when the server stops: clients reconnect to another replica."""
+        """Stream past and future events. Ends when the server stops, so that clients reconnect to another replica."""
         while not self._draining.begun:
             record = await self._service.investigations.get(
                 identity
@@ -274,7 +279,7 @@ def results_router(service: Service) -> APIRouter:
         response_class=Response,
         responses={
             **documented(400, 401, 403, 404, 422, 503),
-            200: {"description": "The stored result, or lines of it", "content": content},
+            200: {"description": "The stored result, or the requested lines", "content": content},
         },
     )
     async def result(
@@ -283,12 +288,12 @@ def results_router(service: Service) -> APIRouter:
             str | None,
             Query(
                 pattern=r"^[0-9]{1,9}(-[0-9]{1,9})?$",
-                description="For example `12-18`, counted from 1 as in citations.",
+                description="Lines to return, for example `12-18`, counted from 1 as in citations.",
             ),
         ] = None,
     ) -> Response:
         if service.results is None:
-            raise ApiError(404, "storing results is disabled")
+            raise ApiError(404, "result storage is disabled")
         try:
             found, stored = await service.results.read(ResultId(identity))
         except ResultStoreError:

@@ -1,4 +1,4 @@
-"""The JSON of investigations, incidents, alerts and deliveries."""
+"""The JSON documents of the HTTP API for investigations, incidents, alerts and deliveries."""
 
 import json
 from datetime import datetime
@@ -30,7 +30,7 @@ Clean = Annotated[str, AfterValidator(_without_nul)]
 
 
 class InvestigationDocument(BaseModel):
-    """An investigation. `answer` is Markdown; `answered_by` is the model that wrote it. Costs are in US dollars."""
+    """An investigation. `answer` is Markdown. `answered_by` is the model that answered. Costs are in US dollars."""
 
     id: str
     state: InvestigationState
@@ -87,7 +87,7 @@ class InvestigationList(BaseModel):
 
 
 class EventDocument(BaseModel):
-    """One event, with the names and fields of a streamed chat."""
+    """One event, with the same names and fields as in a streamed chat."""
 
     id: int
     event: str
@@ -100,22 +100,22 @@ class EventDocument(BaseModel):
 
 
 class EventList(BaseModel):
-    """Events in order. `next` is the value of `Last-Event-ID` for later events; null if the end was reached."""
+    """Events in order. `next` is the value of `Last-Event-ID` for the next request; null if no more events exist."""
 
     events: list[EventDocument]
     next: str | None
 
 
 class InvestigationRequest(BaseModel):
-    """A question to investigate, even if this server stops in the meantime."""
+    """A question to investigate. The investigation resumes if the server restarts."""
 
     question: Clean = Field(min_length=1, max_length=100_000, pattern=r"\S")
     title: Clean | None = Field(
-        default=None, min_length=1, max_length=500, description="Default: the start of the question."
+        default=None, min_length=1, max_length=500, description="Title in lists; default: the start of the question."
     )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="US dollars.")
+    max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="The maximum cost in US dollars.")
 
 
 class InvestigationReceipt(BaseModel):
@@ -126,9 +126,9 @@ class InvestigationReceipt(BaseModel):
 
 
 class IncidentDocument(BaseModel):
-    """Related alerts. `root_cause` is the line of the newest answer that names the cause.
+    """A group of related alerts. `root_cause` is the line of the newest answer that names the cause.
 
-    `closed_by` is `hand`, `stale` if no more messages arrived, or null if the alerts were resolved.
+    `closed_by` is `hand` if a user closed the incident, `stale` if no more messages arrived, else null.
     """
 
     id: str
@@ -172,7 +172,7 @@ class IncidentList(BaseModel):
 
 
 class AlertDocument(BaseModel):
-    """The last message of an alert, the number of messages, and its investigation."""
+    """An alert as in its last message. `received` is the number of messages about it."""
 
     fingerprint: str
     name: str
@@ -207,7 +207,7 @@ class AlertDocument(BaseModel):
 
 
 class DeliveryDocument(BaseModel):
-    """A notification about an incident for one destination."""
+    """A notification about an incident to one destination."""
 
     id: int
     destination: str
@@ -250,7 +250,7 @@ class DeliveryList(BaseModel):
 class IncidentDetail(IncidentDocument):
     """An incident with its alerts, investigations (newest first) and deliveries.
 
-    `alerts` has at most 200 alerts, firing ones first; `alert_count` is their total.
+    `alerts` has at most 200 alerts, firing alerts first. `alert_count` is the total number of alerts.
     """
 
     alert_count: int

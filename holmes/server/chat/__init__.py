@@ -1,1 +1,1 @@
-"""Chats over HTTP: runs that clients follow, approvals and signed conversations."""
+"""Chats over HTTP: event streams that clients can resume, approvals and signed conversations."""

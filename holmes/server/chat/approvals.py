@@ -1,7 +1,7 @@
-"""Approval of tool calls over HTTP: a chat ends where it would wait, and another request continues it.
+"""Approves tool calls over HTTP: a chat ends instead of waiting for approval, and another request continues it.
 
-The first run stops when all calls of a reply are done or waiting, before the next model call. The next request has the
-decisions. The waiting calls then run instead of a first reply.
+The first run stops when all tool calls of a reply are finished or wait for approval, before the next model call. The
+next request contains the decisions. Its run starts with the waiting tool calls instead of a reply of the model.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A call that waits for approval."""
+    """A tool call that waits for approval."""
 
     call: ToolCall
     description: str
 
 
 class ChatApprover:
-    """Answers from `decisions`; other calls wait until the run ends.
+    """Approves or denies tool calls from `decisions`. Calls without a decision wait until the run ends.
 
-    A decision about the call of a hook applies to all turns, because the continued run counts its turns from the start.
-    A decision about a call of the model applies once, because a provider may reuse its id.
+    A decision on a hook's call applies to all turns, because the continued run counts its turns from the start. A
+    decision on a call of the model applies once, because a provider may reuse the id of the call.
     """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:
@@ -48,7 +48,7 @@ class ChatApprover:
         self.changed = asyncio.Event()
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """The user's decision. Without one, waits forever."""
+        """Return the user's decision, or wait until the run is cancelled."""
         about = _decided_about(invocation.call_id)
         decision = self._decisions.get(about)
         if decision is not None:
@@ -61,12 +61,12 @@ class ChatApprover:
         raise AssertionError  # the event is never set
 
     def note(self, event: AgentEvent) -> None:
-        """Update the state with an event of the run."""
+        """Track which tool calls of the current turn are unfinished."""
         match event:
             case AssistantReplied():
                 self._round = {call.id: call for call in event.message.tool_calls}
             case ToolCallStarted():
-                self._round[event.call.id] = event.call  # a call of a hook belongs to no reply
+                self._round[event.call.id] = event.call  # the call of a hook is not part of a reply
             case ToolCallFinished():
                 self._round.pop(event.call.id, None)
             case _:
@@ -74,7 +74,7 @@ class ChatApprover:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The waiting calls if nothing else runs, else none."""
+        """The calls that wait for approval. Empty while other calls of the turn still run."""
         if not self._round or self._round.keys() - self._waiting.keys():
             return ()
         return tuple(
@@ -83,7 +83,7 @@ class ChatApprover:
 
 
 def _decided_about(call_id: str) -> str:
-    """The key of a decision: the call, or the hook that makes it."""
+    """The key of a decision: the id of the call, or the id of the hook that makes it."""
     hook_id = hook_of(call_id)
     return call_id if hook_id is None else f"hook {hook_id}"
 
@@ -91,7 +91,7 @@ def _decided_about(call_id: str) -> str:
 async def until_approval(
     events: AsyncGenerator[AgentEvent, None], approver: ChatApprover
 ) -> AsyncGenerator[AgentEvent, None]:
-    """`events` until the run ends or only waiting for approval, which ends it; `approver.pending` has the calls."""
+    """Yield `events` until the run ends, or until it only waits for approval of `approver.pending`."""
     async with aclosing(events):
         upcoming = asyncio.ensure_future(anext(events, None))
         changed = asyncio.ensure_future(approver.changed.wait())
@@ -117,30 +117,30 @@ async def until_approval(
 
 
 async def _is_idle(upcoming: asyncio.Future[AgentEvent | None]) -> bool:
-    """True if no event is pending."""
+    """Whether the run has no event to yield."""
     await asyncio.sleep(0)
     return not upcoming.done()
 
 
 class Replay:
-    """Calls of an earlier run that are made instead of the first reply, once."""
+    """Tool calls from an earlier run, which replace the first reply of the model."""
 
     def __init__(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls = calls
 
     def take(self) -> tuple[ToolCall, ...]:
-        """The calls, at the first use."""
+        """Return the calls on the first use, then an empty tuple."""
         calls, self._calls = self._calls, ()
         return calls
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that were not made: they wait again if the call of a hook ends the run first."""
+        """The calls that have not run. They wait again if the call of a hook ends the run first."""
         return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 
 class ReplayedModel:
-    """A `ChatModel` that starts with a reply of an earlier run, at no cost."""
+    """A `ChatModel` whose first reply repeats tool calls from an earlier run without cost."""
 
     def __init__(self, inner: ChatModel, replay: Replay) -> None:
         self._inner = inner
@@ -155,7 +155,7 @@ class ReplayedModel:
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The earlier reply, then replies of the model."""
+        """Return the earlier tool calls first, then call the model."""
         calls = self._replay.take() if request.tool_choice == "auto" else ()
         if not calls:
             return await self._inner.complete(request, emit)

@@ -1,4 +1,4 @@
-"""`/api/chat`: complete answers, or streams that can be resumed; also the interface of older clients."""
+"""`/api/chat` returns complete answers or resumable streams. `/api/investigate` serves older clients."""
 
 import asyncio
 import json
@@ -23,9 +23,12 @@ _STATUSES: Final = {
     MISFIT_CODE: (422, "answer_does_not_fit"),
 }
 _HEADING: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
-_RUN: Final = Path(description="The id of the run, as in the ids of its events.", pattern=r"^[0-9a-f]{1,64}$")
+_RUN: Final = Path(description="The id of the run, the first part of its event ids.", pattern=r"^[0-9a-f]{1,64}$")
 LastEventId = Annotated[
-    str | None, Header(description="`<run>:<number>` of the last event that was read; the stream resumes after it.")
+    str | None,
+    Header(
+        description="The id `<run>:<number>` of the last event that the client received. The stream resumes after it."
+    ),
 ]
 RunId = Annotated[str, _RUN]
 
@@ -36,7 +39,7 @@ class ChatRoutes:
         self._heartbeat_seconds = heartbeat_seconds
 
     async def chat(self, body: ChatRequest, request: Request, last_event_id: LastEventId = None) -> Response:
-        """Ask a question. `Last-Event-ID` resumes a stream that was interrupted, without asking again."""
+        """Ask a question. `Last-Event-ID` resumes an interrupted stream without asking again."""
         if last_event_id and body.stream:
             return self._resumed(last_event_id)
         job = chat_job(body, await self._runs.codec())
@@ -54,12 +57,12 @@ class ChatRoutes:
         return JSONResponse(ChatAnswer.model_validate(document).model_dump(mode="json"))
 
     async def events(self, run_id: RunId, last_event_id: LastEventId = None) -> Response:
-        """The events of a running chat, from the start or after `Last-Event-ID`."""
+        """Stream the events of a chat from the start, or after `Last-Event-ID`."""
         run = self._runs.get(run_id)
         return self._stream(run, _number(last_event_id, run_id))
 
     async def cancel(self, run_id: RunId) -> Response:
-        """Cancel a chat."""
+        """Cancel a running chat."""
         self._runs.get(run_id).cancel("the chat was cancelled")
         return Response(status_code=204)
 
@@ -116,7 +119,10 @@ def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
 
 
 async def finished(run: ChatRun, request: Request) -> WireEvent:
-    """The last event of `run`. A client that disconnects cancels it. Raises `ApiError` if it has no answer."""
+    """Wait for the last event of `run`. Cancels the run if the client disconnects.
+
+    Raises `ApiError` if the run ends without an answer.
+    """
     leaving = asyncio.create_task(until_disconnected(request.receive))
     ended = asyncio.create_task(_drain(run))
     try:
@@ -162,7 +168,7 @@ def _older_question(body: OlderRequest) -> str:
 
 
 def _sections(analysis: str) -> Mapping[str, str]:
-    """The sections of an answer by heading; the complete text as `analysis` if it has none."""
+    """Split an answer into sections by heading. Without headings, the section `analysis` has the whole answer."""
     pieces = _HEADING.split(analysis)
     found = {name.strip("* "): text.strip() for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
     return found or {"analysis": analysis.strip()}

@@ -1,7 +1,7 @@
-"""The bodies of chat requests, and the jobs that they describe.
+"""Defines the bodies of chat requests and responses, and converts requests to jobs.
 
-Invalid requests raise `ConfigError` with one line. Images are data URLs or base64, of limited size, and of a type that
-models read. URLs are refused: the server fetches nothing for a client.
+An invalid request raises `ConfigError` with a message of one line. Images are data URLs or base64, limited in size, and
+of a type that models accept. Other URLs are refused, because the server must not fetch URLs for clients.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _KINDS: Final = (
 
 
 class ImageError(ConfigError):
-    """An image is not valid."""
+    """An image of a request is invalid."""
 
 
 def images_of(entries: Sequence[JsonValue]) -> tuple[Image, ...]:
-    """The images of a request. Raises `ImageError`, which names the entry."""
+    """Decode the images of a request. Raises `ImageError`, which names the invalid entry."""
     if len(entries) > MAX_IMAGES:
         raise ImageError(f"images: the maximum is {MAX_IMAGES}")
     return tuple(_image(entry, f"images.{index}") for index, entry in enumerate(entries))
@@ -62,14 +62,14 @@ def _image(entry: JsonValue, place: str) -> Image:
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ImageError(f"{place}: not valid base64") from None
+        raise ImageError(f"{place}: the image is not valid base64") from None
     if len(data) > MAX_IMAGE_BYTES:
-        raise ImageError(f"{place}: larger than {MAX_IMAGE_BYTES:,} bytes")
+        raise ImageError(f"{place}: the image is larger than {MAX_IMAGE_BYTES:,} bytes")
     return Image(data=data, media_type=_media_type(data, place))
 
 
 def _text(entry: JsonValue) -> str | None:
-    """The text of an image; clients use different formats."""
+    """Find the text of an image in the formats that clients use."""
     for name in ("image_url", "url"):
         if isinstance(entry, Mapping) and name in entry:
             entry = entry[name]
@@ -77,7 +77,7 @@ def _text(entry: JsonValue) -> str | None:
 
 
 def _media_type(data: bytes, place: str) -> str:
-    """The type from the first bytes; the client's type may be wrong."""
+    """Detect the media type from the first bytes, because the type that the client sent may be wrong."""
     for start, kind in _KINDS:
         if data.startswith(start):
             return kind
@@ -91,10 +91,10 @@ _GO_ON = "The waiting tool calls have been decided. Continue."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatJob:
-    """One chat.
+    """The parameters of one chat.
 
-    `approver` is set if calls may wait for approval; `replayed` calls come before the first reply. The answer must
-    match `schema`, except that of `builtin/triage` if `triage_may_answer`.
+    `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. The answer
+    must match `schema`. With `triage_may_answer`, an answer of `builtin/triage` need not match.
     """
 
     ask: AskRequest
@@ -106,7 +106,7 @@ class ChatJob:
 
 
 def json_rule(schema: JsonObject) -> str:
-    """The instruction for an answer in JSON."""
+    """The instruction for the model to answer in JSON."""
     return (
         "A program reads your final answer: it must be one JSON value that matches this JSON schema, "
         f"without any other text and without a code fence:\n{json.dumps(schema)}"
@@ -114,7 +114,7 @@ def json_rule(schema: JsonObject) -> str:
 
 
 def chat_job(request: ChatRequest, codec: ConversationCodec) -> ChatJob:
-    """The job of `request`."""
+    """Convert a request to a job. Raises `ConfigError` for an invalid request."""
     conversation = codec.decode(request.conversation_history or ())
     decisions = request.tool_decisions or ()
     images = images_of(request.images or ())
@@ -141,7 +141,7 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """The waiting calls of the model that have a decision. Hooks repeat their calls themselves."""
+    """The waiting calls of the model that have a decision. Calls of hooks are omitted: hooks repeat them."""
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
@@ -151,7 +151,7 @@ def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> t
 
 
 def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest:
-    """The question once: clients send it again with the decisions, and the conversation may end with it."""
+    """Remove a repeated question, because clients send the question again with their decisions."""
     earlier: tuple[Message, ...] = ask.conversation
     images = ask.images
     asked = [message for message in earlier if isinstance(message, UserMessage) and message.kind == "request"]
@@ -169,19 +169,19 @@ def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest
 
 ModelName = Annotated[
     str | None,
-    Field(default=None, min_length=1, max_length=200, description="A model of `/api/model`. Default: the first one."),
+    Field(default=None, min_length=1, max_length=200, description="A model from `/api/model`; default: the first."),
 ]
 Object = dict[str, PydanticJson]
 
 
 class Document(BaseModel):
-    """A request; unknown fields, which other servers may have, are ignored."""
+    """A request. Unknown fields are ignored, because clients of other servers may send them."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
 
 class ToolDecision(Document):
-    """The user's decision about a waiting call."""
+    """The user's decision on a tool call that waits for approval."""
 
     tool_call_id: str
     approved: bool
@@ -189,33 +189,34 @@ class ToolDecision(Document):
 
 
 class ChatRequest(Document):
-    """A question, and the conversation that it continues."""
+    """A question, and the conversation that the question continues."""
 
     ask: str = Field(min_length=1, max_length=1_000_000, pattern=r"\S")
     conversation_history: list[Object] | None = Field(
         default=None,
         description="The conversation from an earlier answer. Tool results without a signature become quoted text; "
-        "system messages are replaced by the server's own.",
+        "the server replaces system messages.",
     )
     model: ModelName
-    stream: bool = Field(default=False, description="Reply with server-sent events.")
+    stream: bool = Field(default=False, description="Respond with server-sent events.")
     images: list[str | Object] | None = Field(
         default=None, description="Data URLs, base64, or objects with `image_url`; other URLs are refused."
     )
     response_format: Object | None = Field(
-        default=None, description="A JSON schema, or OpenAI's `response_format` with one. The answer must match it."
+        default=None,
+        description="A JSON schema, or an OpenAI `response_format` with a schema. The answer must match the schema.",
     )
     additional_system_prompt: str | None = Field(default=None, max_length=200_000)
     enable_tool_approval: bool = Field(
         default=False,
-        description="End with `pending_approvals` if a tool needs approval. Default: such a tool does not run.",
+        description="End with `pending_approvals` if a tool call requires approval; default: refuse the call.",
     )
     tool_decisions: list[ToolDecision] | None = None
     behavior_controls: Object | None = Field(default=None, description="Accepted for compatibility; ignored.")
 
 
 class ToolCallDocument(BaseModel):
-    """A tool call that ran."""
+    """A finished tool call."""
 
     tool_call_id: str
     tool_name: str
@@ -224,7 +225,7 @@ class ToolCallDocument(BaseModel):
 
 
 class PendingApproval(BaseModel):
-    """A tool call that waiting for approval; answer it in `tool_decisions`."""
+    """A tool call that waits for approval. Send the decision in `tool_decisions`."""
 
     tool_call_id: str
     tool_name: str
@@ -233,7 +234,7 @@ class PendingApproval(BaseModel):
 
 
 class ChatAnswer(BaseModel):
-    """The answer. `analysis` is empty if a call waiting for approval."""
+    """The response to a chat request. `analysis` has the answer; it is empty if a tool call waits for approval."""
 
     analysis: str
     conversation_history: list[Object]
@@ -244,7 +245,7 @@ class ChatAnswer(BaseModel):
 
 
 class OlderRequest(Document):
-    """The request of `/api/investigate`."""
+    """The request body of `/api/investigate`."""
 
     source: str = Field(default="", max_length=200)
     title: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
@@ -255,7 +256,7 @@ class OlderRequest(Document):
 
 
 class OlderAnswer(BaseModel):
-    """The answer of `/api/investigate`."""
+    """The response of `/api/investigate`."""
 
     analysis: str
     sections: dict[str, str]
@@ -264,7 +265,7 @@ class OlderAnswer(BaseModel):
 
 
 class CheckRequest(Document):
-    """A statement about the cluster to verify."""
+    """A statement about the cluster that is checked."""
 
     query: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
     name: str | None = Field(default=None, max_length=500)
@@ -275,7 +276,7 @@ class CheckRequest(Document):
 
 
 class CheckAnswer(BaseModel):
-    """The verdict. `duration` is in seconds."""
+    """The outcome of a check. `duration` is in seconds."""
 
     status: Literal["pass", "fail", "error"]
     message: str
@@ -286,7 +287,7 @@ class CheckAnswer(BaseModel):
 
 
 class ModelDocument(BaseModel):
-    """The available models; `model_name` is a JSON list as a string."""
+    """The available models. `model_name` is a string that contains a JSON list."""
 
     model_config = ConfigDict(protected_namespaces=())
 

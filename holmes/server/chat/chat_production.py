@@ -1,4 +1,4 @@
-"""Runs one chat as a stream of wire events, which ends with the answer and the signed conversation."""
+"""Runs one chat as a stream of wire events. The last event has the answer and the signed conversation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _REPAIRS = 1
 
 
 class ChatProduction:
-    """One chat. Call `open` first, then `events` once."""
+    """Produces the events of one chat. Call `open` first, then `events` once."""
 
     def __init__(self, service: Service, codec: ConversationCodec, job: ChatJob, run_id: str) -> None:
         self._service = service
@@ -75,7 +75,7 @@ class ChatProduction:
         self._opened = await self._ask(self._job.ask)
 
     async def events(self) -> AsyncGenerator[WireEvent, None]:
-        """All events. The last one is `ai_answer_end`, `approval_required` or `error`."""
+        """Run the chat and yield its events. The last event is `ai_answer_end`, `approval_required` or `error`."""
         request = self._job.ask
         for attempt in range(_REPAIRS + 1):
             opened, self._opened = self._opened, None
@@ -117,7 +117,7 @@ class ChatProduction:
         return until_approval(events, job.approver) if job.approver else events
 
     def _note(self, event: AgentEvent) -> None:
-        """Collect the data of the last event: the conversation for waiting calls, the calls and the cost."""
+        """Collect the conversation, the tool calls and the cost, which the last event contains."""
         self._stats = total_cost(event, self._stats)
         match event:
             case AssistantReplied():
@@ -137,7 +137,7 @@ class ChatProduction:
                 pass
 
     def _completed(self, event: AgentEvent, wire: WireEvent) -> WireEvent:
-        """`wire` with the signed conversation and the data about the whole chat."""
+        """Add the signed conversation or the metadata of the whole chat to an event."""
         match event:
             case HistoryCompacted():
                 return replace(wire, data={**wire.data, "messages": self._codec.encode(event.messages)})
@@ -148,14 +148,14 @@ class ChatProduction:
 
     @property
     def _pending(self) -> tuple[PendingCall, ...]:
-        """The calls that must be approved before the chat can continue."""
+        """The tool calls that require a decision before the chat can continue."""
         waiting = self._job.approver.pending if self._job.approver else ()
         return (*waiting, *self._replay.pending) if waiting else ()
 
     def _waiting(self) -> WireEvent:
         calls = tuple(each.call for each in self._pending)
         messages, last = list(self._messages), next(filter(_is_reply, reversed(self._messages)), None)
-        if last is None or not set(calls) <= set(last.tool_calls):  # from a hook or an earlier run, not from this reply
+        if last is None or not set(calls) <= set(last.tool_calls):  # the calls are from a hook or an earlier run
             messages.append(AssistantMessage(text="", tool_calls=calls))
         data: JsonObject = {
             "conversation_history": self._codec.encode(messages, calls),
@@ -167,7 +167,7 @@ class ChatProduction:
         return WireEvent(name="approval_required", data=data)
 
     def _checked(self, end: AnswerFinished) -> tuple[str | None, str]:
-        """The mismatch with the schema, and the answer."""
+        """Check the answer against the schema. Returns the mismatch or None, and the text of the answer."""
         by_triage = end.model == BUILTIN_MODEL
         if self._job.schema is None or (by_triage and self._job.triage_may_answer):
             return None, end.text
@@ -204,7 +204,7 @@ class ChatProduction:
 
 
 def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> WireEvent:
-    """The last event of a failed chat."""
+    """Create the last event of a failed chat."""
     data: JsonObject = {
         "description": text,
         "error_code": code,

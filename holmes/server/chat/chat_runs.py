@@ -1,11 +1,11 @@
-"""Running chats: each is a task with a log of its events.
+"""Runs each chat as a task that writes its events to a log, and lets clients resume the stream of events.
 
-A streamed chat continues for `resume_seconds` without a reader, who can resume in that time. Then it is cancelled:
-tools stop, and the connection to the provider is closed. Limits apply to new chats.
+If the client of a streamed chat disconnects, it can resume the stream within `resume_seconds`. After that, the chat is
+cancelled: its tools stop, and the connection to the provider is closed. New chats are refused above the limits.
 
-Streams read the log from any event, for a while after the end too. Its size is bounded: events that all readers have
-seen are dropped first, a slow reader slows the chat down, and without a reader the oldest events are dropped. Numbers
-start at 1.
+A client can read the log from any event, and for `resume_seconds` after the end of the chat. The size of the log is
+limited: events that all readers have received are dropped. A slow reader slows down the chat. Without a reader, the
+oldest events are dropped. Event numbers start at 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_BYTES: Final = 4_000_000
 
 
 class EventLog:
-    """Frames of the events of the run `identity`."""
+    """Keeps the events of the run `identity` as frames of its stream."""
 
     def __init__(self, identity: str, *, max_bytes: int = MAX_BYTES) -> None:
         self._identity = identity
@@ -51,7 +51,7 @@ class EventLog:
         self._changed = asyncio.Condition()
 
     async def append(self, event: WireEvent) -> None:
-        """Add an event; waits for slow readers."""
+        """Add an event. Waits for slow readers if the log is full."""
         async with self._changed:
             content = frame(f"{self._identity}:{self._last + 1}", event.name, event.data)
             await self._changed.wait_for(lambda: self._make_room(len(content)))
@@ -61,7 +61,7 @@ class EventLog:
             self._changed.notify_all()
 
     async def close(self, last: WireEvent | None = None) -> None:
-        """Add `last` as the last event, even if the log is full."""
+        """Close the log. `last` is added even if the log is full."""
         async with self._changed:
             if last is not None and not self._closed:
                 self._last += 1
@@ -70,7 +70,7 @@ class EventLog:
             self._changed.notify_all()
 
     async def read(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The frames with numbers above `after`, until the log is closed."""
+        """Yield the frames with numbers above `after`, until the log is closed."""
         reader = object()
         self._positions[reader] = after
         try:
@@ -94,7 +94,7 @@ class EventLog:
             self._changed.notify_all()
 
     def _make_room(self, size: int) -> bool:
-        """True if `size` bytes fit; drops events if necessary."""
+        """Drop events until `size` bytes fit, if possible. Returns whether they fit."""
         seen = min(self._positions.values(), default=self._last)
         while self._frames and self._bytes + size > self._max_bytes and self._frames[0][0] <= seen:
             self._bytes -= len(self._frames.popleft()[1])
@@ -107,7 +107,7 @@ _log = logging.getLogger(__name__)
 
 
 class ChatRun:
-    """One chat. `last` is its last event, set when `finished` is done."""
+    """The task and the event log of one chat. `last` is set when the chat has ended."""
 
     def __init__(self, production: ChatProduction, identity: str, *, resume_seconds: float) -> None:
         self.identity = identity
@@ -121,19 +121,19 @@ class ChatRun:
         self._reason = "the chat was cancelled"
 
     def start(self) -> asyncio.Task[None]:
-        """Start. The investigator must be open."""
+        """Start the chat, whose investigator must be open."""
         self._task = asyncio.create_task(self._run(), name=f"chat {self.identity}")
         return self._task
 
     def cancel(self, reason: str) -> None:
-        """Cancel the chat; readers get the reason."""
+        """Cancel the chat. Its last event has the reason."""
         self._reason = reason
         if self._task is not None:
-            # Not at once: a task that has not started would end without an event.
+            # Deferred, because a task that is cancelled before it starts would send no last event.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The events with numbers above `after`. Without a reader, the chat is cancelled after a while."""
+        """Yield the events with numbers above `after`. The chat is cancelled `resume_seconds` after its last reader."""
         self.wait_for_reader(begin=False)
         self._readers += 1
         try:
@@ -146,7 +146,7 @@ class ChatRun:
                 self.wait_for_reader(begin=True)
 
     def wait_for_reader(self, *, begin: bool) -> None:
-        """Start or stop the wait for a reader."""
+        """Start or stop the timer that cancels the chat."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -166,16 +166,16 @@ class ChatRun:
             self.last = failure(self._reason, code=_CANCELLED_CODE)
         except HolmesError as error:
             self.last = failure(str(api_error(error).detail), code=error.exit_code)
-        except Exception:  # noqa: BLE001  the edge of a task that is never awaited
+        except Exception:  # noqa: BLE001  no code awaits this task
             _log.exception("internal error %s in a chat", self.identity)
-            self.last = failure(f"this is a bug in Holmes; the server's log tells more under {self.identity}")
+            self.last = failure(f"internal error; see the server log for id {self.identity}")
         finally:
             self.wait_for_reader(begin=False)
             await self.log.close(self.last)
 
 
 class ChatRuns:
-    """All chats of this replica."""
+    """Starts, finds and drains the chats of this replica."""
 
     def __init__(self, service: Service, draining: Draining) -> None:
         self._service = service
@@ -188,7 +188,7 @@ class ChatRuns:
         self._codec: ConversationCodec | None = None
 
     async def codec(self) -> ConversationCodec:
-        """The codec that signs conversations, with the configured key or the key in the database.
+        """Return the codec that signs conversations with the configured key or, by default, a key in the database.
 
         Raises `DatabaseUnavailable`.
         """
@@ -202,9 +202,10 @@ class ChatRuns:
         return self._codec
 
     async def start(self, job: ChatJob, client: str) -> ChatRun:
-        """Start a chat of a client.
+        """Start a chat for a client.
 
-        Raises `ApiError` 429 above the limits, 503 while the server stops, and the errors of opening an investigator.
+        Raises `ApiError` 429 above the limits, `ApiError` 503 while the server stops, and errors like
+        `ChatProduction.open`.
         """
         self._draining.refuse_when_begun()
         await self._slots.refuse_beyond_budget()
@@ -231,14 +232,14 @@ class ChatRuns:
         return run
 
     def get(self, identity: str) -> ChatRun:
-        """A chat that is running or has just ended. Raises `ApiError` 404."""
+        """Find a chat that is running or has recently ended. Raises `ApiError` 404."""
         run = self._runs.get(identity)
         if run is None:
             raise ApiError(404, f"chat {one_line(identity)[:80]!r} does not exist or has ended")
         return run
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the running chats, then cancel the rest."""
+        """Wait up to `seconds` for running chats, then cancel the remaining chats."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while (begun := self._opening | self._running) and loop.time() < deadline:
@@ -263,7 +264,7 @@ class ChatRuns:
             raise
 
     async def _keep(self, run: ChatRun, task: asyncio.Task[None]) -> None:
-        """Store pending costs, and keep the chat for a client that lost its connection."""
+        """Store pending costs, and keep the ended chat for `resume_seconds`, so that clients can resume its stream."""
         await asyncio.wait({task})
         await run.production.costs.flush()
         await asyncio.sleep(self._service.settings.server.resume_seconds)

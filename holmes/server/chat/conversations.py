@@ -1,8 +1,8 @@
-"""Conversations for clients: the format of OpenAI, with signatures for the parts that only Holmes can create.
+"""Converts conversations to and from the OpenAI format, and signs the parts that only Holmes may create.
 
-A signature is required for tool results, calls that wait for approval, the reasoning of a provider, and notes of
-Holmes. Without one, a result becomes quoted text of the user, and so do system messages: a client could otherwise
-invent evidence and instructions. Raises `ConversationError`, which names the message.
+A signature is required for tool results, tool calls that wait for approval, the reasoning of a provider, and notes of
+Holmes. Unsigned tool results and all system messages become quoted user text, because clients could otherwise invent
+evidence and instructions. An invalid message raises `ConversationError`, which names the message.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ _IDENTITY: Final = frozenset({"role", "call_id", "tool_name"})
 
 
 class ConversationError(ConfigError):
-    """The conversation of a client is not valid."""
+    """The conversation that a client sent is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The messages without a system message, and the final calls that wait for approval."""
+    """The messages without the system prompt, and the tool calls of the last reply that wait for approval."""
 
     messages: tuple[Message, ...] = ()
     pending: tuple[ToolCall, ...] = ()
 
 
 class ConversationCodec:
-    """Encodes and decodes with a key that all replicas share."""
+    """Encodes and decodes conversations, with signatures by a key that all replicas share."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def encode(self, messages: Sequence[Message], pending: Sequence[ToolCall] = ()) -> list[JsonObject]:
-        """The conversation for the client. `pending` are calls of the last assistant message that wait for approval."""
+        """Encode a conversation. `pending` has the tool calls of the last reply that wait for approval."""
         items: list[JsonObject] = []
         calls: dict[str, ToolCall] = {}
         waiting = {call.id for call in pending}
@@ -77,7 +77,7 @@ class ConversationCodec:
         return items
 
     def decode(self, items: Sequence[Mapping[str, JsonValue]]) -> Conversation:
-        """The conversation from a client. Raises `ConversationError`."""
+        """Decode the conversation that a client sent. Raises `ConversationError`."""
         if len(items) > MAX_MESSAGES:
             raise ConversationError(f"conversation_history has more than {MAX_MESSAGES:,} messages")
         reading = _Reading(self, items)
@@ -86,17 +86,17 @@ class ConversationCodec:
         return Conversation(messages=tuple(reading.messages), pending=reading.pending)
 
     def signature(self, purpose: str, value: JsonValue) -> str:
-        """The signature of `value`, valid for one purpose only."""
+        """Sign `value`. The signature is valid for `purpose` only."""
         text = json.dumps([purpose, value], sort_keys=True, separators=(",", ":"))
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
     def signs(self, purpose: str, value: JsonValue, signature: object) -> bool:
-        """True if `signature` is valid."""
+        """Whether `signature` is valid for `purpose` and `value`."""
         given = signature.encode("utf-8", "replace") if isinstance(signature, str) else b""
         return hmac.compare_digest(self.signature(purpose, value).encode(), given)
 
     def restored(self, message: Message, call: ToolCall | None, own: object) -> Message | None:
-        """The complete `message` of Holmes; None if it was not signed or was changed."""
+        """Restore a message with the fields of Holmes; None if it is unsigned or was changed."""
         if not isinstance(own, Mapping):
             return None
         try:
@@ -128,7 +128,7 @@ class ConversationCodec:
 
 
 class _Reading:
-    """The state of one `decode`."""
+    """The state of one `decode` call."""
 
     def __init__(self, codec: ConversationCodec, items: Sequence[Mapping[str, JsonValue]]) -> None:
         self.messages: list[Message] = []
@@ -139,12 +139,12 @@ class _Reading:
         self._decoder = Decoder()
 
     def take(self) -> None:
-        """Read the next message; after a reply also its results."""
+        """Decode the next message. A reply is decoded together with its tool results."""
         message, own = self._next()
         match message:
             case SystemMessage():
                 if self.position > 1:
-                    self.messages.append(_quoted("a message of the role 'system'", message.text))
+                    self.messages.append(_quoted("a message with the role 'system'", message.text))
             case UserMessage():
                 self.messages.append(self._codec.restored(message, None, own) or message)
             case AssistantMessage():
@@ -218,7 +218,7 @@ def _signable(message: Message, call: ToolCall | None) -> JsonValue:
 
 
 def _without_paths(fields: JsonObject) -> JsonObject:
-    """Without the paths of stored results, which are internal."""
+    """Remove the paths of stored results, which clients must not see."""
     stored = fields.get("stored")
     if not isinstance(stored, list):
         return fields
@@ -230,7 +230,7 @@ def _facts(own: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def _parts(message: Message, own: Mapping[str, JsonValue]) -> JsonValue:
-    """The parts of `message` before their texts were joined."""
+    """Split the text of `message` into its original parts, which the OpenAI format joins."""
     parts: tuple[Part, ...] = getattr(message, "parts", ())
     lengths = own.get("lengths")
     if not isinstance(lengths, list) or any(isinstance(part, Image) for part in parts) or len(parts) != 1:

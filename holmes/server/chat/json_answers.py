@@ -1,6 +1,7 @@
-"""Answers that must be JSON: finds it in the text of a model, and checks it against the schema of a client.
+"""Finds the JSON in a model's answer, and checks it against the schema of a client.
 
-The schema is not trusted: it fetches nothing, its regular expressions are not run, and the number of checks is limited.
+The schema is untrusted: its remote references are not fetched, its regular expressions do not run, and the number and
+nesting of checks are limited.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
 
 _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _MAX_CHECKS: Final = 50_000
-# Below the recursion limit of Python, which jsonschema's index in Rust answers with a panic.
+# Below the recursion limit of Python, at which the Rust code of jsonschema panics.
 _MAX_SCHEMA_LEVELS: Final = 64
 _MAX_NESTED_CHECKS: Final = 120
 _MAX_QUOTED_CHARACTERS: Final = 60
 _MAX_MESSAGE_CHARACTERS: Final = 300
-# These would run a client's regular expressions; the last two read `patternProperties`.
+# These keywords would run regular expressions of the client. The last two read `patternProperties`.
 _NOT_CHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 
 _Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
 def schema_of(response_format: JsonObject) -> JsonObject:
-    """The schema in `response_format`: OpenAI's wrapping, or the schema itself. Raises `ConfigError`."""
+    """Read the schema from an OpenAI `response_format`, or from the schema itself. Raises `ConfigError`."""
     kind = response_format.get("type")
     if kind == "json_object":
         return {"type": "object"}
@@ -42,12 +43,12 @@ def schema_of(response_format: JsonObject) -> JsonObject:
     wrapped = response_format.get("json_schema")
     schema = wrapped.get("schema") if isinstance(wrapped, Mapping) else None
     if not isinstance(schema, Mapping):
-        raise ConfigError("response_format: 'json_schema' needs an object 'schema'")
+        raise ConfigError("response_format: 'json_schema' requires a 'schema' object")
     return _valid(schema)
 
 
 def find_json(text: str) -> JsonValue:
-    """The JSON in a model's answer: the whole text, a fenced block, or the first object. Raises `ValueError`."""
+    """Parse the JSON in an answer: the whole text, the last fenced block, or the first object. Raises `ValueError`."""
     for candidate in (text, *(_FENCE.findall(text)[::-1])):
         try:
             value: JsonValue = json.loads(candidate)
@@ -65,9 +66,9 @@ def find_json(text: str) -> JsonValue:
 
 
 def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
-    """The place in `value` that does not fit `schema`, and why; None when it fits.
+    """Describe where and why `value` does not match `schema`; None if it matches.
 
-    Raises `ConfigError` for a schema that refers to itself without end or takes too long.
+    Raises `ConfigError` if the schema refers to itself endlessly or checking takes too long.
     """
     from jsonschema.exceptions import best_match
 
@@ -81,7 +82,7 @@ def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
 
 
 def _valid(schema: JsonObject) -> JsonObject:
-    """`schema`, when it is a JSON Schema of its dialect."""
+    """Return `schema` if it is a valid JSON Schema. Raises `ConfigError`."""
     from jsonschema.exceptions import SchemaError
 
     if _levels(schema) > _MAX_SCHEMA_LEVELS:
@@ -95,7 +96,7 @@ def _valid(schema: JsonObject) -> JsonObject:
 
 
 def _levels(schema: JsonObject) -> int:
-    """The number of nested objects and lists."""
+    """The nesting depth of the objects and lists in a schema."""
     levels, inside = 0, [cast("JsonValue", schema)]
     while inside:
         levels += 1
@@ -114,12 +115,12 @@ def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no ty
 
     if not isinstance(schema.get("$schema"), str):
         return Draft202012Validator
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # for an unknown `$schema`
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # raised for an unknown `$schema`
         return validator_for(schema, default=Draft202012Validator)
 
 
 def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
-    """A validator that fetches nothing, runs no regular expression, and limits the checks and their nesting."""
+    """Create a validator that limits checks and their nesting, without network access and regular expressions."""
     from jsonschema.validators import extend
     from referencing import Registry
 
@@ -129,7 +130,7 @@ def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no 
 
 
 def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[int]) -> _Check:
-    """`check` of the keyword `name` within the limits. `open_checks` holds the number of checks that have not ended."""
+    """Wrap `check` of the keyword `name` with the limits. `open_checks` has the number of unfinished checks."""
     from referencing.exceptions import Unresolvable
 
     def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401  any JSON
@@ -137,7 +138,7 @@ def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[
             raise ConfigError("response_format: checking an answer against this schema takes too long")
         if open_checks[0] >= _MAX_NESTED_CHECKS:
             raise ConfigError(
-                "response_format: the schema refers to itself without end, or the answer is nested too deeply"
+                "response_format: the schema refers to itself endlessly, or the answer is nested too deeply"
             )
         if name in _NOT_CHECKED or (name == "additionalProperties" and "patternProperties" in schema):
             return
@@ -146,7 +147,7 @@ def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[
             if name not in {"$ref", "$dynamicRef"}:
                 yield from check(validator, wanted, value, schema) or ()
             elif wanted.startswith("#"):
-                with suppress(Unresolvable):  # like an address: it allows everything
+                with suppress(Unresolvable):  # like a remote reference, it matches any value
                     yield from check(validator, wanted, value, schema) or ()
         finally:
             open_checks[0] -= 1

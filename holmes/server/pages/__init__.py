@@ -1,1 +1,1 @@
-"""The web page: lists, one investigation, its results, and the login."""
+"""The web pages: lists, incidents, investigations, stored results and the login."""

@@ -1,8 +1,8 @@
-"""Answers of models as safe HTML: rendered Markdown, then sanitised.
+"""Converts answers from Markdown to safe HTML. The rendered HTML is sanitized.
 
-HTML in the text is shown as text. Only http, https and mailto become links. Images become links, because loading them
-would reveal the reader to another site. Citations (`[[<result id>:12-18]]`) become numbers that open the stored result
-at these lines, with a note if unchecked; those in code stay unchanged.
+HTML in an answer is shown as text. Only http, https and mailto URLs become links. Images become links, because loading
+an image would reveal the reader to another site. Citations (`[[<result id>:12-18]]`) become numbers that link to the
+lines of the stored result, with a note if unchecked. Citations in code stay unchanged.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _ATTRIBUTES: Final = {"a": {"href", "title", "class"}, "ol": {"start"}, "code": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedAnswer:
-    """The HTML of an answer, and its citations in the order of their numbers, from 1."""
+    """The HTML of an answer, and its citations in the order of their numbers, which start at 1."""
 
     html: Markup
     citations: tuple[Marker, ...]
 
 
 def render_answer(text: str) -> RenderedAnswer:
-    """The answer as HTML. Never fails; text above 200,000 characters is cut."""
+    """Convert an answer to HTML. Never raises. Text above 200,000 characters is cut."""
     numbers: dict[Marker, int] = {}
     html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
     clean = nh3.clean(
@@ -60,17 +60,17 @@ def render_answer(text: str) -> RenderedAnswer:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
-    return RenderedAnswer(html=Markup(clean), citations=tuple(numbers))  # noqa: S704  sanitised in the line above
+    return RenderedAnswer(html=Markup(clean), citations=tuple(numbers))  # noqa: S704  sanitized by nh3
 
 
 def result_address(marker: Marker) -> str:
-    """The URL of the lines that `marker` cites."""
+    """The URL of the result page that shows the lines that `marker` cites."""
     first, last = marker.first_line, marker.last_line
     return f"/results/{marker.result_id}?lines={first}-{last}#L{first}"
 
 
 def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
-    """A parser rule: a bracket of markers becomes one token for each marker."""
+    """Parser rule that creates one token for each citation marker in a bracket."""
     if not state.src.startswith("[[", state.pos):
         return False
     match = _MARKER.match(state.src, state.pos)
@@ -107,7 +107,7 @@ def _render_citation(
 def _render_image(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """An image as a link with its description."""
+    """Render an image as a link with the description of the image."""
     token = tokens[index]
     source = nh3.clean_text(str(token.attrs.get("src", "")))
     return f'<a href="{source}">{nh3.clean_text(token.content or "picture")}</a>'
@@ -116,14 +116,14 @@ def _render_image(
 def _render_table(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """A table scrolls on its own, by keyboard too, so that the page does not."""
+    """Render a table in an element that scrolls, also by keyboard, so that the page does not scroll sideways."""
     return '<div class="scroll" tabindex="0"><table>' if tokens[index].nesting == 1 else "</table></div>"
 
 
 def _render_heading(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Headings of an answer start at level three: the page uses the first two."""
+    """Render headings from level three, because the page uses the first two levels."""
     token = tokens[index]
     level = min(6, int(token.tag[1]) + 2)
     return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"

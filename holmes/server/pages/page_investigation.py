@@ -1,7 +1,7 @@
 """The pages of one incident and of one investigation, during and after its run.
 
-Only this module turns events into HTML. The script uses the stream of events only as a signal, then fetches
-`/investigations/<id>/updates`, which has the HTML of the page.
+The script in the page uses the event stream only as a signal. It then fetches the changed HTML from
+`/investigations/<id>/updates`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _MAX_INVESTIGATIONS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceView:
-    """One citation below the answer. `number` is its number in the text, `outcome` the result of its check."""
+    """One citation in the list below the answer.
+
+    `number` is the number of the citation in the answer, and `outcome` is the result of its check.
+    """
 
     number: int
     outcome: str
@@ -49,7 +52,7 @@ class EvidenceView:
 
 
 def incident_routes(routes: APIRouter, service: Service) -> None:
-    """Add the page and the form of an incident to `routes`."""
+    """Add the routes of the incident page to `routes`."""
 
     @routes.get("/incidents/{identity}")
     async def incident(identity: str) -> Response:
@@ -83,7 +86,7 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
 
 
 def investigation_routes(routes: APIRouter, service: Service) -> None:
-    """Add the page of an investigation and its parts to `routes`."""
+    """Add the routes of the investigation page to `routes`."""
 
     @routes.get("/investigations/{identity}")
     async def investigation(identity: str) -> Response:
@@ -115,7 +118,10 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
 
 
 async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
-    """The page, or its changes after the event `after`. An answer needs all events for the names of its sources."""
+    """Render the page, or its changes after the event `after`.
+
+    A finished investigation needs all events, because its evidence names the tool calls.
+    """
     is_final = record.state in FINAL_STATES
     timeline = await _timeline(service, record, 0 if is_final else after)
     answer = await asyncio.to_thread(render_answer, record.answer) if record.answer else None
@@ -151,7 +157,7 @@ async def _timeline(service: Service, record: InvestigationRecord, after: int) -
 
 
 def _evidence(answer: RenderedAnswer | None, timeline: Timeline) -> tuple[EvidenceView, ...]:
-    """The citations of the answer, in the order of their numbers."""
+    """The evidence list: the citations of the answer, in the order of their numbers."""
     citations = answer.citations if answer else ()
     return tuple(_evidence_view(number, marker, timeline) for number, marker in enumerate(citations, 1))
 
@@ -170,7 +176,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """The share of the budget that was spent, for the bar; None without a limit."""
+    """The spent share of the budget, as a number and as text, for the cost bar; None without a limit."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)
@@ -178,7 +184,7 @@ def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float
 
 
 def _output(event: StoredEvent) -> dict[str, object]:
-    """The result of a tool call as the model saw it, for the templates. Uses CPU."""
+    """The template values for a tool result as the model saw it. Call it in a thread, because it is CPU-bound."""
     data = json_map(event.data)
     result = result_of(data)
     text = text_in(result, "data", "content") or text_in(result, "error")
@@ -195,7 +201,7 @@ def _output(event: StoredEvent) -> dict[str, object]:
 
 
 def _known(identity: str) -> str:
-    """A valid id, else an id that does not exist."""
+    """Return `identity`, or an empty id, which does not exist, if it is invalid."""
     return identity if identity.isascii() and identity.isprintable() and len(identity) <= 40 else ""
 
 

@@ -1,7 +1,7 @@
-"""The first page, and the lists of incidents and investigations. Each uses a fixed number of statements.
+"""The lists of incidents (the start page) and of investigations. Each page runs a fixed number of SQL statements.
 
-Invalid parameters are ignored: a list always answers. Queries are functions of a connection, for
-`Database.transaction`.
+Invalid query parameters are ignored, so that a list page always loads. Functions that take a connection run within a
+transaction of the caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """The figures of an incident. `model` and `state` are of its newest investigation."""
+    """Counts and costs of an incident. `model` and `state` describe its newest investigation."""
 
     alerts: int = 0
     firing: int = 0
@@ -55,13 +55,13 @@ NO_FIGURES = IncidentFigures()
 
 
 def count_open(connection: Connection) -> int:
-    """The number of open incidents."""
+    """Count the open incidents."""
     counting = select(func.count()).select_from(INCIDENTS).where(INCIDENTS.c.state == "open")
     return int(connection.execute(counting).scalar() or 0)
 
 
 def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str, IncidentFigures]:
-    """The figures of these incidents; those without figures are left out."""
+    """Read the figures of incidents. Incidents without alerts and investigations are omitted."""
     if not ids:
         return {}
     alerts: dict[str, dict[str, int]] = defaultdict(dict)
@@ -100,7 +100,7 @@ _STATES: Final[tuple[InvestigationState, ...]] = get_args(InvestigationState)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Strip:
-    """The figures above the lists."""
+    """The summary above the lists. `spent` is today's cost in US dollars."""
 
     open_incidents: int
     spent: float
@@ -109,7 +109,7 @@ class _Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The data of the list of incidents."""
+    """The data of the incident list, read in one transaction."""
 
     listed: ListedIncidents
     figures: Mapping[str, IncidentFigures]
@@ -118,7 +118,7 @@ class _Read:
 
 
 def list_routes(routes: APIRouter, service: Service) -> None:
-    """Add the lists to `routes`."""
+    """Add the routes of the lists to `routes`."""
 
     @routes.get("/")
     async def incidents(state: str = "open", severity: str = "", q: str = "", after: str = "") -> Response:
@@ -131,7 +131,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             limit=PAGE_ROWS,
         )
         is_first = not (text or severity or after) and query.state == "open"
-        # One read for all: each transaction waits for its turn.
+        # All queries in one transaction, because each transaction waits for its turn.
         read = await service.database.read(lambda connection: _read(connection, query, with_recent=is_first))
         chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
         return render(
@@ -170,7 +170,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
 
 
 def model_of(record: InvestigationRecord, default: str) -> str:
-    """The model that answered, else the configured one."""
+    """The model that answered, else the requested model, else the default model."""
     return record.answered_by or record.model or default
 
 
@@ -212,7 +212,7 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
 
 
 def _searched(text: str) -> str:
-    """The search text; zero bytes, which PostgreSQL refuses, and halves of characters match nothing."""
+    """Clean a search text: NUL is removed, because PostgreSQL refuses it, and lone surrogates are replaced."""
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
 
 

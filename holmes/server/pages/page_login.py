@@ -1,7 +1,7 @@
-"""Access to the page: the login form, its cookie, and the check before every other route.
+"""Protects the web pages: the login form, the session cookie, and the check before every other route.
 
-Browsers cannot send a header when they open a page or a stream of events, so the key becomes a cookie. Refuses forms
-from other sites, redirects to other sites, and clients that guess too often.
+Browsers cannot send a key header when they open a page or an event stream, so the login sets a cookie. Forms from other
+sites, redirects to other sites, and clients with too many wrong keys are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ADDRESS_CHARACTERS = 1_000
 
 
 class LoginNeeded(Exception):
-    """A login is required."""
+    """The request requires a login."""
 
 
 class ForeignForm(Exception):
@@ -37,10 +37,10 @@ class ForeignForm(Exception):
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages."""
+    """A route that responds to errors with an error page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """The handler, with refusals as pages."""
+        """Wrap the handler, so that errors become pages."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -71,7 +71,7 @@ def signed_in(request: Request) -> None:
 def own_form(request: Request) -> None:
     """Dependency of every route with a form. Raises `ForeignForm`.
 
-    A proxy may change the host, so that the public address counts as this page too.
+    Forms from `public_url` are accepted too, because a proxy may change the host.
     """
     settings: ServerSettings = request.app.state.service.settings.server
     origin = request.headers.get("origin")
@@ -80,7 +80,7 @@ def own_form(request: Request) -> None:
 
 
 def local_address(wanted: str) -> str:
-    """`wanted` if it is a path of this server, else the first page."""
+    """Return `wanted` if it is a path on this server, else the path of the start page."""
     if not wanted.startswith("/") or wanted.startswith("//") or "\\" in wanted or len(wanted) > _ADDRESS_CHARACTERS:
         return "/"
     if not wanted.isprintable() or not wanted.isascii():
@@ -89,18 +89,18 @@ def local_address(wanted: str) -> str:
 
 
 def problem(status: int, title: str, text: str) -> Response:
-    """An error page."""
+    """Render an error page."""
     response = render("problem.html.jinja2", title=title, text=text, signed_in=False)
     response.status_code = status
     return response
 
 
 def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
-    """Add the login form and its handler to `routes`."""
+    """Add the routes for login and logout to `routes`."""
     guesses = Guesses()
 
     @routes.get("/login")
-    async def form(request: Request, next: str = "/") -> Response:  # noqa: A002  the name in the address
+    async def form(request: Request, next: str = "/") -> Response:  # noqa: A002  the query parameter
         keys, target = keys_of(request), local_address(next)
         if not keys.required or keys.valid_session(request.cookies.get(SESSION_COOKIE)):
             return _redirect(target)
@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirects to the form and back; refuses requests of scripts, which cannot follow."""
+    """Redirect to the login form, which leads back. Requests from scripts get 401, because scripts cannot log in."""
     if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
         return problem(401, "You are not logged in", "Your login has ended. Reload the page to log in.")
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -161,5 +161,8 @@ def _is_at(public_url: str | None, origin: str) -> bool:
 
 
 def _is_https(request: Request) -> bool:
-    """True if the browser used https, also through a proxy; a false claim only restricts the cookie."""
+    """Whether the browser uses HTTPS, directly or through a proxy.
+
+    A client that forges `X-Forwarded-Proto` only restricts its own cookie.
+    """
     return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "").lower() == "https"

@@ -1,6 +1,6 @@
-"""Templates, static files, and the display of times, costs and foreign text.
+"""Renders templates, serves static files, and formats times, costs and untrusted text.
 
-Every value is escaped. The content policy (`holmes.server.security`) forbids inline styles and scripts.
+Every value is escaped. The content security policy (`holmes.server.security`) forbids inline styles and scripts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def age(at: datetime, now: datetime) -> str:
-    """For example `40 s`, `12 min`, `3 h`, `2 d`; the date after two months."""
+    """Format the time since `at`, for example `40 s`, `12 min`, `3 h` or `2 d`; after 60 days, the date."""
     seconds = max(0.0, (now - at).total_seconds())
     if seconds < _MINUTE:
         return f"{seconds:.0f} s"
@@ -51,7 +51,7 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For example `0.4 s`, `42 s`, `3 min 5 s`, `1 h 12 min`."""
+    """Format a duration, for example `0.4 s`, `42 s`, `3 min 5 s` or `1 h 12 min`."""
     seconds = max(0.0, seconds)
     if seconds < 9.95:
         return f"{seconds:.1f} s"
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def clock_offset(seconds: float) -> str:
-    """The time since the start: `0:42`, `12:03`, `1:02:03`."""
+    """Format the time since the start, for example `0:42`, `12:03` or `1:02:03`."""
     whole = max(0, int(seconds))
     minutes, rest = divmod(whole, _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
@@ -72,7 +72,7 @@ def clock_offset(seconds: float) -> str:
 
 
 def money(dollars: float) -> str:
-    """US dollars with the digits that matter: `$0`, `$0.004`, `$0.12`, `$3.40`, `$1,204`."""
+    """Format US dollars with two or three significant digits, for example `$0.004`, `$0.12` or `$3.40`."""
     if dollars <= 0:
         return "$0"
     if dollars < 0.0005:
@@ -83,7 +83,7 @@ def money(dollars: float) -> str:
 
 
 def cost_of(stats: RequestStats) -> str:
-    """The cost, with `≥` if some prices are unknown, and `~` if tokens were estimated."""
+    """Format the cost, with `≥` if some prices are unknown, or `~` if tokens were estimated."""
     if not stats.calls and not stats.cost:
         return "–"  # noqa: RUF001  the dash of an empty cell
     sign = "≥ " if stats.unpriced_calls else "~" if stats.estimated else ""
@@ -91,29 +91,29 @@ def cost_of(stats: RequestStats) -> str:
 
 
 def count(number: float) -> str:
-    """For example `940`, `54k`, `1.2M`."""
+    """Format a number, for example `940`, `54k` or `1.2M`."""
     if number < 1_000:
         return f"{number:.0f}"
     return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
 
 
 def size(size_bytes: int) -> str:
-    """For example `940 B`, `12 kB`, `3.4 MB`."""
+    """Format a size, for example `940 B`, `12 kB` or `3.4 MB`."""
     if size_bytes < 1_000:
         return f"{size_bytes} B"
     return f"{size_bytes / 1_000:.0f} kB" if size_bytes < 999_500 else f"{size_bytes / 1_000_000:.1f} MB"
 
 
 def stamp(at: datetime) -> str:
-    """The full time."""
+    """Format the date and time in UTC."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def visible(text: str) -> str:
-    """Foreign text without hidden characters.
+    """Make hidden characters in untrusted text visible.
 
-    Terminal colours are removed. Other control characters, marks that change the writing direction, and halves of
-    characters become visible signs. Newlines and tabs stay.
+    Terminal color sequences are removed. Other control characters, characters that change the writing direction, and
+    lone surrogates become visible symbols. Newlines and tabs are kept.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -121,22 +121,22 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Foreign text on one line of at most `limit` characters."""
+    """Join untrusted text to one line of at most `limit` characters."""
     return shortened(" ".join(visible(shortened(text, 4 * limit, mark="")).split()), limit)
 
 
 def without_citations(text: str) -> str:
-    """Text of an answer without markers, for places without links; words about unchecked citations stay."""
+    """Remove citation markers where the page has no links. Notes about unchecked citations are kept."""
     return without_markers(text)
 
 
 def severity_level(severity: str | None) -> str:
-    """The colour of a severity: `critical`, `warning`, `info` or `other`."""
+    """The color class of a severity: `critical`, `warning`, `info` or `other`."""
     return _LEVELS.get((severity or "").strip().lower(), "other")
 
 
 def web_address(value: str | None) -> str | None:
-    """`value` if it is an absolute http or https URL, else None."""
+    """Return `value` if it is an absolute HTTP URL, else None."""
     if value is None or len(value) > 2_000 or not value.isprintable() or " " in value:
         return None
     try:
@@ -151,8 +151,8 @@ def _picture(match: re.Match[str]) -> str:
     return chr(_CONTROL_PICTURES + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else _REPLACEMENT
 
 
-# `Doorkeeper` sets the other headers. With its `no-referrer`, browsers would send `Origin: null` with forms, which the
-# check of the origin refuses.
+# `Doorkeeper` sets the other headers. This header overrides its `no-referrer`, with which browsers would send
+# `Origin: null` with forms.
 PAGE_HEADERS: Final = {"Referrer-Policy": "same-origin"}
 _STATIC_TYPES: Final = {
     "holmes.css": "text/css; charset=utf-8",
@@ -163,7 +163,7 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def render(template: str, **values: object) -> Response:
-    """A page or a part of it. Halves of characters, which JSON allows, become question marks."""
+    """Render a page or a part of it. Lone surrogates, which JSON allows, become question marks."""
     html = _environment().get_template(template).render(values)
     return Response(html.encode("utf-8", "replace"), headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
@@ -176,7 +176,7 @@ def compile_templates() -> None:
 
 
 def static_file(name: str) -> Response | None:
-    """A static file; None for an unknown name. Its URL has its version, so browsers may cache it."""
+    """Read a static file; None for an unknown name. Browsers may cache it, because its URL contains a version."""
     if name not in _STATIC_TYPES:
         return None
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -184,7 +184,7 @@ def static_file(name: str) -> Response | None:
 
 
 def static_address(name: str) -> str:
-    """The URL of a static file, with its version."""
+    """The URL of a static file, with a version that changes with the content."""
     return f"/static/{name}?v={hashlib.sha256(_content(name)).hexdigest()[:12]}"
 
 

@@ -1,7 +1,7 @@
-"""Stored results as lines, with the cited ones marked.
+"""The pages of stored results, which mark the cited lines.
 
-Lines are numbered as in citations (`NumberedText`). Results are found by id, never by path. Every page is bounded, and
-at most two large results are rendered at the same time.
+Lines are numbered as in citations (`NumberedText`). Results are found by id, never by path. The size of a page is
+limited, and at most two results are rendered at the same time.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _AT_ONCE = 2
 
 
 class StoredOutputs:
-    """Reads stored results for the page, a few at a time."""
+    """Reads stored results for the pages, at most two at a time."""
 
     def __init__(self, service: Service) -> None:
         self._store = service.results
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def show(self, identity: str, work: Callable[[bytes, StoredResult], T]) -> T:
-        """The result of `work` on the content, in a thread. Raises `ResultStoreError` for an unknown id."""
+        """Run `work` on the content in a thread and return its result. Raises `ResultStoreError` for an unknown id."""
         if self._store is None:
-            raise ResultStoreError("storing results is disabled")
+            raise ResultStoreError("result storage is disabled")
         if not _ID.fullmatch(identity):
-            raise ResultStoreError("this is not a valid id of a stored result")
+            raise ResultStoreError("this is not a valid result id")
         async with self._free:
             content, stored = await self._store.read(ResultId(identity))
             return await asyncio.to_thread(work, content, stored)
@@ -60,7 +60,7 @@ class ResultPages:
         self._can_log_out = service.settings.server.api_key is not None
 
     async def result(self, identity: str, lines: str = "", start: str = "") -> Response:
-        """A stored result, from the cited lines or from a given line."""
+        """Render a stored result from line `start`, by default from shortly before the cited lines."""
         cited = cited_range(lines)
         first = int(start) if start.isdecimal() and len(start) < 10 else None
 
@@ -76,7 +76,7 @@ class ResultPages:
         return render("result.html.jinja2", cited=cited, citing=citing, signed_in=self._can_log_out, **values)
 
     async def cited_part(self, identity: str, lines: str = "") -> Response:
-        """Only the cited lines."""
+        """Render only the cited lines, as part of another page."""
         cited = cited_range(lines) or (1, 1)
         try:
             shown = await self._outputs.show(identity, lambda content, _stored: cited_window(content, cited))
@@ -85,20 +85,20 @@ class ResultPages:
         return render("lines_part.html.jinja2", lines=shown, reason="The result does not have these lines.")
 
     async def raw(self, identity: str) -> Response:
-        """An image or a file."""
+        """Return an image, or text as a file to download."""
         try:
             content, stored = await self._outputs.show(identity, lambda content, stored: (content, stored))
         except ResultStoreError as error:
             return _gone(error)
         if stored.media_type in PICTURE_TYPES:
             return Response(content, media_type=stored.media_type)
-        # Always as a file: a browser must not show it as a page of this server.
+        # As a download, so that a browser never shows the content as a page of this server.
         headers = {"Content-Disposition": f'attachment; filename="{stored.id}.txt"'}
         return Response(content, headers=headers, media_type="application/octet-stream")
 
 
 def result_routes(routes: APIRouter, service: Service) -> None:
-    """Add the pages of stored results to `routes`."""
+    """Add the routes of stored results to `routes`."""
     pages = ResultPages(service)
     routes.add_api_route("/results/{identity}", pages.result, methods=["GET"])
     routes.add_api_route("/results/{identity}/lines", pages.cited_part, methods=["GET"])
@@ -110,7 +110,7 @@ def _gone(error: ResultStoreError) -> Response:
 
 
 def _reason(error: ResultStoreError) -> str:
-    """The error page. The message of the store lists other ids, which only a model needs."""
+    """The reason for the error page, without the ids of other results, which only a model needs."""
     return str(error).partition(";")[0]
 
 
@@ -126,7 +126,7 @@ PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """One line. `cut` has the number of hidden characters, or is empty."""
+    """One line of a result. `cut` names the number of omitted characters; empty if the line is complete."""
 
     number: int
     text: str
@@ -136,7 +136,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineWindow:
-    """The lines of one page. `earlier` and `later` are the first lines of the neighbouring pages."""
+    """The lines on one page. `earlier` and `later` are the first line numbers of the neighboring pages."""
 
     lines: tuple[LineView, ...]
     total_lines: int
@@ -147,7 +147,7 @@ class LineWindow:
 
 
 def lines_range(text: str | None) -> tuple[int, int] | None:
-    """The lines in a URL, `12` or `12-18`; None if not valid."""
+    """Parse the line range of a URL, for example `12` or `12-18`; None if invalid."""
     match = _RANGE.fullmatch(text or "")
     if match is None:
         return None
@@ -156,13 +156,13 @@ def lines_range(text: str | None) -> tuple[int, int] | None:
 
 
 def cited_range(text: str | None) -> tuple[int, int] | None:
-    """Like `lines_range`, with at most as many lines as a page marks."""
+    """Parse a line range like `lines_range`, limited to the number of lines that a page can mark."""
     found = lines_range(text)
     return (found[0], min(found[1], found[0] + _MAX_CITED_LINES)) if found else None
 
 
 def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None = None) -> LineWindow:
-    """The window that starts at line `first`, by default shortly before the cited lines. Uses CPU."""
+    """Read the lines from `first`, by default from shortly before the cited lines. CPU-bound."""
     text = NumberedText(content)
     begin = first if first is not None else (cited[0] - _LINES_BEFORE if cited else 1)
     begin = min(max(1, begin), max(1, text.total_lines))
@@ -179,14 +179,14 @@ def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None =
 
 
 def cited_window(content: bytes, cited: tuple[int, int]) -> tuple[LineView, ...]:
-    """Only the cited lines, for the evidence below an answer. Uses CPU."""
+    """Read only the cited lines, for the evidence below an answer. CPU-bound."""
     return tuple(_bounded(NumberedText(content), cited[0], cited, stop=cited[1]))
 
 
 def _bounded(
     text: NumberedText, begin: int, cited: tuple[int, int] | None, stop: int | None = None
 ) -> Iterator[LineView]:
-    """Lines from `begin` until the window is full; at least one."""
+    """Yield lines from `begin` until the page is full, at least one line."""
     shown = 0
     first, last = cited or (0, -1)
     for offset, line in enumerate(text.lines(begin, min(stop or begin + WINDOW_LINES - 1, begin + WINDOW_LINES - 1))):

@@ -1,4 +1,4 @@
-"""The routes of the page: incidents, live investigations, answers and their evidence.
+"""Combines the routes of the web pages.
 
 The server renders all HTML; a small script only refreshes it. `signed_in` protects all routes except the login form and
 static files.
@@ -30,7 +30,7 @@ def router(service: Service) -> APIRouter:
 
 
 def open_routes(service: Service) -> APIRouter:
-    """The routes without a login: the login form and static files."""
+    """Create the routes that require no login: the login form and static files."""
     routes = APIRouter(route_class=PageRoute)
     login_routes(routes, service.settings.server)
 
@@ -42,7 +42,7 @@ def open_routes(service: Service) -> APIRouter:
 
 
 def inside_routes(service: Service) -> APIRouter:
-    """The routes that need a login."""
+    """Create the routes that require a login."""
     routes = APIRouter(route_class=PageRoute, dependencies=[Depends(signed_in)])
     for add in (list_routes, incident_routes, investigation_routes, result_routes):
         add(routes, service)

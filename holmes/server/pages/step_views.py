@@ -1,7 +1,7 @@
-"""The events of an investigation as the steps on the page.
+"""Converts the events of an investigation to the steps of its timeline.
 
-Reads the wire events of all versions: missing and unknown parts are left out. All text is foreign: it is escaped or
-rendered with `render_answer`.
+Reads events that any version of Holmes stored, so missing and unknown fields are ignored. All text is untrusted and
+therefore escaped or rendered by `render_answer`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _STATUS_WORDS: Final[Mapping[str, str]] = {
 class StepView:
     """One step of the timeline.
 
-    `key` is its id in the document: a later event of the same call replaces it. `event_id` is its newest event;
-    `has_output` is true if this event has a tool result.
+    `key` is the HTML id of the step; a later event of the same tool call replaces the step. `event_id` is the id of its
+    newest event. `has_output` is true if this event has a tool result.
     """
 
     key: str
@@ -67,7 +67,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """The use of the context window and of the budget. None if unknown."""
+    """The use of the context window and of the budget. `cost` is in US dollars, None if unknown."""
 
     tokens: int
     max_tokens: int
@@ -78,7 +78,10 @@ class Gauges:
 
 @dataclass(slots=True, kw_only=True)
 class Timeline:
-    """The state after all events. `sources` has the call of each stored result, `claims` the text of each citation."""
+    """The steps and the state after all events.
+
+    `sources` maps the id of a stored result to the title of its tool call, and `claims` maps a citation to its claim.
+    """
 
     steps: dict[str, StepView] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
@@ -88,7 +91,7 @@ class Timeline:
 
 
 def timeline_of(events: Iterable[StoredEvent], started_at: datetime) -> Timeline:
-    """The steps of `events`, in order. Offsets count from `started_at`."""
+    """Convert `events` to steps, in order. Offsets are relative to `started_at`."""
     timeline = Timeline()
     for event in events:
         timeline.last_event_id = max(timeline.last_event_id, event.id)
@@ -99,7 +102,7 @@ def timeline_of(events: Iterable[StoredEvent], started_at: datetime) -> Timeline
 
 
 class _Event:
-    """One event that is being read."""
+    """A parsed event."""
 
     def __init__(self, event: StoredEvent, started_at: datetime) -> None:
         self.id = event.id
@@ -108,14 +111,14 @@ class _Event:
         self._started_at = started_at
 
     def step(self, key: str, kind: StepKind, title: str, *, before_seconds: float = 0.0) -> StepView:
-        """A step that started `before_seconds` before the event."""
+        """Create a step that started `before_seconds` before the event."""
         seconds = (self.at - self._started_at).total_seconds() - before_seconds
         shown = one_line(title, _TITLE_CHARACTERS)
         return StepView(key=key, event_id=self.id, kind=kind, title=shown, at=self.at, offset=clock_offset(seconds))
 
 
 def json_map(text: str) -> JsonMap:
-    """The object in `text`, empty if it has none."""
+    """Parse a JSON object; empty if `text` is not a JSON object."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -124,13 +127,13 @@ def json_map(text: str) -> JsonMap:
 
 
 def map_in(data: JsonMap, name: str) -> JsonMap:
-    """The object under `name`, empty if missing."""
+    """The object in the field `name`, empty if missing."""
     value = data.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def text_in(data: JsonMap, *names: str) -> str:
-    """The first text under one of `names` that is not empty."""
+    """The first non-empty text in the fields `names`."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
@@ -139,7 +142,7 @@ def text_in(data: JsonMap, *names: str) -> str:
 
 
 def number_in(data: JsonMap, *names: str) -> float | None:
-    """The first number from 0 to a billion under one of `names`."""
+    """The first number from 0 to a billion in the fields `names`; None if missing."""
     for name in names:
         value = data.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_NUMBER:
@@ -148,7 +151,7 @@ def number_in(data: JsonMap, *names: str) -> float | None:
 
 
 def result_of(data: JsonMap) -> JsonMap:
-    """The result in the data of a `tool_calling_result`; a text becomes its `data`."""
+    """The result in a `tool_calling_result` event. A result that is only text becomes the field `data`."""
     result = data.get("result")
     if isinstance(result, dict):
         return result
@@ -156,7 +159,7 @@ def result_of(data: JsonMap) -> JsonMap:
 
 
 def stored_ids(data: JsonMap) -> tuple[str, ...]:
-    """Ids of the stored results of a tool call, those of its text first."""
+    """The ids of the stored results of a tool call, text results before images."""
     stored = data.get("stored") or result_of(data).get("stored")
     entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
     entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))
@@ -164,7 +167,7 @@ def stored_ids(data: JsonMap) -> tuple[str, ...]:
 
 
 def _call_key(data: JsonMap, *names: str) -> str:
-    """An id for the document: ids of providers may have any characters."""
+    """Create an HTML id for a tool call, because ids of providers may contain any characters."""
     return f"call-{hashlib.sha256(text_in(data, *names).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
@@ -199,7 +202,7 @@ def _tool_finished(timeline: Timeline, event: _Event) -> None:
 
 
 def _thought(timeline: Timeline, event: _Event) -> None:
-    """The text and reasoning of a reply with tool calls."""
+    """Add a step for the text or reasoning of a reply with tool calls."""
     content, reasoning = text_in(event.data, "content"), text_in(event.data, "reasoning")
     if not content and not reasoning:
         return
@@ -238,7 +241,7 @@ def _answered(timeline: Timeline, event: _Event) -> None:
 
 
 def _line(kind: StepKind, words: Callable[[JsonMap], str]) -> Callable[[Timeline, _Event], None]:
-    """A reader that turns an event into one line."""
+    """Create a reader that converts an event to a step with one line of text."""
 
     def read(timeline: Timeline, event: _Event) -> None:
         text = words(event.data)

@@ -1,1 +1,1 @@
-"""Toolset `kubernetes/diagnosis`: finds faults and their causes by rules, and the related objects of an object."""
+"""Toolset `kubernetes/diagnosis`: detects faults and their causes by rules, and finds objects related to an object."""

@@ -1,4 +1,4 @@
-"""Related objects of one object, as text with one fact per line. Reads only the given state."""
+"""Writes the related objects of an object as text, one fact per line. Reads only the given cluster state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """The facts. Raises `ToolError` for an object that was not found, with the nearest name."""
+    """Write the facts. If the object is not found, raises `ToolError` that suggests the most similar name."""
     about = find_object(state, resource, namespaces)
     lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
     for title, found in (
@@ -59,7 +59,7 @@ def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) 
 
 
 def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -> ClusterObject:
-    """The object with the given `kind/name` or name. Raises `ToolError` if it was not found."""
+    """Find an object by `kind/name` or name. Raises `ToolError` if it is not found."""
     kind, slash, name = resource.partition("/")
     kinds = [_kind(kind, state)] if slash else [*WORKLOADS, "Pod", "Service", "Ingress", "Node"]
     name = name if slash else resource
@@ -90,7 +90,7 @@ def _kind(written: str, state: ClusterState) -> str:
 
 
 def status_of(each: ClusterObject) -> str:
-    """A short status of an object: `2/3 ready`, `Running, 4 restarts`, `Pending`."""
+    """Return a short status, for example `2/3 ready` or `Running, ready, 4 restarts`."""
     status = each.child("status")
     if each.kind == "Pod":
         restarts = sum(integer(one, "restartCount") for one in children(status, "containerStatuses"))
@@ -121,7 +121,7 @@ def _pods(state: ClusterState, about: ClusterObject) -> tuple[ClusterObject, ...
 
 
 def _in_front(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
-    """Services, Ingresses, policies and autoscalers that refer to the object."""
+    """Find the Services, Ingresses, policies and autoscalers that refer to the object."""
     labels = about.labels if about.kind == "Pod" else template_of(about).labels if about.kind in WORKLOADS else {}
     found = [
         service
@@ -153,7 +153,7 @@ def _backends(ingress: JsonObject) -> Iterator[str]:
 
 
 def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
-    """The workloads whose template refers to a ConfigMap, Secret, claim or account."""
+    """Find the workloads whose pod template refers to a ConfigMap, Secret, claim or service account."""
     if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
         return []
     wanted = f"{about.ref}:"
@@ -171,7 +171,7 @@ def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
 
 
 def _events(state: ClusterState, about: ClusterObject) -> list[str]:
-    """The newest events of the object and its dependents, oldest first."""
+    """Format the newest events of the object and its dependents, oldest first."""
     family = [about, *state.owned_by(about), *_pods(state, about)]
     uids = {each.uid: each for each in family}
     events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)
@@ -183,7 +183,7 @@ def _events(state: ClusterState, about: ClusterObject) -> list[str]:
 
 
 def references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]:
-    """A line for each object that the template of the workload or pod refers to: `ConfigMap shop/settings: missing`."""
+    """Write a line such as `ConfigMap shop/settings: missing` for each object that the pod template refers to."""
     if about.kind not in (*WORKLOADS, "Pod"):
         return ()
     named = dict.fromkeys(_named(template_of(about).spec))
@@ -197,7 +197,7 @@ def _standing(state: ClusterState, kind: str, about: ClusterObject, name: str) -
 
 
 def _named(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Kind and name of each object in the namespace that the spec of a pod refers to."""
+    """Find the kind and name of each object in the namespace that a pod spec refers to."""
     if text(spec, "serviceAccountName"):
         yield "ServiceAccount", text(spec, "serviceAccountName")
     for secret in children(spec, "imagePullSecrets"):

@@ -1,8 +1,8 @@
 """The toolset `kubernetes/diagnosis` and its factory.
 
 `kubernetes_diagnose` runs the rules of `holmes.diagnosis` and returns ranked incidents as JSON. `kubernetes_related`
-returns the related objects of one object. Each call opens a connection; only the login, and for a few seconds the last
-scan, are kept.
+returns the objects related to one object. Each call opens a connection. Only the login is kept, and the last scan for
+30 s.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class KubernetesDiagnosisToolset:
         return (DIAGNOSE, RELATED)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """For example `Diagnose namespace shop`."""
+        """Return for example `Diagnose deployment/web in namespace shop`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         namespace = given.get("namespace", "")
         place = "" if namespace in {"", "*"} else f" in namespace {namespace}"
@@ -117,9 +117,9 @@ class KubernetesDiagnosisToolset:
         return f"Diagnose{about}{place}{everywhere}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run a scan, or find the related objects of an object.
+        """Run a scan, or find the objects related to an object.
 
-        Raises `ToolError` for invalid arguments, and `ClusterUnreachable` and `ConfigError` as a scan does.
+        Raises `ToolError` for invalid arguments, and the errors of a scan: `ClusterUnreachable` and `ConfigError`.
         """
         arguments = invocation.arguments
         namespaces = self._namespaces(arguments)
@@ -129,7 +129,7 @@ class KubernetesDiagnosisToolset:
             return ToolResult(status="success", data=text, invocation=None)
         report = result.about(IncidentFilter(resource=_given(arguments, "resource")))
         max_tokens = _max_tokens(arguments)
-        # Masked before anything is cut, while each value is still next to the path that names it.
+        # Mask before truncating, because the path that names a value must still be next to the value.
         text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
@@ -139,7 +139,7 @@ class KubernetesDiagnosisToolset:
         return () if given == "*" else (given,)
 
     async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
-        """A scan of the namespaces, at most a few seconds old: the calls of one turn share it."""
+        """Return a scan that is at most 30 s old, so that the tool calls of one turn share a scan."""
         async with self._reading:
             found = self._last.get(namespaces)
             if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
@@ -173,11 +173,10 @@ class KubernetesDiagnosisFactory:
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None if the cluster is configured. The connection is tested by the first call."""
+        """Return None if the cluster is configured. Only the first call tests the connection."""
         if context.config:
-            return (
-                f"config of toolset 'kubernetes/diagnosis': unknown key {next(iter(context.config))!r}; it has no keys"
-            )
+            key = next(iter(context.config))
+            return f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none"
         try:
             await ClusterLogin.load(context.environment)
         except HolmesError as error:
@@ -189,10 +188,11 @@ class KubernetesDiagnosisFactory:
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
-    """The report as JSON of at most about `max_tokens`. A larger one is stored like any other result.
+    """Return the report as JSON with at most about `max_tokens`.
 
-    These steps make it fit: symptoms become names, evidence is cut, the last incidents become one sentence each, and
-    the last incidents are omitted and counted in `omitted`. At least one incident stays.
+    These steps shorten a report that is too large: reduce symptoms to names, truncate evidence, reduce the last
+    incidents to a sentence, and omit incidents. `omitted` counts them. At least one incident remains. A result that is
+    still too large is stored like any other result.
     """
     counter = EstimatingCounter()
 
@@ -214,12 +214,12 @@ def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
 
 
 def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number that fits; `least` if none does."""
+    """Return the largest number that fits, or `least` if no number fits."""
     return max(least, least - 1 + bisect_left(range(least, most + 1), x=True, key=lambda number: not fits(number)))
 
 
 def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
-    """The first `whole` incidents unchanged, the next ones up to `told` as a sentence, the rest as a number."""
+    """Keep the first `whole` incidents, reduce those up to `told` to a sentence, and count the rest."""
     incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
     omitted = report.omitted + len(report.incidents) - told
     return report_to_json(replace(report, incidents=incidents, omitted=omitted))

@@ -1,6 +1,6 @@
-"""Reads the logs of containers within limits: keeps the newest lines, counts all that it reads.
+"""Reads container logs within limits, keeps the newest lines, and counts all lines that were read.
 
-A log that cannot be read becomes a section with the reason; it never fails the other logs.
+A log that cannot be read becomes a section with the reason; the other logs are still read.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
 
 _FEED_BYTES = 256 * 1024
 _FEW_LINES = 20
-# The kubelet answers 200 with this single line, without a timestamp, when the container was already removed.
+# If the container was already removed, the kubelet responds with status 200 and only this line, without a timestamp.
 _LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Limits of one call. `newest_lines` is the maximum number of lines to read without `until`.
+    """Limits of one tool call. `newest_lines` is the maximum number of lines to read if `until` is not set.
 
-    All containers share `kept_bytes`; `container_bytes` is the maximum to read from each.
+    All containers share `kept_bytes`; `container_bytes` is the maximum to read from each container.
     """
 
     timeout_seconds: float = 60.0
@@ -50,10 +50,10 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The log of one instance of a container. `unread` is the reason for a missing log, `notes` describe missing parts.
+    """The log of one container instance.
 
-    `exact` is false if the log has more lines than were read, so that the counts are lower bounds. `failure` is the
-    error behind `unread` when the cluster refused.
+    `unread` is the reason for a missing log, and `notes` describe missing parts. `exact` is false if the log has more
+    lines than were read, so the counts are lower bounds. `failure` is the error that caused `unread`, if any.
     """
 
     pod: PodView
@@ -69,7 +69,7 @@ class Section:
 
 
 class LogReader:
-    """Reads for one call: holds its deadline and its share of memory."""
+    """Reads the logs for one tool call, within one deadline and one memory limit."""
 
     def __init__(self, client: ClusterClient, request: LogRequest, limits: ReadLimits) -> None:
         self._client = client
@@ -79,14 +79,14 @@ class LogReader:
         self._deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
 
     async def read(self, targets: tuple[tuple[PodView, ContainerView], ...]) -> tuple[Section, ...]:
-        """The sections of all `targets`, in order. Raises `ToolError` for a pattern that is too slow."""
+        """Return the sections of all `targets`, in order. Raises `ToolError` if a pattern is too slow."""
         kept_bytes = max(65_536, self._limits.kept_bytes // max(1, len(targets)))
         works = [self._sections(pod, container, kept_bytes) for pod, container in targets]
         sections = await concurrently(works)
         return tuple(section for group in sections for section in group)
 
     async def _sections(self, pod: PodView, container: ContainerView, kept_bytes: int) -> tuple[Section, ...]:
-        """The current instance, and the previous one if it explains more."""
+        """Read the current instance, and the previous instance if it explains more."""
         blank = Section(pod=pod, container=container, previous=self._request.previous is True)
         reason = why_unreadable(pod, container, previous=blank.previous)
         if reason:
@@ -106,7 +106,7 @@ class LogReader:
             return replace(blank, unread=str(error), failure=error)
 
     async def _read_newest(self, blank: Section, kept_bytes: int, newest: int | None, halvings: int = 3) -> Section:
-        """Read the `newest` lines; if they have too many bytes, read half of the lines that came."""
+        """Read the `newest` lines. If they exceed the byte limit, retry with half of the received lines."""
         window = LineWindow(tail_lines=self._request.tail_lines, kept_limit_bytes=kept_bytes, line_filter=self._filter)
         end = await self._fill(window, self._log_path(blank), self._params(blank, newest))
         if end == "bound" and newest is not None and halvings > 0:
@@ -142,7 +142,10 @@ class LogReader:
                 return ("the connection was interrupted; newer lines may be missing",)
 
     async def _fill(self, window: LineWindow, path: str, params: dict[str, str]) -> End:
-        """Read into `window` up to a limit. Only waiting is interrupted, never the counting in a thread."""
+        """Read into `window` up to a limit.
+
+        The deadline interrupts waiting for data, but never the counting in a thread.
+        """
         read_bytes, end = 0, None
         async with AsyncExitStack() as stack:
             try:
@@ -162,7 +165,7 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """The next block of bytes, large enough for a thread, and the end if it was reached."""
+        """Return the next block, large enough to count in a thread, and the end of the log if it was reached."""
         gathered = bytearray()
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -190,7 +193,7 @@ class LogReader:
 
 
 def why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
-    """Why this instance has no log according to the pod's status; empty if it should have one."""
+    """Explain from the pod's status why this instance has no log. Empty if it should have a log."""
     if previous:
         return "" if container.last is not None else f"no previous instance ({container.restarts} restarts)"
     state = container.state
@@ -206,16 +209,16 @@ def _reason(reason: str, message: str) -> str:
 
 
 def _previous_tells_more(section: Section) -> bool:
-    """Whether the previous instance ended and the current one has only few lines.
+    """Whether to read the previous instance too, because the current instance has only a few lines.
 
-    A waiting container has no instance of its own: its log is already the one of the last instance.
+    A waiting container has no current instance: its log already belongs to the last instance.
     """
     container = section.container
     return container.last is not None and container.state.status != "waiting" and section.total_lines < _FEW_LINES
 
 
 def refusal_of_all(sections: tuple[Section, ...]) -> HolmesError | None:
-    """The error to report if the cluster refused every section."""
+    """Return the error to report if every section failed, else None."""
     failures = [section.failure for section in sections]
     if not failures or any(failure is None for failure in failures):
         return None

@@ -1,6 +1,6 @@
-"""Formats logs as text for the model: a summary line, the logs that could not be read, one section per container.
+"""Formats logs as text for the model: a summary line, the logs that could not be read, and one section per container.
 
-Every section says how many lines it shows and how many exist.
+Every section states how many lines it shows and how many exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """The logs of one call. `left_out` are pods beyond `max_pods`."""
+    """The logs of one tool call. `left_out` are the pods beyond `max_pods`."""
 
     request: LogRequest
     found: FoundPods
@@ -61,7 +61,7 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     if report.shown_lines < matching:
         cut_by_tail = any(len(section.lines) == request.tail_lines for section in read)
         raise_tail = "raise tail or " if cut_by_tail else ""
-        hint = f"; for other lines {raise_tail}narrow with include, since, until or container"
+        hint = f"; to see other lines, {raise_tail}narrow with include, since, until or container"
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
     return f"{what}: {pods_text}, {len(read)} container logs, {counts}{_searched(request)}{hint}"
 
@@ -71,7 +71,7 @@ def _is_filtered(request: LogRequest) -> bool:
 
 
 def _searched(request: LogRequest) -> str:
-    """The filters of the search, so that the model can judge an empty result."""
+    """List the filters of the search, so that the model can judge an empty result."""
     terms = [
         f"{name} {value!r}"
         for name, value in (
@@ -144,6 +144,6 @@ def _plain_state(state: ContainerState) -> str:
 
 
 def readable(line: bytes) -> str:
-    """A line as text: invalid bytes replaced, terminal codes removed, timestamps cut to milliseconds."""
+    """Decode a line: replace invalid bytes, remove terminal codes, and shorten timestamps to milliseconds."""
     text = _CONTROL.sub("", line.decode("utf-8", "replace"))
     return _TIMESTAMP.sub(r"\1", text, count=1) if text[10:11] == "T" else text

@@ -1,6 +1,6 @@
-"""The checked arguments of `kubernetes_logs`: times, patterns and limits, and the closest kubectl command.
+"""Validates the arguments of `kubernetes_logs`, and writes the closest kubectl command.
 
-An invalid time or pattern is refused; no value is guessed.
+An invalid time or pattern is refused; values are never guessed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DURATION_PART = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailLines:
-    """Newest lines of each container: the default and the maximum."""
+    """Number of newest lines to read from each container: the default and the maximum."""
 
     default: int = DEFAULT_TAIL_LINES
     most: int = MAX_TAIL_LINES
@@ -40,9 +40,10 @@ class TailLines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest:
-    """The arguments of one call. `since` and `until` are as written; `since_seconds` or `since_time` is their meaning.
+    """Validated arguments of one tool call.
 
-    With `previous` None the state of each container decides. `tail_lines` is per container.
+    `since` and `until` are verbatim; `since_seconds`, `since_time` and `until_time` are their parsed values. If
+    `previous` is None, the state of each container decides. `tail_lines` applies to each container.
     """
 
     name: str
@@ -63,7 +64,7 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFilter:
-    """Selects lines that `include` matches and `exclude` does not, up to `until` (inclusive)."""
+    """Selects lines that match `include` and not `exclude`, up to the time `until` (inclusive)."""
 
     include: regex.Pattern[str] | None = None
     exclude: regex.Pattern[str] | None = None
@@ -71,12 +72,12 @@ class LineFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Whether every line matches."""
+        """Whether every line matches, because no filter is set."""
         return self.include is None and self.exclude is None and self.until is None
 
 
 def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None = None) -> LogRequest:
-    """The request for `arguments`. Raises `ToolError` for invalid values."""
+    """Validate `arguments`. Raises `ToolError` for invalid values."""
     tail = tail or TailLines()
     name = _text(arguments, "name")
     if not name:
@@ -109,7 +110,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
 
 
 def line_filter(request: LogRequest) -> LineFilter:
-    """The compiled filters of `request`. Raises `ToolError` for a refused pattern."""
+    """Compile the filters of `request`. Raises `ToolError` for a refused pattern."""
     return LineFilter(
         include=_pattern("include", request.include),
         exclude=_pattern("exclude", request.exclude),
@@ -132,7 +133,7 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 
 
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """An age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339; UTC without a zone)."""
+    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone)."""
     if not written:
         return None, None
     age = duration(written)
@@ -148,7 +149,7 @@ def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]
 
 
 def duration(written: str) -> timedelta | None:
-    """The duration of `1h30m`, `15 minutes`, `2d ago` or `90` (seconds); None for anything else."""
+    """Parse `1h30m`, `15 minutes`, `2d ago` or `90` (seconds). Returns None for any other text."""
     plain = written.strip().lower().removesuffix("ago").strip()
     if plain.isascii() and plain.isdigit() and len(plain) < 10:
         return timedelta(seconds=int(plain))
@@ -167,7 +168,10 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 
 
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
-    """One line of shell. Leaves out what kubectl does not support: `until`, and the automatic choice of `previous`."""
+    """Write the closest kubectl command on one line.
+
+    Omits what kubectl does not support: `until`, and the automatic choice of `previous`.
+    """
     words = ["kubectl", "logs", "--context", context, "-n", found.namespace]
     words.append(f"{found.kind.lower()}/{found.name}")
     words += ["-c", request.container] if request.container else ["--all-containers"]

@@ -91,7 +91,7 @@ class KubernetesLogsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool, with the configured default of `tail`."""
+        """The tool `kubernetes_logs`, with the configured default of `tail`."""
         tail = min(self._limits.tail.default, self._limits.tail.most)
         parameters = (
             replace(each, default=tail) if each.name == "tail" else each for each in KUBERNETES_LOGS.parameters
@@ -99,7 +99,7 @@ class KubernetesLogsToolset:
         return (replace(KUBERNETES_LOGS, parameters=tuple(parameters)),)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """For example `Logs of checkout in shop, include 'error'`."""
+        """Return for example `Logs of checkout in shop, include 'error'`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         kind = f"{given['kind']} " if "kind" in given else ""
         place = f" in {given['namespace']}" if "namespace" in given else ""
@@ -110,7 +110,7 @@ class KubernetesLogsToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Read the logs.
 
-        Raises `ToolError` for invalid arguments and refusals, `ClusterUnreachable` without a connection.
+        Raises `ToolError` for invalid arguments and refused requests, and `ClusterUnreachable` without a connection.
         """
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
@@ -141,7 +141,7 @@ class KubernetesLogsToolset:
 
 
 async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
-    """The cluster's clock, which is stopped in a recording. Read only to turn an age into a time."""
+    """Return the time of the cluster, which is fixed in a recording. Requested only to convert an age into a time."""
     if not any(arguments.get(name) for name in ("since", "until")):
         return datetime.now(UTC)
     with suppress(ToolError):
@@ -151,7 +151,7 @@ async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
-    """The pods to read and those to omit; pods with problems come first."""
+    """Select the pods to read and the pods to omit. Pods with problems are read first."""
     ordered = sorted(found.pods, key=lambda pod: (pod.ready, -pod.restarts, pod.name))
     return tuple(ordered[:max_pods]), tuple(ordered[max_pods:])
 
@@ -168,7 +168,7 @@ def _targets(
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ToolError(
             f"{found.kind} {found.name!r} in namespace {found.namespace!r} has no container {request.container!r}; "
-            f"{hint}its containers are: {', '.join(names)}"
+            f"{hint}available containers: {', '.join(names)}"
         )
     return targets
 
@@ -181,7 +181,7 @@ class KubernetesLogsFactory:
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None if the cluster is configured. The connection is tested by the first call."""
+        """Return None if the cluster is configured. Only the first call tests the connection."""
         try:
             _limits(context)
             await ClusterLogin.load(context.environment)
@@ -194,7 +194,7 @@ class KubernetesLogsFactory:
 
 
 def _limits(context: ToolsetContext) -> ReadLimits:
-    """The limits from `config`, else the defaults. Raises `ConfigError`."""
+    """Read the limits from `config`, with defaults for missing keys. Raises `ConfigError`."""
     for key in context.config:
         if key not in _CONFIG_KEYS:
             known = ", ".join(map(repr, _CONFIG_KEYS))

@@ -1,6 +1,6 @@
-"""Counts the lines of a log and keeps the last ones, in bounded memory.
+"""Counts log lines and keeps the last matching lines, in bounded memory.
 
-`total_lines` and `matching_lines` are exact for the bytes that were fed; `kept` are the last matching lines.
+`total_lines` and `matching_lines` are exact for the bytes that `feed` received.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 LONGEST_LINE_BYTES = 8_000
 _SEARCH_SECONDS = 10.0
-_STORED_PIECE_BYTES = 8_000  # the shortest piece into which a container runtime splits a long line
-_OUT_OF_ORDER = timedelta(minutes=1)  # lines of two streams may be slightly out of order
+_STORED_PIECE_BYTES = 8_000  # minimum size of the pieces into which a container runtime splits a long line
+_OUT_OF_ORDER = timedelta(minutes=1)  # lines of stdout and stderr may be slightly out of order
 
 
 class LineWindow:
-    """The last `tail_lines` matching lines, together at most `kept_limit_bytes`.
+    """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
-    `stored_lines` is at least the number of lines that the node counts for `tailLines`; a long line counts several
-    times there. `past_end` is set after a line beyond the end of the time range.
+    `stored_lines` is at least the number of lines that the node counts for `tailLines`, where a long line counts
+    several times. `past_end` is set after a line that is later than the end of the time range.
     """
 
     def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:
@@ -46,14 +46,11 @@ class LineWindow:
 
     @property
     def kept(self) -> tuple[bytes, ...]:
-        """The last matching lines with their timestamps, oldest first. Very long lines are cut and marked."""
+        """The last matching lines with their timestamps, oldest first. Very long lines are truncated and marked."""
         return tuple(self._kept)
 
     def feed(self, piece: bytes) -> None:
-        """Add the next bytes, which may end inside a line or a character.
-
-        Raises `ToolError` for a pattern that is too slow.
-        """
+        """Add bytes, which may end inside a line or a character. Raises `ToolError` if a pattern is too slow."""
         end = piece.rfind(b"\n")
         if end < 0:
             self._pending += piece
@@ -63,7 +60,7 @@ class LineWindow:
         self._take(block.split(b"\n"))
 
     def finish(self) -> None:
-        """End of the log: count a last line without a line end."""
+        """Process the last line of the log, which may have no line end."""
         if self._pending:
             block, self._pending = bytes(self._pending), bytearray()
             self._take([block])
@@ -115,7 +112,7 @@ class LineWindow:
 
 
 def timestamp_of(stamp: bytes) -> datetime | None:
-    """The timestamp that the kubelet wrote before a line, or None."""
+    """Parse the timestamp that the kubelet wrote before a line. Returns None if it is missing."""
     if not 20 <= len(stamp) <= 40 or stamp[10:11] != b"T":
         return None
     try:

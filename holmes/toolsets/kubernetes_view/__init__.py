@@ -1,8 +1,8 @@
-"""The transformer `kubernetes_view` of YAML toolsets: shows the output of kubectl or helm without secrets.
+"""The transformer `kubernetes_view` of YAML toolsets shows the output of kubectl or helm without secrets.
 
-The values of Secrets are removed before any column, expression or layout is applied, wherever a Secret is: alone, in a
-list, in a list of lists, in another object, copied into a text. Text that kubectl lays out itself uses the forms `text`
-and `describe`. Never connects to a cluster. `forms` has the forms.
+The values of Secrets are removed before columns, expressions or layouts are applied. This works wherever the Secret is:
+alone, in nested lists, in another object, or copied into a text. The forms `text` and `describe` are for text that
+kubectl itself formats. This package never connects to a cluster. The module `forms` implements the forms.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ FORMS: Final[tuple[ViewForm, ...]] = get_args(ViewForm)
 
 
 class ViewError(Exception):
-    """The input or an expression cannot be used. The message is one line and contains nothing of the input."""
+    """The input or an expression is invalid. The message is one line and never quotes the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewRequest:
-    """The output of kubectl or helm, and how to show it.
+    """The output of kubectl or helm, and the form in which to show it.
 
-    `argument` is the jq expression, the columns or the path to count by. `objects` is the JSON of the objects in a
-    table.
+    `argument` is the jq expression, the columns, or the path by which to count. `objects` is the JSON of the objects in
+    a table.
     """
 
     form: ViewForm

@@ -1,7 +1,7 @@
-"""Shows one view in a process of its own, which can be stopped and has a memory limit: for jq and large outputs.
+"""Runs one view in a separate process that can be stopped and has a memory limit, for jq and large outputs.
 
-Reads one request as JSON from standard input and writes the view. The request has the key for placeholders; the key is
-empty when redaction is off, and null when the text is already masked.
+Reads one request as JSON from standard input and writes the view to standard output. The request contains the key for
+placeholders. The key is empty if redaction is off, and null if the text is already masked.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def show_jq(document: str, expression: str) -> str:
-    """The results of a jq expression, one per line, strings without quotes. Raises `ViewError`.
+    """Run a jq expression and return one result per line, strings without quotes. Raises `ViewError`.
 
-    Clears the environment of this process, because libjq reads it.
+    Clears the environment variables of this process, because libjq reads them.
     """
     import jq
 
@@ -35,7 +35,7 @@ def show_jq(document: str, expression: str) -> str:
 
 
 def _refuse_files(program: str) -> None:
-    """Refuse modules: they are files, and jq reads them from any folder that the expression names."""
+    """Refuse modules, because jq reads them as files from any folder that the expression names."""
     if "\\\n" in program or "\x00" in program:
         raise ViewError("jq: a line of the expression cannot end with a backslash")
     code = re.sub(r"^(\s|#[^\n]*)+", "", program)
@@ -48,7 +48,7 @@ def _plain(result: Json) -> str:
 
 
 def _view(request: ViewRequest, key: str) -> str:
-    # Imported here: slow to import, and jq does not need them, because its input is usually masked already.
+    # Import only here: the import is slow, and the input of jq is usually masked already.
     from holmes.redaction.redactor import Redactor
     from holmes.toolsets.kubernetes_view.forms import view
 
@@ -56,7 +56,7 @@ def _view(request: ViewRequest, key: str) -> str:
 
 
 def main() -> int:
-    """The exit code: 0 for success, 1 for an invalid input or expression."""
+    """Return exit code 0 for success, or 1 for an invalid input or expression."""
     fields = json.load(sys.stdin.buffer)
     key = fields.pop("key")
     request = ViewRequest(**fields)

@@ -27,12 +27,13 @@ _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": 
 
 
 def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
-    """The text without secrets; for `jq` the input of its program. Empty if `yaml` or `columns` finds no objects.
+    """Return the text without secrets, or for `jq` the input of the jq program.
 
-    With `redactor` None (redaction is off) only the values of Secrets are hidden. CPU-bound: about 1 s for 1 MB. Raises
-    `ViewError`, and `RecursionError` for objects that are nested too deep.
+    Empty if `yaml` or `columns` finds no objects. If `redactor` is None (redaction is off), only the values of Secrets
+    are hidden. CPU-bound: about 1 s for 1 MB. Raises `ViewError`, and `RecursionError` for objects that are nested too
+    deeply.
     """
-    # It caches texts, so each view has its own.
+    # The masker caches texts, so each view creates a new one.
     masker = ObjectMasker(redactor.redact) if redactor is not None else None
     if request.form in _TEXTS:
         shown = _TEXTS[request.form](request.text)
@@ -70,7 +71,7 @@ def _behind_table(text: str) -> Json:
     try:
         return _parsed(text, "kubectl")
     except ViewError as error:
-        reason = "the objects of this table cannot be read, so secrets cannot be found: it is not shown"
+        reason = "the table is not shown: its objects cannot be read, so secrets cannot be detected"
         raise ViewError(reason) from error
 
 
@@ -86,8 +87,11 @@ def _parsed(text: str, author: str) -> Json:
 
 
 def _of_one_kind(pairs: list[tuple[str, Json]]) -> Json:
-    """The object of `pairs`. Raises `ViewError` for two kinds: readers of JSON disagree on which one is valid."""
+    """Build an object.
+
+    Raises `ViewError` for a duplicate key 'kind', because JSON parsers disagree on which value is valid.
+    """
     fields = dict(pairs)
     if len(fields) < len(pairs) and sum(key == "kind" for key, _ in pairs) > 1:
-        raise ViewError("an object has the key 'kind' twice, so Secrets cannot be found: it is not shown")
+        raise ViewError("the output is not shown: duplicate key 'kind', so Secrets cannot be detected")
     return fields

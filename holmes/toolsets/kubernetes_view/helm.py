@@ -1,9 +1,10 @@
-"""The forms of Helm releases: values without secrets, and manifests read as Kubernetes reads them.
+"""Shows Helm releases: values without secrets, and manifests parsed as Kubernetes parses them.
 
-In values, secrets are found by names, by the text below a neutral name (`config: |`), in arguments and variables of
-containers, in URLs and in private keys. This is a guess: a secret under a harmless name stays visible. PyYAML knows
-types that the YAML reader of Kubernetes does not have: dates, `22:30` as a number in base 60, and `=`, which it
-refuses. Here all of them stay texts, as in the cluster.
+Secrets in values are recognised by their names, in multi-line texts (`config: |`), in container arguments and
+variables, in URLs, and as private keys. Recognition is heuristic: a secret with a harmless name stays visible.
+
+PyYAML has types that the YAML parser of Kubernetes lacks: dates, `22:30` as a number in base 60, and `=`, which PyYAML
+refuses. Here all of them stay strings, as in the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from holmes.toolsets.kubernetes_view import Json
 
-# Names start at a word boundary; otherwise long words would be slow.
+# A name must start at a word boundary, because the search would be slow in long words.
 _SCHEME: Final = r"(?<![\w+.-])([a-z][\w+.-]{0,30}://"
 # The user name may be empty, and the password may contain a slash. `host:443/image@sha256:` is not a password.
 _PASSWORD_IN_URL: Final = re.compile(
@@ -53,9 +54,9 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def masked_values(value: Json, *, hide: bool = False) -> Json:
-    """Helm values without values whose name sounds like a secret, and without secrets in texts."""
+    """Hide Helm values whose names suggest secrets, and secrets inside texts."""
     if isinstance(value, dict):
-        # The format of container variables: {name: DB_PASSWORD, value: …}.
+        # Container variables have the format {name: DB_PASSWORD, value: …}.
         named = value.get("name", value.get("key"))
         secret_value = isinstance(named, str) and sounds_secret(named)
         return {
@@ -70,7 +71,7 @@ def masked_values(value: Json, *, hide: bool = False) -> Json:
 
 
 def _masked_list(items: list[Json], *, hide: bool) -> Json:
-    """The items without the values of secret options, as in `["--password", "x"]`."""
+    """Hide the values of secret options, as in `["--password", "x"]`."""
     before = [None, *items]
     return [
         masked_values(item, hide=hide or (isinstance(option, str) and _is_secret_option(option)))
@@ -108,10 +109,10 @@ def _masked_text(text: str) -> str:
 
 
 def _structure(text: str) -> Json:
-    """The YAML or JSON value of a text with several lines or brackets; None for any other text.
+    """Parse a text with several lines or brackets as YAML or JSON. Returns None for any other text.
 
-    Refuses aliases, because a small text could become a large value, and deep nesting, because the YAML parser (written
-    in C) crashes on thousands of nested collections.
+    Refuses aliases, because they can expand a small text to a large value. Refuses deep nesting, because the YAML
+    parser (written in C) crashes on thousands of nested collections.
     """
     if not ("\n" in text.strip() or text.lstrip().startswith(("{", "["))):
         return None
@@ -142,12 +143,12 @@ def _written(value: Json, *, as_json: bool) -> str:
 
 
 def _without_value(found: re.Match[str], value: str) -> str:
-    """The match, with its value hidden if its name sounds like a secret."""
+    """Return the match, with its value hidden if its name suggests a secret."""
     return found.group().replace(value, HIDDEN) if sounds_secret(found["name"]) and value != HIDDEN else found.group()
 
 
 def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Hides the values of names that sound like secrets, and the deeper lines below `name: |`."""
+    """Hides the values of names that suggest secrets, and the indented lines below `name: |`."""
     block: int | None = None
     for line in lines:
         indentation = len(line) - len(line.lstrip())
@@ -160,7 +161,7 @@ def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _masked_line(line: str) -> tuple[str, bool]:
-    """The line without its secrets, and whether a secret block of text begins below it."""
+    """Return the line without its secrets, and whether a secret block of text begins below it."""
     shown: list[str] = []
     position = 0
     while found := _NAME_AND_SIGN.search(line, position):
@@ -178,9 +179,10 @@ def _masked_line(line: str) -> tuple[str, bool]:
 
 
 def _end_of_value(line: str, position: int, *, wide: bool) -> int:
-    """The end of the value.
+    """Find the end of the value.
 
-    `password: x` and `password = x` end with the line, `--password=x` and `?token=x&` with the word.
+    The value of `password: x` and `password = x` ends with the line, that of `--password=x` and `?token=x&` with the
+    word.
     """
     quoted = _QUOTED.match(line, position)
     if quoted is not None:
@@ -190,16 +192,16 @@ def _end_of_value(line: str, position: int, *, wide: bool) -> int:
 
 
 def parse_manifest(text: str) -> list[Json]:
-    """The documents of `text` that are not empty. Raises `ViewError`."""
+    """Return the non-empty documents of `text`. Raises `ViewError`."""
     try:
         refuse_deep(text.encode(), source="")
         return [_json_like(document) for document in _documents(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ViewError("the output is not valid YAML, so Secrets cannot be found: it is not shown") from error
+        raise ViewError("the output is not shown: it is not valid YAML, so Secrets cannot be detected") from error
 
 
 def _documents(text: str) -> Iterator[object]:
-    """The documents. Raises `ValueError` for a document that is too large after its aliases are expanded."""
+    """Parse the documents. Raises `ValueError` if a document is too large after alias expansion."""
     loader = _LOADER(text)
     try:
         while loader.check_node():
@@ -212,7 +214,7 @@ def _documents(text: str) -> Iterator[object]:
 
 
 def _json_like(value: object) -> Json:
-    """The value with the types of JSON: keys become strings (`on` becomes "true"), bytes too."""
+    """Convert a value to JSON types. Keys become strings (`on` becomes "true"), and so do bytes."""
     if isinstance(value, dict):
         return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

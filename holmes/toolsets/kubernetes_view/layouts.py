@@ -1,8 +1,8 @@
 """Formats objects without secrets as YAML, as a table of columns, or as counts.
 
-Columns and counts use kubectl's paths: `.metadata.name`, `.spec.containers[*].image`, `[?(@.type=="Ready")]`. Supported
-are names with escaped dots, quoted names, indices, `*` and a comparison with one constant. Other paths are refused with
-a hint to jq.
+Columns and counts use kubectl's paths: `.metadata.name`, `.spec.containers[*].image`, `[?(@.type=="Ready")]`. Paths may
+contain names with escaped dots, quoted names, indices, `*`, and a comparison with one constant. Other paths are refused
+with a hint to use jq.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STEP = re.compile(
 
 
 def items_of(document: Json) -> list[Json]:
-    """The objects of a list or of nested lists, or the single object. helm writes a list as a plain array."""
+    """Return the objects of a list or of nested lists, or the single object. helm writes a list as a JSON array."""
     if isinstance(document, list):
         return [item for entry in document for item in items_of(entry)]
     if isinstance(document, dict) and isinstance(document.get("items"), list) and _is_list(document):
@@ -60,7 +60,7 @@ def _plain(result: Json) -> str:
 
 
 def show_columns(document: Json, specification: str) -> str:
-    """A table with the columns of `NAME:.metadata.name,PHASE:.status.phase`. Raises `ViewError`."""
+    """Format a table with columns such as `NAME:.metadata.name,PHASE:.status.phase`. Raises `ViewError`."""
     columns = parse_columns(specification)
     rows = [[column.title for column in columns]]
     rows += [[_cell(column.path.find(item)) for column in columns] for item in items_of(document)]
@@ -80,7 +80,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def show_count(document: Json, path: str | None) -> str:
-    """The number of objects, grouped by the value at `path` if given. Raises `ViewError`."""
+    """Count the objects, grouped by the value at `path` if given. Raises `ViewError`."""
     items = items_of(document)
     if not path:
         return f"{len(items)}\n"
@@ -105,7 +105,7 @@ class _Condition:
 
 
 class _Everything:
-    """The step `*`."""
+    """The path step `*`, which selects every item."""
 
 
 _Step: TypeAlias = str | int | _Condition | _Everything
@@ -116,7 +116,7 @@ class Path:
     steps: tuple[_Step, ...]
 
     def find(self, value: Json) -> list[Json]:
-        """All values at this path. A JSON null is not a value."""
+        """Return all values at this path, except null."""
         found = [value]
         for step in self.steps:
             found = [child for parent in found for child in _children(parent, step)]

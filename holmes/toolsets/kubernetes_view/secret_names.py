@@ -1,7 +1,7 @@
-"""Decides whether a name sounds like a secret.
+"""Decides whether a name suggests that its value is secret.
 
-`DB_PASS`, `smtpPassword` and `tls.key` do, `secretName` and `keyspace` do not. The words of a name may be joined in any
-way. In doubt the answer is yes.
+`DB_PASS`, `smtpPassword` and `tls.key` do, `secretName` and `keyspace` do not. Words may be joined in any style. An
+ambiguous name counts as secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# Anywhere in a name.
+# Words that mark a secret anywhere in a name.
 _SECRET_WORDS: Final = frozenset(
     {
         "authorization", "bearer", "cred", "credential", "credentials", "creds", "dockercfg",
@@ -22,19 +22,19 @@ _SECRET_WORDS: Final = frozenset(
         "totp"
     }
 )  # fmt: skip
-# Only at the end of a name: `passThrough`, `certManager` and `authUrl` are not secrets.
+# Words that mark a secret only at the end of a name: `passThrough`, `certManager` and `authUrl` are not secrets.
 _SECRET_LAST_WORDS: Final = frozenset(
     {
         "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"
     }
 )  # fmt: skip
-# Words without a separator.
+# Compound words that mark a secret and have no separator.
 _SECRET_PARTS: Final = re.compile(
     r"passw(?:or)?d|passphrase|(?:api|access|private|secret|encryption|signing|master|ssh)key|authtoken|accesstoken"
     r"|clientsecret|connectionstring|webhookurl"
 )
 _SECRET_PAIRS: Final = frozenset({("connection", "string"), ("webhook", "url"), ("slack", "url"), ("p", "12")})
-# A `key` is a secret after these words: `encryptionKey`, `tls.key`; also before an id or a number: `masterKey1`.
+# `key` marks a secret after these words (`encryptionKey`, `tls.key`), also before an id or a number (`masterKey1`).
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "crypt",
@@ -44,7 +44,7 @@ _KEY_OWNERS: Final = frozenset(
         "tls", "unseal", "vault", "webhook", "wireguard", "write"
     }
 )  # fmt: skip
-# A name with this last word tells the location or the handling of a secret, not its value.
+# A name that ends with one of these words describes the location or handling of a secret, not its value.
 _LOCATOR_WORDS: Final = frozenset(
     {
         "algorithm", "annotations", "audience", "audiences", "class", "count", "create", "dir", "directory",
@@ -59,7 +59,7 @@ _EXISTING: Final = ("existing", "secret")
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    """Split a name into lower-case words. `tls.keyID` becomes `tls`, `key`, `id`."""
     return tuple(word.lower() for word in _WORD.findall(name))
 
 

@@ -1,7 +1,8 @@
 """Removes the values of Secrets from objects, messages, annotations, tables and descriptions.
 
-Other tools copy applied objects into annotations, events and their own objects: as JSON, as YAML, as JSON in JSON, cut
-off anywhere. So the rules for text look at words and indentation, and hide too much rather than too little.
+Other tools copy applied objects into annotations, events and their own objects: as JSON, as YAML, or as JSON in JSON,
+possibly truncated. The rules for text therefore rely on words and indentation, and hide too much rather than too
+little.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 HIDDEN = "(hidden)"
 _LONGEST_SECRET_ANNOTATION = 256
 
-# Also in base64: `eyJ` is `{"`. Compressed text begins with `H4sI`.
+# Also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
 # The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
@@ -33,11 +34,11 @@ _SECRET_KIND = re.compile(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""
 _DATA_KEY = re.compile(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
 _COPY_BEGINS = re.compile(r"""\{|map\[|\bapiVersion\b""")
 _OWN_LINE = re.compile(r"""\s*(?:- +)*["']?""")
-# An event in a description; no line of YAML or JSON has this format.
+# Matches an event in a description; lines of YAML or JSON never have this format.
 _EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 
 _ANNOTATIONS = re.compile(r" *Annotations: +")
-# The only value of a Secret that kubectl describes; it prints the other values as sizes.
+# The only value of a Secret that `kubectl describe` prints; of other values it prints the size.
 _TOKEN = re.compile(r"^token:[ \t].*", re.MULTILINE)
 # kubectl chooses the columns of these kinds; none shows a value of a Secret.
 _HARMLESS_KINDS = re.compile(
@@ -48,24 +49,24 @@ _HARMLESS_KINDS = re.compile(
     r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
 )
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-# In a table, a shorter value is hidden only as a separate word.
+# In a table, a value shorter than this is hidden only as a separate word.
 _SHORT_VALUE = 6
 _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
 _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `text` contains the kind Secret in the syntax of an object, complete or cut off."""
+    """Whether `text` contains the kind Secret in the syntax of an object, complete or truncated."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 
 def may_be_copy(text: str) -> bool:
-    """Whether an annotation of a Secret may contain its values: it is long, or looks structured or compressed."""
+    """Whether an annotation of a Secret may contain its values, because it is long, structured or compressed."""
     return "data" in text.lower() or len(text) > _LONGEST_SECRET_ANNOTATION or _STRUCTURE.search(text) is not None
 
 
 def masked_text(text: str) -> str:
-    """`text` without escape sequences, values quoted by the API server, and copied data of Secrets."""
+    """Remove escape sequences, values quoted by the API server, and copied data of Secrets from `text`."""
     text = strip_escape_sequences(text)
     if "value.value" in text or "byte of ..." in text:
         text = _QUOTED_VALUE.sub(HIDDEN, text)
@@ -75,14 +76,14 @@ def masked_text(text: str) -> str:
 
 
 def masked_description(text: str) -> str:
-    """The output of `kubectl describe` or `kubectl rollout history` without tokens and copies of Secrets."""
+    """Remove tokens and copies of Secrets from the output of `kubectl describe` or `kubectl rollout history`."""
     text = strip_escape_sequences(text)
     return masked_text(_TOKEN.sub(f"token:  {HIDDEN}", "\n".join(_masked_annotations(text.split("\n")))))
 
 
 @dataclass(slots=True, kw_only=True)
 class _HiddenBlock:
-    """The lines below a hidden key: all lines deeper than `column`, and all lines until the brackets close."""
+    """Recognises the lines below a hidden key: lines deeper than `column`, and lines until the brackets close."""
 
     column: int | None
     open_brackets: int
@@ -101,14 +102,14 @@ def _opened(text: str) -> int:
 
 
 def _without_data(lines: Sequence[str]) -> Iterator[str]:
-    """Lines of a text with the kind Secret: hides every `data` and `stringData` and the lines below."""
+    """Hides every `data` and `stringData`, and the lines below it, in a text with the kind Secret."""
     block: _HiddenBlock | None = None
     for line in lines:
         if block is not None and line.strip():
             if block.holds(line):
                 continue
             block = None
-        # Most lines do not contain this word, and this check is much faster than the pattern.
+        # Search this word first: few lines contain it, and the search is much faster than the pattern.
         found = _DATA_KEY.search(line) if "ata" in line else None
         if found is None:
             yield line
@@ -124,7 +125,7 @@ def _without_data(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _beginning_of_copy(line: str, data: int) -> int:
-    """The beginning of the object whose data is at the index `data`."""
+    """Find where the object begins whose `data` field is at index `data`."""
     found = (_COPY_BEGINS.search(line), _SECRET_KIND.search(line))
     return min(data, *(match.start() if match is not None else data for match in found))
 
@@ -132,8 +133,8 @@ def _beginning_of_copy(line: str, data: int) -> int:
 def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
     """Hides annotations in a description.
 
-    kubectl writes `name: value`. It writes a long value below the name, two columns deeper, each line cut at 138
-    characters, so a copy may lack the kind.
+    kubectl writes `name: value`. It writes a long value below the name, indented by two columns, and truncates each
+    line at 138 characters. A copied object may therefore lack its kind.
     """
     position = 0
     while position < len(lines):
@@ -146,7 +147,7 @@ def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
         end = position + 1
         while end < len(lines) and lines[end].startswith(margin):
             end += 1
-        # Only the description of a Secret has these next lines.
+        # Only the description of a Secret continues with these lines.
         of_secret = [line[:5] for line in lines[end : end + 2]] == ["", "Type:"]
         title = found.group()
         for entry in _entries([line[found.end() :] for line in lines[position:end]]):
@@ -157,7 +158,7 @@ def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _entries(lines: Sequence[str]) -> list[list[str]]:
-    """The lines of each annotation."""
+    """Group the lines by annotation."""
     entries: list[list[str]] = []
     for line in lines:
         if entries and line.startswith("  "):
@@ -179,7 +180,7 @@ def _shown_annotation(entry: Sequence[str], *, of_secret: bool) -> Sequence[str]
 
 
 def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
-    """A copy without the values of Secrets, `last-applied` copies and `managedFields`."""
+    """Copy a value without the values of Secrets, `last-applied` copies and `managedFields`."""
     if isinstance(value, list):
         return [without_secrets(item, of_secret_list=of_secret_list) for item in value]
     if isinstance(value, str):
@@ -201,7 +202,7 @@ def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
 
 
 def masked_status(text: str) -> str:
-    """The output of `helm status` without the notes of the chart, which may contain a password."""
+    """Remove the notes of the chart from the output of `helm status`, because they may contain a password."""
     kept, _, _ = f"\n{text}".partition("\nNOTES:")
     return masked_text(f"{kept.strip()}\n")
 
@@ -215,7 +216,7 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
             metadata.pop("annotations", None)
         return
     annotations.pop(LAST_APPLIED, None)
-    # Other tools keep copies of applied objects under names of their own.
+    # Other tools keep copies of applied objects under other names.
     for name in annotations:
         text = written.get(name)
         copied = not isinstance(text, str) or holds_secret(text) or (secret and may_be_copy(text))
@@ -226,12 +227,12 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
 
 
 def is_harmless_table(kinds: str) -> bool:
-    """Whether a table of `kinds` (in kubectl's syntax) is safe without reading its objects."""
+    """Whether a table of `kinds` (kubectl syntax) can be shown without reading its objects."""
     return all(_HARMLESS_KINDS.fullmatch(kind.partition("/")[0]) for kind in kinds.split(","))
 
 
 def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
-    """`table` without values that only `objects` has: a custom resource chooses its own columns."""
+    """Hide the secret values of `objects` in `table`, because a custom resource chooses its own columns."""
     table = strip_escape_sequences(table)
     for value in sorted(_hidden_values(objects, shown_objects), key=len, reverse=True):
         if value not in table:
@@ -245,10 +246,10 @@ def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
 
 
 def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
-    """The values of `objects` that are not in `shown_objects`, as a column of a table prints them."""
+    """Return the values of `objects` that `shown_objects` hides, as a table column prints them."""
     hidden = {strip_escape_sequences(value) for value in _values(objects)} - set(_values(shown_objects))
     lines = {line.strip() for value in hidden for line in value.splitlines()}
-    # A column with an object prints JSON in the format of Go.
+    # For a column that contains an object, kubectl prints JSON in Go's format.
     as_json = {json.dumps(value, ensure_ascii=False)[1:-1] for value in hidden | lines}
     for character in "<>&":
         as_json |= {value.replace(character, f"\\u{ord(character):04x}") for value in as_json}
@@ -256,7 +257,7 @@ def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
 
 
 def _values(value: Json) -> Iterator[str]:
-    """The strings and numbers in `value`, without fields that are omitted only to save space."""
+    """Yield the strings and numbers in `value`, except fields that are omitted only to save space."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key not in {"managedFields", LAST_APPLIED}:

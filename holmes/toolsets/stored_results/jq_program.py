@@ -1,8 +1,8 @@
 """Runs one jq expression over standard input: `python -I jq_program.py EXPRESSION SHOWN_BYTES SECONDS`.
 
-Does not import Holmes. Writes one JSON object: the first results as text, their number, and the error. Uses at most one
-gigabyte of memory and SECONDS of CPU time. An expression cannot read files: modules can only be imported at the start
-of a program, and this program starts with a bracket.
+Does not import Holmes. Writes one JSON object: the first results as text, the total number of results, and the error.
+Uses at most one gigabyte of memory and SECONDS of CPU time. An expression cannot read files, because modules can be
+imported only at the start of a program, and this program starts with a bracket.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ MOST_RESULTS = 1_000_000
 
 
 def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
-    """Write the answer to standard output."""
+    """Write the JSON object to standard output."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, processor_seconds + 1))
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    import jq  # after the limits
+    import jq  # import jq after the limits are set
 
     shown: list[str] = []
     total, left = 0, shown_bytes
@@ -42,7 +42,7 @@ def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
 
 
 def _plain(result: object, most_characters: int) -> str:
-    """Strings without quotes, other values as JSON. A very long text is cut and marked."""
+    """Return strings without quotes and other values as JSON. A very long text is truncated and marked."""
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     if len(text) <= most_characters:
         return text

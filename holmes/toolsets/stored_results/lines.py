@@ -1,4 +1,4 @@
-"""Reads a stored text by lines: search by regular expression, a range of lines, statistics.
+"""Searches stored text by regular expression, reads line ranges, and calculates statistics.
 
 A pattern that takes too long is an error and never blocks the run. Omitted matches and lines are counted.
 """
@@ -39,7 +39,7 @@ MAX_STATS_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """The search. `pattern` is matched against each line; a long line can have several matches."""
+    """A search for `pattern` in each line. A long line can have several matches."""
 
     pattern: str
     ignore_case: bool
@@ -51,21 +51,21 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchMatch:
-    """A match with its context as text."""
+    """A match with its context lines, as text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFound:
-    """The requested matches, and the total number."""
+    """The requested matches, and the total number of matches."""
 
     matches: tuple[SearchMatch, ...]
     total_matches: int
 
 
 async def search_result(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The matches of `pattern`. Raises `ResultStoreError`, and `ToolError` for a refused pattern."""
+    """Search a stored result for `pattern`. Raises `ResultStoreError`, and `ToolError` for a refused pattern."""
     query = SearchQuery(
         pattern=str(arguments["pattern"]),
         ignore_case=bool(arguments.get("ignore_case", False)),
@@ -114,7 +114,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
 
 
 def _matches_in(pattern: Pattern[str], line: str, deadline: float) -> Iterator[tuple[int, int]]:
-    """At most one match of a normal line, every match of a long one. Raises `TimeoutError` after `deadline`."""
+    """Yield one match of a normal line, but all matches of a long line. Raises `TimeoutError` after `deadline`."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -142,7 +142,7 @@ def _render(lines: Sequence[str], index: int, span: tuple[int, int], context_lin
 
 
 def _excerpt(line: str, span: tuple[int, int]) -> str:
-    """A normal line; of a long one the part around the match with its columns."""
+    """Return a normal line unchanged. Of a long line, return the part around the match, with its columns."""
     if len(line) <= _WHOLE_LINE_CHARACTERS:
         return line
     start = max(0, span[0] - _EXCERPT_CHARACTERS)
@@ -151,7 +151,10 @@ def _excerpt(line: str, span: tuple[int, int]) -> str:
 
 
 async def read_lines(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The lines from `first_line` to `last_line`. Raises `ResultStoreError`, and `ToolError` for an invalid range."""
+    """Read the lines from `first_line` to `last_line`.
+
+    Raises `ResultStoreError`, and `ToolError` for an invalid range.
+    """
     first = max(1, number(arguments, "first_line", 1))
     last = number(arguments, "last_line", first + DEFAULT_LINES - 1)
     column = max(1, number(arguments, "start_column", 1))
@@ -184,7 +187,7 @@ def _range(reader: Reader, content: bytes, stored: StoredResult, wanted: tuple[i
 
 
 def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) -> ToolResult:
-    """As much of a single line as fits; the next part begins at another start_column."""
+    """Return as much of a single line as fits. The next part begins at another start_column."""
     window = line[column - 1 : column - 1 + 8 * reader.room_tokens]
     piece = window[: prefix_that_fits(window, reader.room_tokens, reader.counter)]
     if line and not piece:
@@ -196,7 +199,7 @@ def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) 
 
 
 async def summarize(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """Kind, size and structure of a stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
+    """Describe kind, size and structure of a stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
     content, stored = await reader.text(str(arguments["result_id"]))
     return await asyncio.to_thread(_summary, reader, content, stored)
 

@@ -1,7 +1,7 @@
-"""`query_stored_result`: a jq expression over stored JSON or JSON Lines.
+"""Runs `query_stored_result`: a jq expression over stored JSON or JSON Lines.
 
-libjq cannot be interrupted and has no memory limit, so the expression runs in a process of its own, see `jq_program`.
-The process ends after a time limit, with the call, and with Holmes. Refuses results that are not JSON.
+libjq cannot be interrupted and has no memory limit, so the expression runs in a separate process, see `jq_program`. The
+process ends after a time limit, with the call, and with Holmes. Results that are not JSON are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIMPLER = "use a simpler expression, or select less"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """The first results as text, the total number, and the error that ended the program."""
+    """The first results as text, the total number of results, and the error that ended the program."""
 
     results: tuple[str, ...]
     total: int
@@ -44,11 +44,14 @@ class _Answer:
 
 
 async def run_query(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The results of `expression`, one per line. Raises `ResultStoreError`, `ToolError` for a failing expression."""
+    """Run `expression` and return its results, one per line.
+
+    Raises `ResultStoreError`, and `ToolError` for a failing expression.
+    """
     expression = str(arguments["expression"])
     if len(expression) > MAX_EXPRESSION_CHARACTERS or "\0" in expression:
         raise ToolError(
-            f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; shorten it"
+            f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; correct it"
         )
     content, stored = await reader.text(str(arguments["result_id"]))
     shown_bytes = _SHOWN_BYTES_PER_TOKEN * reader.room_tokens
@@ -84,7 +87,7 @@ def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _
 
 
 def _fields(output: str) -> JsonObject:
-    """The output of the program; empty if the program did not finish."""
+    """Parse the output of the program. Empty if the program did not finish."""
     try:
         fields: JsonObject = json.loads(output)
     except ValueError:
@@ -98,7 +101,7 @@ def _took_all_memory(outcome: ProcessOutcome) -> bool:
 
 def _shown(reader: Reader, stored: StoredResult, expression: str, answer: _Answer) -> ToolResult:
     if not answer.total:
-        text = f"The expression {expression!r} gives nothing for result {stored.id}."
+        text = f"The expression {expression!r} returns nothing for result {stored.id}."
         return ToolResult(status="no_data", error=text, spillable=False)
     shown = reader.fitting(answer.results)
     left = answer.total - shown

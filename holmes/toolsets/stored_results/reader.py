@@ -1,4 +1,4 @@
-"""Access to stored results for all tools: reads a text, splits it into lines, keeps results within the limit."""
+"""Reads stored results for all tools, splits them into lines, and keeps tool results within the limit."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MOST_ID_CHARACTERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A store with the results that a conversation may read, and the limit for one result.
+    """Reads the stored results that a conversation may read.
 
-    `cap_tokens` is the limit for a single result, `query_seconds` the CPU time of a jq expression.
+    `cap_tokens` is the limit for a single result. `query_seconds` limits the CPU time of a jq expression.
     """
 
     store: ResultStore
@@ -44,13 +44,13 @@ class Reader:
 
     @property
     def room_tokens(self) -> int:
-        """The maximum size of the body below the heading."""
+        """Maximum size of the text below the heading."""
         return max(1, self.cap_tokens - OVERHEAD_TOKENS)
 
     async def read(self, reference: str) -> tuple[bytes, StoredResult]:
-        """Content and description of an id or path of this conversation. Raises `ResultStoreError`.
+        """Return a result of this conversation and its description, by id or path. Raises `ResultStoreError`.
 
-        A result of another conversation raises the same error as an unknown one.
+        A result of another conversation raises the same error as an unknown id.
         """
         wanted = ResultId(reference.strip())
         if "/" in wanted or "." in wanted:
@@ -80,21 +80,21 @@ class Reader:
         return f"stored result {shown} not found in this conversation; {hint}"
 
     async def text(self, result_id: str) -> tuple[bytes, StoredResult]:
-        """A stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
+        """Return a stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
         content, stored = await self.read(result_id)
         if stored.media_type.startswith("image/"):
             raise ToolError(f"result {stored.id} is a picture ({stored.media_type}); use {IMAGE_TOOL}")
         return content, stored
 
     def bounded(self, text: str) -> ToolResult:
-        """`text` as the result; its beginning if even a single match exceeds the limit."""
+        """Return `text` as the result, truncated if even a single match exceeds the limit."""
         room = max(1, self.cap_tokens - MESSAGE_OVERHEAD_TOKENS)
         if utf8_bytes(text) > room and self.counter.count_text(text) > room:
             text = text[: prefix_that_fits(text, room, self.counter)]
         return ToolResult(status="success", data=text, spillable=False)
 
     def fitting(self, blocks: Sequence[str]) -> int:
-        """The number of `blocks`, at least one, that fit into one result."""
+        """Return how many of the first `blocks` fit into one result, at least one."""
         room = self.room_tokens
         total = 0
         for count, block in enumerate(blocks):
@@ -112,14 +112,14 @@ class Reader:
 
 
 def decoded(content: bytes) -> str:
-    """`content` as text; invalid UTF-8 becomes U+FFFD. Decodes in pieces, so that other threads can run."""
+    """Decode `content`; invalid UTF-8 becomes U+FFFD. Decodes in pieces, so that other threads can run."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), _PIECE_BYTES)]
     return "".join((*pieces, decoder.decode(b"", final=True)))
 
 
 def lines_of(content: bytes) -> list[str]:
-    """The lines that pointers and results count: of the text, or of one-line JSON with one value per line."""
+    """Return the lines that pointers and results count. One-line JSON is first written with one value per line."""
     text = readable_json(decoded(content))
     lines = [line.rstrip("\r") for piece in _whole_lines(text) for line in piece.split("\n")]
     if lines[-1] == "" and len(lines) > 1:
@@ -128,7 +128,7 @@ def lines_of(content: bytes) -> list[str]:
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """`text` in pieces, cut at line ends; these line ends are removed."""
+    """Yield `text` in pieces, split at line ends. These line ends are removed."""
     start = 0
     while len(text) - start > _PIECE_BYTES:
         end = text.rfind("\n", start, start + _PIECE_BYTES)
@@ -142,6 +142,6 @@ def _whole_lines(text: str) -> Iterator[str]:
 
 
 def number(arguments: JsonObject, name: str, default: int) -> int:
-    """An integer from `arguments`, or `default`."""
+    """Return an integer from `arguments`, or `default`."""
     value = arguments.get(name)
     return int(value) if isinstance(value, int | float) else default

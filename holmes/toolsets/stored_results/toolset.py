@@ -1,6 +1,6 @@
 """The toolset `holmes/results`: its tools, their descriptions for the model, and the tool for pictures.
 
-Every description is part of every request, so the descriptions are short.
+Descriptions are short, because all of them are part of every request.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
 
 
 async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The picture with an id or path. Raises `ResultStoreError` and `ToolError`."""
+    """Return the picture with the given id or path. Raises `ResultStoreError` and `ToolError`."""
     content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
         raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
@@ -111,10 +111,10 @@ async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResultsToolset:
-    """Search, line ranges, jq, statistics and pictures over a store.
+    """Tools for stored results: search, line ranges, jq, statistics and pictures.
 
-    `cap_tokens` is the lowest limit for a single result among the models that may read it. `vision`: the model can read
-    pictures. `query_seconds` is the CPU time of a jq expression.
+    `cap_tokens` is the lowest limit for a single result among the models that may read it. `vision` means that the
+    model can read pictures. `query_seconds` limits the CPU time of a jq expression.
     """
 
     store: ResultStore
@@ -137,7 +137,7 @@ class StoredResultsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools; the picture tool only for a model with vision."""
+        """All tools; the picture tool is included only if the model has vision."""
         return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:
@@ -157,7 +157,7 @@ class StoredResultsToolset:
                 return f"view stored picture {arguments.get('result')}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run one of the tools. An invalid id, pattern or range gives an error result with the next step."""
+        """Run one of the tools. An invalid id, pattern or range returns an error result with the next step."""
         reader = Reader(
             store=self.store,
             handed_over=invocation.handed_over,

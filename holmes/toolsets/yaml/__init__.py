@@ -1,1 +1,1 @@
-"""Toolsets in YAML files: reads them, renders their commands for bash, and runs the commands."""
+"""Reads toolsets from YAML files, renders their commands for bash, and runs the commands."""

@@ -1,7 +1,7 @@
 """Checks one toolset entry against the schema and builds its definition, with warnings about its commands.
 
-Runs after overrides are merged. Raises `ConfigError` whose message begins with `file:line`; the catalogue turns it into
-the failure of that one toolset. A warning never disables a toolset.
+Runs after overrides are merged. Raises `ConfigError` with a message that begins with `file:line`; the catalogue stores
+the error as the status of that toolset. A warning never disables a toolset.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ _EVAL = re.compile(r"(^|[\s;&|(])eval\s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKeys:
-    """An entry that matches the schema; `warnings` are about ignored keys of its tools."""
+    """An entry that matches the schema. `warnings` name the ignored keys of its tools."""
 
     keys: ToolsetKeys
     warnings: tuple[str, ...] = ()
 
 
 def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> CheckedKeys:
-    """The entry as checked keys, with `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line.
+    """Replace `{{ env.NAME }}` in an entry and validate it. Raises `ConfigError` with file and line.
 
     A complete tool may have unknown keys, because other programs may read the same file.
     """
@@ -107,7 +107,7 @@ def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> Check
 
 
 def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """The errors, the most helpful first: an unknown key usually explains a missing one."""
+    """Sort the errors, most helpful first, because an unknown key usually explains a missing key."""
     lacking = {details["loc"][:2] for details in errors if details["type"] == "missing"}
 
     def rank(details: ErrorDetails) -> int:
@@ -119,14 +119,13 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Whether the error is an unknown key of a tool, or one of JSON Schema in a parameter."""
+    """Whether to ignore the error: an unknown key of a tool, or an unsupported JSON Schema keyword of a parameter."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known
 
 
 def _without(value: object, unknown: frozenset[KeyPath], path: KeyPath = ()) -> object:
-    """The value without the `unknown` keys."""
     if isinstance(value, Mapping):
         kept = {key: item for key, item in value.items() if (*path, key) not in unknown}
         return {key: _without(item, unknown, (*path, key)) for key, item in kept.items()}
@@ -136,7 +135,7 @@ def _without(value: object, unknown: frozenset[KeyPath], path: KeyPath = ()) -> 
 
 
 def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
-    """The definition of a checked entry. Raises `ConfigError` with file and line."""
+    """Build the definition of a checked entry. Raises `ConfigError` with file and line."""
     built = tuple(_tool(_with_defaults(tool, keys), written, index) for index, tool in enumerate(keys.tools))
     tools = tuple(tool for tool, _ in built)
     _refuse_repeated_names(tools, written)
@@ -164,7 +163,7 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
 
 
 def has_ignored_transformers(keys: ToolsetKeys) -> bool:
-    """Whether the entry has transformers of HolmesGPT, which are ignored."""
+    """Whether the entry has HolmesGPT transformers, which are ignored."""
     wanted = [*(keys.transformers or ()), *(each for tool in keys.tools for each in tool.transformers or ())]
     return any(isinstance(each, UpstreamTransformerKeys) for each in wanted)
 
@@ -191,7 +190,7 @@ def _explained(error: ErrorDetails, written: WrittenToolset) -> str:
 
 
 def _keys_at(location: KeyPath) -> type[BaseModel]:
-    """The model whose keys are valid at the end of `location`."""
+    """Return the model whose fields are the valid keys at `location`."""
     if location[0] == "prerequisites" and len(location) > 2:
         kinds: dict[str, type[BaseModel]] = {"enabled": StaticPrerequisiteKeys, "env": EnvironmentPrerequisiteKeys}
         return kinds.get(str(location[2]), CommandPrerequisiteKeys)
@@ -237,7 +236,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
 
 
 def _inferred(texts: Sequence[str]) -> dict[str, bool]:
-    """The parameters of all `texts`, each with whether at least one text requires it."""
+    """Find the parameters of all `texts`, each with whether at least one text requires it."""
     inferred: dict[str, bool] = {}
     for text in texts:
         for name, needed in inferred_parameters(text):
@@ -323,7 +322,7 @@ def _built_in(name: str) -> Path:
 def lint_command(
     template: str, *, tool: str, place: str, declared: Collection[str], used: Collection[str]
 ) -> tuple[LintWarning, ...]:
-    """The warnings for one command. `declared` are its parameters, `used` the names in the command."""
+    """Return the warnings for one command. `declared` are its parameters, `used` the names in the command."""
     messages = [*_quoted_expressions(template)]
     if _EVAL.search(template):
         messages.append("'eval' parses its text twice, so values may contain only letters, digits and _@%+=:,./-")

@@ -1,4 +1,4 @@
-"""The values of a YAML toolset: the result of the loader."""
+"""Values of a YAML toolset after validation, ready to run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_TOOL_TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintWarning:
-    """A warning about a command. `place` is `file:line`, `tool` the tool's name."""
+    """A warning about a command. `place` is `file:line`, and `tool` is the name of the tool."""
 
     place: str
     tool: str
@@ -27,10 +27,10 @@ class LintWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRule:
-    """The checks of a value before rendering.
+    """Constraints on a parameter's value, checked before rendering.
 
-    `pattern` must match the whole text of the value, or of each item of a list. `allow_leading_dash`: the author
-    guarantees that the value cannot become an option.
+    `pattern` must match the whole value, or each item of a list. With `allow_leading_dash`, the author guarantees that
+    the value cannot become an option.
     """
 
     name: str
@@ -43,8 +43,8 @@ class ParameterRule:
 class ViewTransformer:
     """Shows the output of a command without secrets. `form`, `argument` and `kinds` are templates.
 
-    The form `table` needs the objects of the table as JSON unless its `kinds` are safe. The same command writes them
-    when called with the arguments `objects` instead of those of the model.
+    Unless its `kinds` are safe, the form `table` requires the objects of the table as JSON. The same command writes
+    this JSON if the arguments in `objects` override those of the model.
     """
 
     form: str
@@ -61,7 +61,7 @@ class ViewTransformer:
 class YamlTool:
     """One tool: its schema for the model, its template, and how to run it.
 
-    `transformers` are applied to the output in order, and `parse` to the last result.
+    `transformers` are applied to the output in order, and then `parse`.
     """
 
     tool: Tool
@@ -76,7 +76,7 @@ class YamlTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticPrerequisite:
-    """Enabled or disabled by the author of the file."""
+    """Lets the author of the file disable the toolset."""
 
     enabled: bool
     disabled_reason: str = ""
@@ -84,14 +84,14 @@ class StaticPrerequisite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentPrerequisite:
-    """Variables that must be set."""
+    """Requires environment variables to be set."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandPrerequisite:
-    """A bash command that must succeed; its standard output must contain `expected_output`."""
+    """Requires a bash command to succeed, and its standard output to contain `expected_output`."""
 
     command: str
     expected_output: str | None = None
@@ -102,10 +102,10 @@ Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | Command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlToolsetDefinition:
-    """One enabled toolset of a file after overrides.
+    """An enabled toolset from a file, after overrides.
 
-    `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction`: secrets in its results are
-    masked. `chosen_cluster`: its commands use the chosen context and namespace.
+    `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction` masks secrets in results. With
+    `chosen_cluster`, commands use the chosen context and namespace.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Reads toolset files.
 
 `read_toolsets` returns the entries of a file, the catalogue merges overrides, and `build_definition` checks one entry.
-Invalid YAML or an unknown top-level key is a `ConfigError`. Any other error fails only its toolset, with file and line.
+Invalid YAML or an unknown top-level key raises `ConfigError`. Any other error disables only its toolset, and names file
+and line.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ENVIRONMENT = re.compile(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenValue:
-    """The value of one key of a toolset, with its place in the file."""
+    """The value of one toolset key, with its location in the file."""
 
     value: object
     document: YamlDocument
@@ -34,14 +35,14 @@ class WrittenValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenToolset:
-    """The unchecked entry of a toolset. `source` is `file:line`; `keys` keep their places after a merge."""
+    """A toolset entry before validation. `source` is `file:line`; `keys` keep their locations after a merge."""
 
     name: str
     source: str
     keys: Mapping[str, WrittenValue]
 
     def overridden_by(self, other: WrittenToolset) -> WrittenToolset:
-        """The entry with the keys of `other`; `config` is merged key by key."""
+        """Return the entry with the keys of `other`. `config` is merged key by key."""
         merged = {**self.keys, **other.keys}
         if "config" in self.keys and "config" in other.keys:
             both = _merged(self.keys["config"].value, other.keys["config"].value)
@@ -49,11 +50,11 @@ class WrittenToolset:
         return replace(self, keys=merged)
 
     def place(self, location: KeyPath) -> str:
-        """`file:line` of the key at `location` in the entry."""
+        """Return `file:line` of the key at `location` in the entry."""
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
-        # The step after the index is the kind of the union, which is not in the file.
+        # The step after the index names the variant of a union, which the file does not contain.
         kind = next((n + 2 for n, step in enumerate(location) if step in {"prerequisites", "transformers"}), 0)
         steps = (*location[1:kind], *location[kind + 1 :])
         path = written.path
@@ -83,7 +84,7 @@ def read_toolsets(path: Path) -> ToolsetFile:
 
 
 def toolsets_of(document: YamlDocument) -> ToolsetFile:
-    """The entries of a parsed toolset file. Raises `ConfigError`."""
+    """Return the entries of a parsed toolset file. Raises `ConfigError`."""
     content = document.content
     if content is None:
         return ToolsetFile(toolsets=(), warnings=(f"{document.source} is empty",))
@@ -104,7 +105,7 @@ def toolsets_of(document: YamlDocument) -> ToolsetFile:
 
 
 def written_toolsets(toolsets: object, document: YamlDocument, path: KeyPath) -> tuple[WrittenToolset, ...]:
-    """The entries under `toolsets:`, a mapping or a deprecated list. Raises `ConfigError`."""
+    """Return the entries under `toolsets:`, a mapping or a deprecated list. Raises `ConfigError`."""
     if toolsets is None:
         return ()
     if isinstance(toolsets, Mapping):
@@ -117,7 +118,7 @@ def written_toolsets(toolsets: object, document: YamlDocument, path: KeyPath) ->
 def _listed(entry: object, document: YamlDocument, path: KeyPath) -> WrittenToolset:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     if not isinstance(name, str):
-        raise ConfigError(f"{document.place(path)}: a toolset in a list needs a 'name'")
+        raise ConfigError(f"{document.place(path)}: a toolset in a list requires a 'name'")
     return _written(name, entry, document, path)
 
 
@@ -134,7 +135,7 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
 
 
 def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
-    """The entry with deprecated keys renamed, and a warning for each."""
+    """Rename the deprecated keys of an entry, with a warning for each."""
     keys: dict[str, WrittenValue] = {}
     warnings: list[str] = []
     for key, value in written.keys.items():
@@ -147,14 +148,14 @@ def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[s
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """The message for an unknown key, with the nearest valid one."""
+    """Write the message for an unknown key, with the most similar valid key."""
     nearest = get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"valid keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"
 
 
 def declared_variable_names(written: Sequence[WrittenToolset]) -> frozenset[str]:
-    """The variables of `{{ env.NAME }}` anywhere, and of `prerequisites: [{env: [NAME]}]`."""
+    """Find the variables in every `{{ env.NAME }}` and in `prerequisites: [{env: [NAME]}]`."""
     return frozenset(name for toolset in written for value in toolset.keys.values() for name in _declared(value.value))
 
 
@@ -171,9 +172,10 @@ def _declared(value: object) -> set[str]:
 
 
 def with_environment(value: object, variables: Mapping[str, str], *, key: str = "") -> object:
-    """`value` with every `{{ env.NAME }}` replaced. In commands it stays and becomes a reference without the value.
+    """Replace every `{{ env.NAME }}` in `value`, except in commands.
 
-    Raises `ConfigError` for a variable that is not set.
+    In commands the renderer replaces it with a reference, which does not contain the value. Raises `ConfigError` for a
+    variable that is not set.
     """
     if isinstance(value, str):
         return (

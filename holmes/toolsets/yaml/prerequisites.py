@@ -1,6 +1,6 @@
 """Checks whether a YAML toolset can run here.
 
-Cheap kinds of prerequisites are checked first. The first one that is not met gives the reason.
+`enabled` and variables are checked before commands. The first unmet prerequisite gives the reason.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ _NOT_FOUND = re.compile(r"(\S+): command not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a toolset cannot be used: `disabled` by its author, `failed` because something is missing."""
+    """Why a toolset cannot run.
+
+    `disabled` means that its author disabled it; `failed` means that a prerequisite is not met.
+    """
 
     state: Literal["disabled", "failed"]
     reason: str
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
-    """The obstacle that is known without running a command: switches, then variables."""
+    """Find the first unmet prerequisite that needs no command: `enabled`, then environment variables."""
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
             return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")
@@ -53,14 +56,13 @@ def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) 
 
 
 def has_commands(definition: YamlToolsetDefinition) -> bool:
-    """Whether a command has to run."""
     return any(isinstance(prerequisite, CommandPrerequisite) for prerequisite in definition.prerequisites)
 
 
 async def command_obstacle(
     definition: YamlToolsetDefinition, environment: Environment, *, timeout_seconds: float, memory_limit_mb: int | None
 ) -> Obstacle | None:
-    """Run the commands in order. Cancellation ends the running one."""
+    """Run the commands in order until one fails. Cancellation ends the running command."""
     limits = ProcessLimits(
         timeout_seconds=timeout_seconds, memory_limit_mb=memory_limit_mb, output_limit_bytes=1024 * 1024
     )
@@ -86,7 +88,7 @@ async def command_obstacle(
 async def _run(
     command: str, definition: YamlToolsetDefinition, environment: Environment, limits: ProcessLimits
 ) -> ProcessOutcome:
-    """Run a command, which may contain `env` and `config` like the commands of tools."""
+    """Run a prerequisite command, which can use `env` and `config` as the commands of tools can."""
     template = YamlTool(tool=Tool(name=definition.name, description=""), template=command)
     rendered = render_command(template, {}, config=definition.config, environment=environment)
     variables = process_environment(environment).with_variables(dict(rendered.variables))

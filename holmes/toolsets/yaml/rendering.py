@@ -1,16 +1,16 @@
 """Renders a bash script from a command template and arguments, so that no argument becomes code or an option.
 
-These rules apply to each value, in order:
+Each value must follow these rules, in order:
 
 1. It must not contain NUL, and it must match the author's `pattern`.
 2. It must not begin with `-` where it could become an option: at the beginning of a word (also in quotes, also after
 `NAME=`) of a command without a preceding `--`. After `--option=` it may. Numbers are never options.
 `allow_leading_dash: true` removes this rule for a parameter.
 3. In arithmetic and `${…}` it must consist of digits, because bash evaluates any other text there.
-4. In quotes or a heredoc of a script that runs another interpreter (awk, sed, sh -c, python …) it must be plain words;
-in a script that is parsed twice (eval, ssh) everywhere.
-5. A value of harmless characters becomes part of the script. Any other value is stored in a variable of the process,
-`HOLMES_ARGUMENT_n`, and the script refers to it: bash never parses it as code.
+4. If the script runs another interpreter (awk, sed, sh -c, python …), a value in quotes or a heredoc must be plain
+words. If the script is parsed twice (eval, ssh), a value must consist of harmless characters.
+5. A value of harmless characters becomes part of the script. Any other value is stored in the environment variable
+`HOLMES_ARGUMENT_n`, and the script refers to the variable, so bash never parses the value as code.
 
 A refused value raises `ToolError`; the message tells the model what to change.
 """
@@ -58,7 +58,7 @@ _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedCommand:
-    """A script for bash, its variables, and the same command for people to paste."""
+    """A bash script, its variables, and the same command in a form that users can paste."""
 
     script: str
     variables: tuple[tuple[str, str], ...]
@@ -75,7 +75,10 @@ def render_command(
 def render_text(
     tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> str:
-    """A text of `tool` for no shell. Raises `ToolError` for a value that a command would refuse at the same place."""
+    """Render a text of `tool` that is not a command.
+
+    Raises `ToolError` for a value that a command would refuse at the same position.
+    """
     text, values = _rendered(tool, template, arguments, config=config, environment=environment)
     marks = locate_marks(text)
     for number, value in enumerate(values):
@@ -86,7 +89,7 @@ def render_text(
 def _rendered(
     tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> tuple[str, Sequence[PlacedValue]]:
-    """The template with a mark for each value, and the values."""
+    """Return the template with a mark for each value, and the values."""
     values = ValueList()
     names: dict[str, object] = {
         VALUES: values,
@@ -108,7 +111,7 @@ def _rendered(
 
 
 def render_description(template: str, arguments: JsonObject) -> str:
-    """One line for people from a `user_description`: values are unquoted, and nothing runs."""
+    """Render a `user_description` as one line for users. Values are not quoted, because the line never runs."""
     values = ValueList()
     names = {VALUES: values, **{name: value for name, value in arguments.items() if value is not None}}
     try:
@@ -119,12 +122,15 @@ def render_description(template: str, arguments: JsonObject) -> str:
 
 
 def _is_missing(value: JsonValue, rule: ParameterRule | None) -> bool:
-    """Whether the argument counts as missing. Models often pass an empty text; only a required parameter accepts it."""
+    """Whether to treat the argument as missing.
+
+    Models often pass an empty string, which only required parameters accept.
+    """
     return value is None or (value == "" and not (rule is not None and rule.required))
 
 
 def _checked(name: str, value: JsonValue, rule: ParameterRule | None) -> object:
-    """The value with its texts marked as arguments. Raises `ToolError` if the author's pattern does not match."""
+    """Mark the texts in `value` as arguments. Raises `ToolError` if the author's pattern does not match."""
     if isinstance(value, str):
         _check_text(name, value, rule)
         dashes = rule is not None and rule.allow_leading_dash
@@ -177,7 +183,7 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
 
 
 def _tidied(script: str) -> str:
-    """The script without the gaps of false conditions, for people to read and paste."""
+    """Remove the gaps of false conditions from the script, so that users can read and paste it."""
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -190,7 +196,7 @@ def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> Non
 
 
 def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
-    """Why the value is not allowed at the place of the mark."""
+    """Return why the value is not allowed at the position of the mark, or None."""
     if mark is None or _stands_literally(mark):
         if _NOT_PLAIN.search(value.text):
             return "only plain words are accepted here, without quotes or symbols"
@@ -203,7 +209,7 @@ def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
 
 
 def _objection_to_script(text: str, mark: Mark | None, script: str) -> str | None:
-    """Why the value is not allowed as input of the script's programs."""
+    """Return why the programs of the script cannot take the value as input, or None."""
     if mark is not None and mark.place == "comment":
         return None
     if _READS_TWICE.search(script) and text and _HARMLESS.fullmatch(text) is None:
@@ -222,7 +228,7 @@ def _stands_literally(mark: Mark | None) -> bool:
 
 
 def _reference(name: str, mark: Mark | None) -> str:
-    """A reference to a variable at this place, so that its value is one word and never code."""
+    """Return a reference to a variable for this position, so that its value is one word and never code."""
     place = mark.place if mark is not None else "word"
     match place:
         case "word":
@@ -236,7 +242,7 @@ def _reference(name: str, mark: Mark | None) -> str:
 
 
 def _as_written(text: str, mark: Mark | None) -> str:
-    """The value as a person would write it at this place; shown, and only run if it is empty."""
+    """Quote the value for this position as a user would. The text is for display, and runs only if it is empty."""
     place = mark.place if mark is not None else "word"
     match place:
         case "word":

@@ -53,7 +53,7 @@ class ParameterKeys(_Keys):
 
 
 class ViewConfigKeys(_Keys):
-    """How to show the output. The texts may contain parameters of the tool, as commands do."""
+    """Options of `kubernetes_view`. Their texts may contain parameters of the tool, as commands do."""
 
     form: str
     argument: str = ""
@@ -71,19 +71,19 @@ class ViewConfigKeys(_Keys):
     @model_validator(mode="after")
     def _knows_the_objects(self) -> ViewConfigKeys:
         if self.form == "table" and self.objects is None:
-            raise ValueError("the form 'table' needs 'objects', the arguments that make the command write JSON")
+            raise ValueError("the form 'table' requires 'objects', the arguments that make the command write JSON")
         return self
 
 
 class ViewKeys(_Keys):
-    """The transformer `kubernetes_view`."""
+    """A `transformers` entry that applies `kubernetes_view`."""
 
     name: Literal["kubernetes_view"]
     config: ViewConfigKeys
 
 
 class UpstreamTransformerKeys(BaseModel):
-    """A transformer of HolmesGPT without effect."""
+    """A `transformers` entry of HolmesGPT, accepted without effect."""
 
     name: Literal["llm_summarize"]
 
@@ -122,25 +122,25 @@ class ToolKeys(_Keys):
     @model_validator(mode="after")
     def _runs_one_thing(self) -> ToolKeys:
         if (self.command is None) == (self.script is None):
-            raise ValueError("a tool needs either 'command' or 'script'")
+            raise ValueError("a tool requires either 'command' or 'script'")
         return self
 
 
 class StaticPrerequisiteKeys(_Keys):
-    """Enabled or disabled by the author."""
+    """Lets the author disable the toolset."""
 
     enabled: bool
     disabled_reason: str = ""
 
 
 class EnvironmentPrerequisiteKeys(_Keys):
-    """Variables that must be set."""
+    """Requires environment variables to be set."""
 
     env: list[str]
 
 
 class CommandPrerequisiteKeys(_Keys):
-    """A command that must succeed, optionally with a text in its output."""
+    """Requires a command to succeed, and optionally to print `expected_output`."""
 
     command: str
     expected_output: str | None = None
@@ -158,7 +158,7 @@ PrerequisiteKeys = Annotated[
     Discriminator(
         _kind_of_prerequisite,
         custom_error_type="prerequisite",
-        custom_error_message="a prerequisite has either 'enabled', 'env' or 'command'",
+        custom_error_message="a prerequisite requires exactly one of 'enabled', 'env' and 'command'",
     ),
 ]
 

@@ -1,8 +1,8 @@
-"""The cluster, namespaces and variables of a command.
+"""Sets the cluster, namespace and variables of a command.
 
-Defaults lead a command to the chosen context and namespace; a command that names its own keeps them. With
-SCOPED_NAMESPACES a command that names another namespace is refused. The words of a command are split as bash splits
-them, also in scripts within quotes. Programs that reach the cluster in other ways are not recognised.
+By default, a command uses the chosen context and namespace, unless it names others. With SCOPED_NAMESPACES, a command
+that names another namespace is refused. Commands are split into words as bash splits them, also in scripts within
+quotes. Programs that access the cluster in other ways are not recognised.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import Tool
 
-# A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets. The
-# first variable is a feature gate and ends when the feature is stable; the second one is permanent.
+# A kuberc file changes the defaults of kubectl's options: for example, `-o yaml` for `get` would show the values of
+# Secrets. The first variable is a feature gate, which disappears when the feature is stable; the second variable is
+# permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "--request-timeout=30s"
-# bash reads a function from a variable in this format. Later options win, so a namespace in the command has priority.
-# Plugins accept no options before their name, so only these verbs get options.
+# bash imports a function from a variable in this format. Later options win, so a namespace in the command has priority.
+# kubectl plugins accept no options before their name, so only these verbs get default options.
 _FUNCTION: Final = """() {{
   case "$1" in
     get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|api-versions|explain|cluster-info|diff)
@@ -40,8 +41,8 @@ _FUNCTION: Final = """() {{
     *) command {program} "$@" ;;
   esac
 }}"""
-# These programs start kubectl without the functions of bash, so they start bash instead, which has the functions. After
-# a word that may be another command nothing changes.
+# These programs would start kubectl without the bash functions. They start bash instead, which has the functions. After
+# a word that may be another command, nothing changes.
 _STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
 _STARTER: Final = """() {{
   local words=()
@@ -68,10 +69,9 @@ _NODES: Final = frozenset({"no", "node", "nodes"})
 
 
 def process_environment(environment: Environment) -> Environment:
-    """`environment` with the folder of the interpreter at the end of `PATH`, and without the user's kuberc file.
+    """Return `environment` with the interpreter's folder at the end of `PATH`, and without the user's kuberc file.
 
-    Extras install programs such as kubectl there, and the folder is not on `PATH` when Holmes is called by its full
-    path.
+    Extras install programs such as kubectl in that folder, which is not on `PATH` if Holmes is called by its full path.
     """
     path = environment.get("PATH") or _USUAL_PATH
     folder = str(Path(sys.executable).parent)
@@ -81,7 +81,7 @@ def process_environment(environment: Environment) -> Environment:
 
 
 def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """The arguments with the default namespace of the scope, if the tool takes a namespace and none is given.
+    """Add the default namespace of the scope to the arguments, if the tool takes a namespace and none is given.
 
     Raises `ToolError` for a namespace outside the scope.
     """
@@ -95,9 +95,9 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
 
 
 def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapping[str, str]:
-    """Variables that lead commands without a namespace into the scope.
+    """Return variables that make commands without a namespace use the scope.
 
-    With `chosen_cluster` also into the chosen context and namespace, with a time limit for each request.
+    With `chosen_cluster`, commands also use the chosen context and namespace, with a time limit for each request.
     """
     namespace, context = default_namespace(environment), ""
     if chosen_cluster:
@@ -117,7 +117,7 @@ def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapp
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:
-    """Raises `ToolError` for a command that names another namespace or all of them, or shows their content."""
+    """Raise `ToolError` if a command names another namespace or all namespaces, or shows their content."""
     for words in _commands(command) if scope else ():
         named, rest = _options(words)
         for namespace in named:
@@ -127,7 +127,7 @@ def refuse_outside(command: str, scope: Sequence[str]) -> None:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """The words after each program that reads the cluster."""
+    """Find the words after each program that reads the cluster."""
     for words in _split(text.replace("\\\n", " ")):
         for word in words:
             if any(space in word for space in " \t\n") and word != text:
@@ -138,7 +138,7 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> Iterator[list[str]]:
-    """The words of each simple command. If a quote is not closed, quotes are ordinary characters."""
+    """Split into the words of each simple command. If a quote is not closed, quotes are ordinary characters."""
     text = _QUOTED_SIGN.sub(rf"\1{_MARK}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
@@ -161,7 +161,7 @@ def _plain(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The namespaces in options, and the other words, including the paths of `--raw`."""
+    """Return the namespaces in options, and the other words, which include the paths of `--raw`."""
     named, rest, left = list[str](), list[str](), list(words)
     while left:
         word = left.pop(0)
@@ -184,7 +184,7 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _short(letters: str, left: list[str], with_value: frozenset[str]) -> Iterator[str]:
-    """The namespaces in short options, which may be joined; a value may be the next word in `left`."""
+    """Yield the namespaces in short options. Options may be joined, and a value may be the next word in `left`."""
     for index, letter in enumerate(letters):
         if letter == "A":
             yield "*"
@@ -200,7 +200,7 @@ def _next(left: list[str]) -> str:
 
 
 def _refuse_kinds(words: Sequence[str], scope: Sequence[str]) -> None:
-    """Raises for Namespaces and paths outside the scope, and for descriptions of nodes, which list all pods."""
+    """Raise for Namespaces and paths outside the scope, and for node descriptions, because they list all pods."""
     for word in words:
         if word.startswith("/"):
             refuse_path(word.partition("?")[0], scope)

@@ -1,8 +1,8 @@
-r"""Finds the place of each value in a bash script, so that no value becomes code or an option.
+r"""Finds the position of each value in a bash script, so that no value becomes code or an option.
 
 Each value in the script is a mark (`\x00number\x00`). The scanner follows quotes, substitutions, arithmetic, comments
-and heredocs of bash. It need not be perfect: unsafe values are stored in variables, so a wrong place can spoil a word
-but never runs code.
+and heredocs of bash. It need not be perfect, because unsafe values are stored in variables: a wrong position can spoil
+a word but never runs code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXPANSIONS: tuple[tuple[str, _Frame], ...] = (
     ("<(", "word"),
     (">(", "word"),
 )
-# The sign, the frame that it opens, and whether it does so only at the beginning of a word.
+# Each opening sign, the frame that it opens, and whether it does so only at the beginning of a word.
 _OPENINGS: tuple[tuple[str, _Frame, bool], ...] = (
     ("'", "single", False),
     ('"', "double", False),
@@ -43,7 +43,10 @@ _CLOSINGS: dict[_Frame, str] = {"single": "'", "ansi": "'", "double": '"', "arit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The place of a value. `may_become_option`: it begins a word of a command without a preceding `--`."""
+    """The position of a value in the script.
+
+    `may_become_option` means that the value begins a word of a command without a preceding `--`.
+    """
 
     number: int
     place: Place
@@ -51,12 +54,12 @@ class Mark:
 
 
 def locate_marks(script: str) -> dict[int, Mark]:
-    """The place of every mark in `script` by its number."""
+    """Return the position of every mark in `script`, by the number of the mark."""
     return _Scanner(script).scan()
 
 
 def mark_of(number: int) -> str:
-    """The text of value `number` during rendering."""
+    """Return the text that replaces value `number` during rendering."""
     return f"{MARK}{number}{MARK}"
 
 
@@ -69,7 +72,7 @@ class _Scanner:
         self._script = script
         self._position = 0
         self._frames: list[_Frame] = ["word"]
-        # The beginning of the current word, and whether `--` occurred, for each nested command.
+        # For each nested command: the current word so far, and whether `--` has occurred.
         self._words: list[str] = [""]
         self._after_dashes: list[bool] = [False]
         self._heredocs: list[tuple[str, bool, bool]] = []
@@ -102,7 +105,7 @@ class _Scanner:
         begins_word = place in {"word", "double", "single", "ansi"} and _NOTHING_OR_ASSIGNMENT.fullmatch(prefix)
         option = bool(begins_word) and not self._after_dashes[-1]
         self._marks[number] = Mark(number=number, place=place, may_become_option=option)
-        # The value adds nothing to the word: it may be empty, and then the next one begins the word.
+        # The word stays unchanged, because the value may be empty, and then the next value begins the word.
 
     def _scan_code(self) -> None:
         if self._scan_opening() or self._scan_expansion():
@@ -120,7 +123,7 @@ class _Scanner:
             self._take(1)
 
     def _scan_opening(self) -> bool:
-        """Enter or leave a frame that a sign opens in a command."""
+        """Enter or leave the frame (such as quotes) that a sign in a command opens or closes."""
         begins_word = not self._words[-1]
         if self._starts("`") and self._frames[-1] == "backtick":
             self._pop(1)

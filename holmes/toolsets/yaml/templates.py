@@ -1,10 +1,10 @@
 """Compiles command templates and lists their parameters. The output of every expression becomes a mark.
 
-Jinja2 runs in its sandbox. A value never becomes text of the script: `{{ x }}`, `{{ "-n " ~ x }}` and `{{ x if x else
-"" }}` are rewritten so that literals of the author stay and every other value passes through `place`. `place` writes a
-mark into the script and collects the value; the renderer later decides how the value reaches the script. A value that
-escapes the rewriting is a plain string and is treated as a value: a mistake quotes too much, never too little.
-Statements that could undo this are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
+Jinja2 runs in its sandbox. A value never becomes script text. `{{ x }}`, `{{ "-n " ~ x }}` and `{{ x if x else "" }}`
+are rewritten: literals of the author stay, and every other value passes through `place`. `place` writes a mark into the
+script and collects the value; the renderer later decides how to pass the value to the script. A string that the
+rewriting misses is treated as a value, so a mistake quotes too much, never too little. Statements that could undo this
+are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.runtime import Context
 
-# The key of the `ValueList` in a template's context. It is not an identifier, so templates cannot reach it.
+# Key of the `ValueList` in a template's context. Templates cannot access it, because it is not an identifier.
 VALUES = "holmes values"
-# Names of the environment, never parameters.
+# Names with a fixed meaning, which are never parameters.
 RESERVED_NAMES = frozenset({"env", "request_context", "config"})
-# The filters of compiled templates. They are not identifiers, so templates cannot use them.
+# Filters of compiled templates. Templates cannot use them, because their names are not identifiers.
 PLACE = "holmes place"
 LITERAL = "holmes literal"
 JOIN = "holmes join"
@@ -49,13 +49,13 @@ _Guards: TypeAlias = frozenset[str]
 
 
 class ShellText(str):
-    """Text for the script: written by the author, or marks."""
+    """Text for the script: either the author's own text, or marks."""
 
     __slots__ = ()
 
 
 class ArgumentText(str):
-    """The unchanged text of an argument, with the author's `allow_leading_dash`."""
+    """The unchanged text of an argument, with the `allow_leading_dash` setting of its parameter."""
 
     __slots__ = ("allow_leading_dash", "parameter")
 
@@ -71,7 +71,7 @@ class ArgumentText(str):
 
 
 class VariableText(str):
-    """The value of an environment variable. The script refers to it by `name` and never shows the value."""
+    """The value of an environment variable. The script refers to it by `name` and never contains the value."""
 
     __slots__ = ("name",)
 
@@ -86,7 +86,7 @@ class VariableText(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedValue:
-    """A value with a mark. `variable` is the name of an environment variable."""
+    """A value that has a mark in the script. `variable` names the environment variable of the value, if any."""
 
     text: str
     parameter: str | None = None
@@ -95,13 +95,13 @@ class PlacedValue:
 
 
 class ValueList:
-    """The values of one rendering, in order of their marks."""
+    """Collects the values of one rendering, in the order of their marks."""
 
     def __init__(self) -> None:
         self.values: list[PlacedValue] = []
 
     def add(self, text: str) -> ShellText:
-        """A mark for `text`."""
+        """Add a value and return its mark."""
         if isinstance(text, VariableText):
             placed = PlacedValue(text=str(text), variable=text.name)
         elif isinstance(text, ArgumentText):
@@ -114,19 +114,22 @@ class ValueList:
 
 @pass_context
 def place(context: Context, value: object) -> ShellText:
-    """The filter around all output of a template."""
+    """Template filter that replaces the value of an expression with marks."""
     return _marked(value, context[VALUES])
 
 
 @pass_context
 def literal(_context: Context, value: object) -> ShellText:
-    """The filter around the author's own text. Takes the context so that Jinja2 does not fold it away."""
+    """Template filter for the author's own text.
+
+    The context parameter prevents evaluation when Jinja2 compiles the template.
+    """
     return ShellText(str(value))
 
 
 @pass_context
 def join(_context: Context, parts: Sequence[str]) -> ShellText:
-    """Join texts for the script."""
+    """Template filter that joins texts into one script text."""
     return ShellText("".join(parts))
 
 
@@ -152,7 +155,7 @@ def _marked(value: object, values: ValueList) -> ShellText:
 
 
 class MissingValue(Undefined):
-    """A missing argument: renders as nothing, is false, and equals the empty string and none."""
+    """A missing argument. It renders as nothing, is false, and equals the empty string and none."""
 
     __slots__ = ()
 
@@ -169,7 +172,7 @@ class MissingValue(Undefined):
 class _CommandEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
-        # Above all `namespace` is a common parameter; without a value it must not become Jinja2's function.
+        # A common parameter is `namespace`; without a value it must not resolve to Jinja2's function of that name.
         self.globals = {"range": self.globals["range"]}
         self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
 
@@ -181,7 +184,7 @@ def _environment() -> _CommandEnvironment:
 
 @cache
 def compile_command(template: str) -> Template:
-    """The compiled command. Raises `ConfigError` with the line in the template."""
+    """Compile a command. Raises `ConfigError` with the line in the template."""
     environment = _environment()
     tree = _parse(template)
     for node in tree.find_all(_REFUSED_STATEMENTS):
@@ -195,9 +198,9 @@ def compile_command(template: str) -> Template:
 
 
 def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
-    """The variables of a command in order of appearance, each with whether it is required.
+    """Return the variables of a command in order of appearance, each with whether it is required.
 
-    Shell comments do not count. A variable is optional if every use has a `default` or is in an `if` that checks it.
+    Shell comments are ignored. A variable is optional if every use has a `default` or is in an `if` that checks it.
     """
     without_comments = "\n".join(line for line in template.splitlines() if not line.lstrip().startswith("#"))
     try:
@@ -216,7 +219,7 @@ def _parse(template: str) -> nodes.Template:
     if "\x00" in template:
         raise ConfigError("a command cannot contain the character NUL")
     if "{% raw" not in template:
-        # In bash this is the length of a variable, in Jinja2 the beginning of a comment.
+        # In bash, `${#` is the length of a variable; in Jinja2, `{#` begins a comment.
         template = template.replace("${#", '{{ "${#" }}')
     try:
         return _environment().parse(template)
@@ -240,7 +243,7 @@ def _uses(node: nodes.Node, guards: _Guards) -> Iterator[tuple[str, bool]]:
 
 
 def _asked(test: nodes.Node) -> _Guards:
-    """The variables that a condition checks."""
+    """Return the variables that a condition checks."""
     match test:
         case nodes.Name():
             return frozenset({test.name})
@@ -289,7 +292,7 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
 
 
 def _has_text(node: nodes.Add) -> bool:
-    """Whether an addition contains a text of the author and therefore joins words; any other is arithmetic."""
+    """Whether an addition contains a string literal and therefore joins texts; any other addition is arithmetic."""
     return any(
         isinstance(side.value, str)
         if isinstance(side, nodes.Const)

@@ -1,8 +1,8 @@
 """A toolset whose tools are bash commands.
 
-Renders the command, runs it in a process group of its own and applies the transformers. An exit code other than 0 gives
-an error, empty output gives the status `no_data`, anything else is a success. The exit code is that of the script as
-bash defines it; a script in which a failure inside a pipe counts needs `set -o pipefail`.
+Renders the command, runs it in its own process group and applies the transformers. An exit code other than 0 is an
+error, empty output has the status `no_data`, and anything else is a success. The exit code is that of the whole script,
+as bash defines it. To fail when a program inside a pipe fails, a script needs `set -o pipefail`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 _ERROR_CHARACTERS = 500
 _RELEASE_NOT_FOUND = "release: not found"
-# A log line of a Go program.
+# Matches a log line of a Go program.
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-# Parsed JSON takes about seven times its size in memory; larger output stays unchanged.
+# Parsed JSON takes about seven times its size in memory, so larger output stays unchanged.
 _LARGEST_PARSED_CHARACTERS = 5_000_000
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -51,9 +51,9 @@ _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlToolset:
-    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process.
+    """Runs the tools of one definition. `memory_limit_mb` and `output_limit_bytes` limit every process.
 
-    `redactor` masks objects before a transformer selects parts of them; None when redaction is off.
+    `redactor` masks objects before a transformer selects parts of them; it is None if redaction is off.
     """
 
     definition: YamlToolsetDefinition
@@ -77,7 +77,7 @@ class YamlToolset:
         return tuple(tool.tool for tool in self.definition.tools)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """The rendered `user_description`, else the tool's name and its arguments."""
+        """Return the rendered `user_description`, else the tool's name and its arguments."""
         tool = self._tool(invocation.tool.name)
         if tool.user_description is not None:
             return " ".join(render_description(tool.user_description, invocation.arguments).split())
@@ -85,7 +85,7 @@ class YamlToolset:
         return f"{tool.tool.name} {arguments}".strip()
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the command. A refused argument gives an error result; cancellation ends the process group."""
+        """Run the command. A refused argument returns an error result; cancellation ends the process group."""
         tool = self._tool(invocation.tool.name)
         limits = ProcessLimits(
             timeout_seconds=tool.timeout_seconds,
@@ -170,7 +170,10 @@ class YamlToolset:
 
 
 def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) -> str:
-    """A hint for helm's `release: not found`, which does not name the namespace; empty for other errors."""
+    """Return a hint for helm's error `release: not found`, which does not name the namespace.
+
+    Empty for other errors.
+    """
     if _RELEASE_NOT_FOUND not in stderr:
         return ""
     namespace = arguments.get("namespace") or environment.get("HOLMES_KUBE_NAMESPACE")
@@ -186,10 +189,10 @@ def _with_stderr(stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The end of a program's output on one line. The reason is usually there, after the log lines of Go programs."""
+    """Return the end of a program's output on one line. The reason usually follows the log lines of Go programs."""
     if not text:
         return ""
-    # Masked before it is cut: near a cut the name of a secret may be missing.
+    # Mask before truncating, because truncation may remove the name of a secret.
     whole, _, cut = (
         text[-8 * _ERROR_CHARACTERS :].partition("\n") if len(text) > 8 * _ERROR_CHARACTERS else ("", "", text)
     )
@@ -202,9 +205,9 @@ def _last_words(text: str) -> str:
 
 
 def normalised(text: str, parse: ParseFormat) -> str:
-    """The text in a uniform layout: `json` and `yaml` with one value per line, `table` without padding.
+    """Normalise the layout: `json` and `yaml` with one value per line, `table` without padding.
 
-    Never fails: invalid text stays unchanged.
+    Never fails, because invalid text stays unchanged.
     """
     if parse == "text" or not text.strip() or len(text) > _LARGEST_PARSED_CHARACTERS:
         return text

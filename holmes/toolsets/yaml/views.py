@@ -1,8 +1,8 @@
 """Applies the transformer `kubernetes_view` to the output of a command.
 
-The view runs in this process, outside the event loop. jq, which may never end, and large outputs run in a process of
-their own with the limits of the tool. Incomplete output is not shown, because secrets are found by the words around
-them.
+The view runs in this process, outside the event loop. jq, which may never end, and large outputs run in a separate
+process within the limits of the tool. Incomplete output is not shown, because secrets are recognised by the words
+around them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
 
-# Takes up to half a second, which is longer than the start of a process.
+# A view of this size takes up to half a second, which is longer than the start of a process.
 _LARGE_CHARACTERS: Final = 500_000
 _SHORTEST_SECONDS: Final = 0.1
 _VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
@@ -48,9 +48,9 @@ def view_of(
     rendered: Callable[[str], str],
     command_with: Callable[[dict[str, JsonValue]], Callable[[ProcessLimits], Awaitable[ProcessOutcome]]],
 ) -> View:
-    """The view of one call. Raises `ToolError`.
+    """Return the view of one call. Raises `ToolError`.
 
-    `rendered` renders a template, `command_with` gives the tool's command with other arguments.
+    `rendered` renders a template. `command_with` returns the tool's command with some arguments replaced.
     """
     form = rendered(transformer.form)
     if form not in FORMS:
@@ -60,13 +60,16 @@ def view_of(
     if is_harmless_table(rendered(transformer.kinds)):
         return View(form="text")
     if transformer.objects is None:
-        raise ToolError("the form 'table' needs 'objects', the arguments that make the command write JSON")
+        raise ToolError("the form 'table' requires 'objects', the arguments that make the command write JSON")
     return View(form="table", objects=command_with(dict(transformer.objects)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """The context of a view. `redactor` is None when redaction is off; the other fields are for its process."""
+    """Redactor and process settings of a view.
+
+    `redactor` is None if redaction is off. The other fields apply to the separate process.
+    """
 
     redactor: Redactor | None
     environment: Environment
@@ -74,7 +77,7 @@ class Means:
 
 
 async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
-    """`outcome` with the view of its output. A failure sets the exit code, as the last program of a pipe does."""
+    """Replace the output with its view. If the view fails, set the exit code, as the last program of a pipe does."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
@@ -92,7 +95,7 @@ async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutc
             return _joined(outcome, await _in_own_process(request, means), request.form)
         shown = await asyncio.to_thread(view, request, means.redactor)
     except (ViewError, ValueError, RecursionError) as error:
-        said = f"{error if isinstance(error, ViewError) else 'the output cannot be read: it is not shown'}\n"
+        said = f"{error if isinstance(error, ViewError) else 'the output is not shown: it cannot be read'}\n"
         return replace(outcome, stdout="", stderr=outcome.stderr + said, return_code=outcome.return_code or 1)
     return await _finished(request, shown, outcome, means)
 
@@ -111,7 +114,7 @@ def _is_whole(outcome: ProcessOutcome) -> bool:
 
 
 async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
-    """The objects of a table as JSON; empty if they cannot be read, which the view refuses."""
+    """Return the objects of a table as JSON. Empty if they cannot be read; the view then refuses the table."""
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)
@@ -132,7 +135,7 @@ async def _in_own_process(request: ViewRequest, means: Means, *, is_seen: bool =
 
 
 def _joined(outcome: ProcessOutcome, shown: ProcessOutcome, form: ViewForm) -> ProcessOutcome:
-    """The outcome of a pipe in which the failure of any program counts."""
+    """Combine two outcomes like a pipe that fails if any of its programs fails."""
     nothing = "" if shown.stdout or shown.return_code or form not in {"yaml", "columns"} else "No objects found.\n"
     return replace(
         shown,

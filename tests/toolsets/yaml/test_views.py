@@ -171,7 +171,7 @@ async def test_only_jq_and_large_outputs_have_a_process_of_their_own(
 def test_a_view_is_checked_when_its_file_is_read() -> None:
     for config, said in (
         ("{form: tabel}", "unknown form 'tabel'; available: text, describe"),
-        ("{form: table}", "the form 'table' needs 'objects'"),
+        ("{form: table}", "the form 'table' requires 'objects'"),
         ("{form: jq, argumet: .}", "unknown key 'argumet'; did you mean 'argument'"),
         ("{argument: .}", "config.form: Field required"),
         ("{form: jq}}, {name: kubernets_view", "unknown transformer 'kubernets_view'; did you mean 'kubernetes_view'?"),
@@ -256,7 +256,7 @@ async def test_a_table_is_shown_after_a_look_at_its_objects(
     assert log.read_text().split() == calls
     assert result.invocation == f"kubectl get -o wide {kind}"
     if not shown:
-        assert "it is not shown" in str(result.error)
+        assert "is not shown" in str(result.error)
     assert not [each for each in started if "kubernetes_view" in each]
 
 

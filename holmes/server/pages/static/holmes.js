@@ -22,7 +22,7 @@
     document.getElementById("announce").textContent = text;
   }
 
-  /** Replaces `old` with `fresh` if they differ. Open parts stay open, and the focus stays. */
+  /** Replaces `old` with `fresh` if they differ. Expanded details stay expanded, and the focus is kept. */
   function replace(old, fresh) {
     if (!old || !fresh || old.isEqualNode(fresh)) return;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -49,7 +49,7 @@
       part.replaceChildren(...shown.childNodes);
       if (ok && part.nextElementSibling?.matches("[data-fallback]")) part.nextElementSibling.remove();
     } catch {
-      part.textContent = "Loading failed. Close and open it to retry.";
+      part.textContent = "Loading failed. Close and reopen this entry to retry.";
       part.dataset.src = address;
     }
     part.removeAttribute("aria-busy");
@@ -72,7 +72,7 @@
     details.scrollIntoView({ block: "nearest" });
   });
 
-  // Rows: the arrow keys, j and k move the focus between rows.
+  // The arrow keys, j and k move the focus between rows.
   document.addEventListener("keydown", (event) => {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -83,7 +83,7 @@
     if (next) next.focus();
   });
 
-  // Lists.
+  // Refreshes a list.
   async function freshen() {
     if (document.hidden) return;
     try {
@@ -95,7 +95,7 @@
     }
   }
 
-  // One investigation while it runs.
+  // Follows an investigation while it runs.
   function follow(live) {
     const identity = live.dataset.live;
     let last = Number(live.dataset.last);
