@@ -30,7 +30,7 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """A condition on one label. A missing label counts as empty. A regular expression must match the whole value."""
+    """A condition on one label. A missing label is empty. A regular expression must match the whole value."""
 
     label: str
     operator: Operator

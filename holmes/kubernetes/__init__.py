@@ -1,4 +1,4 @@
-"""The cluster: configuration, credentials and read-only requests.
+"""Reads the cluster: configuration, credentials and read-only requests.
 
 Only this package imports the kubernetes client.
 """

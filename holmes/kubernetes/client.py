@@ -1,6 +1,6 @@
-"""The client of the cluster: reads objects, lists and logs. It has no method that changes anything.
+"""Reads objects, lists and logs of the cluster. No method of the client changes anything.
 
-Concurrency, time, the size of an answer and the length of a list are limited.
+The client limits concurrency, time, the size of a response and the length of a list.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
-"""The header in which the server of a recording lists its namespaces, if it does not have all of the cluster."""
+"""Header with the namespaces of a recording. The server omits the header if all namespaces were recorded."""
 
 _PARSE_IN_THREAD_BYTES = 256 * 1024
 _PROBE_TIMEOUT_SECONDS = 5.0
@@ -35,7 +35,7 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInfo:
-    """The result of `probe()`. `version` is like `v1.34.1`, or empty if the credentials do not allow reading it."""
+    """The result of `probe()`. `version` is like `v1.34.1`. It is empty if the credentials do not allow reading it."""
 
     server: str
     context: str
@@ -45,9 +45,9 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectList:
-    """The objects of a list. `complete` is false if the list has more objects; `remaining` is their number.
+    """Objects of a list. `complete` is false if the list has more objects.
 
-    `remaining` is None if the server did not report it.
+    `remaining` is the number of further objects, or None if the server did not report it.
     """
 
     items: tuple[JsonObject, ...]
@@ -65,10 +65,10 @@ class ClusterClient:
 
     @classmethod
     async def connect(cls, environment: Environment, *, limits: ClientLimits | None = None) -> ClusterClient:
-        """A client for the context that `environment` selects. Sends nothing.
+        """Create a client for the context that `environment` selects, without sending a request.
 
         Reads KUBECONFIG, HOME, HOLMES_KUBE_CONTEXT, HOLMES_KUBE_NAMESPACE and KUBERNETES_SERVICE_HOST/PORT from it.
-        Raises `ClusterUnreachable` without a configuration, `ConfigError` for one that is not valid.
+        Raises `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
         """
         return cls(await ClusterLogin.load(environment), limits)
 
@@ -83,12 +83,11 @@ class ClusterClient:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The only namespaces to read; empty for all."""
+        """The namespaces that Holmes may read; empty for all."""
         return scope_of(self._login.environment)
 
     @property
     def server(self) -> str:
-        """The URL of the API server."""
         return self._login.access.cluster.server
 
     async def __aenter__(self) -> Self:
@@ -104,20 +103,20 @@ class ClusterClient:
 
     @property
     def server_seconds(self) -> float | None:
-        """The clock of the cluster at its last answer, in seconds since the epoch; None before the first answer.
+        """The server time of the last response in seconds since the epoch; None before the first response.
 
-        A recording answers with the time of its creation.
+        The server of a recording sends the time at which it was recorded.
         """
         return _seconds_of(self._sender.last_headers.get("Date", ""))
 
     @property
     def recorded_namespaces(self) -> tuple[str, ...]:
-        """The only namespaces of a recording, from the headers of its server; empty for all, and for a cluster."""
+        """The namespaces that a recording contains, from the headers of its server; empty for all and for a cluster."""
         names = self._sender.last_headers.get(RECORDED_NAMESPACES, "")
         return tuple(name for name in names.split(",") if name)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
-        """One object, or one page of a list. `accept` requests another media type.
+        """Get one object, or one page of a list. `accept` requests another media type.
 
         Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`.
         """
@@ -125,11 +124,11 @@ class ClusterClient:
         body = await self._sender.read(path, params or {}, accept)
         document = await asyncio.to_thread(_parsed, path, body) if _is_large(body) else _parsed(path, body)
         if not isinstance(document, dict):
-            raise ToolError(f"GET {path}: the API server answered with JSON that is not an object")
+            raise ToolError(f"GET {path}: the API server returned JSON that is not an object")
         return document
 
     async def list(self, path: str, params: Mapping[str, str] | None = None, *, limit: int = 5_000) -> ObjectList:
-        """Up to `limit` objects, read in pages. A list that expires between two pages is read again once."""
+        """Read up to `limit` objects in pages. If the list expires between two pages, it is read again once."""
         try:
             return await self._pages(path, params or {}, limit)
         except Gone:
@@ -138,7 +137,7 @@ class ClusterClient:
     def stream_text(
         self, path: str, params: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The body of an answer as it arrives: `async with client.stream_text(path) as pieces`.
+        """Stream the body of a response: `async with client.stream_text(path) as pieces`.
 
         Opening it raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
         """
@@ -146,7 +145,7 @@ class ClusterClient:
         return self._sender.stream(path, params or {})
 
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
-        """Check within `timeout_seconds` that the cluster answers and accepts the credentials.
+        """Check within `timeout_seconds` that the API server responds and accepts the credentials.
 
         An exec plugin has its own timeout, which is not included. Raises `ClusterUnreachable` with one line for the
         user.
@@ -157,14 +156,14 @@ class ClusterClient:
             async with asyncio.timeout(timeout_seconds):
                 version = _git_version(await self.get("/version"))
         except Forbidden:
-            pass  # it answered and authenticated the user, which is enough
+            pass  # the server responded and authenticated the user, which is enough
         except ToolError as error:
-            why = f"it does not answer like a Kubernetes API server ({error})"
+            why = f"it does not respond like a Kubernetes API server ({error})"
             raise self._login.access.unreachable(
                 why, "check the address and any proxy in front of the server"
             ) from error
         except TimeoutError as error:
-            why = f"no answer within {timeout_seconds:g} s"
+            why = f"no response within {timeout_seconds:g} s"
             raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
         return ClusterInfo(server=self.server, context=self.context, namespace=self.namespace, version=version)
 
@@ -192,7 +191,7 @@ def _seconds_of(date: str) -> float | None:
 def _git_version(answer: JsonObject) -> str:
     version = text(answer, "gitVersion")
     if not version:
-        raise ToolError("GET /version: the answer has no gitVersion")
+        raise ToolError("GET /version: the response has no gitVersion")
     return version
 
 
@@ -204,4 +203,4 @@ def _parsed(path: str, body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ToolError(f"GET {path}: the answer is not JSON; is {path!r} behind a proxy or a login page?") from error
+        raise ToolError(f"GET {path}: the response is not JSON; is {path!r} behind a proxy or a login page?") from error

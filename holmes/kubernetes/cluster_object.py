@@ -1,4 +1,4 @@
-"""One object or event of the cluster for rules: the raw JSON with its most used fields."""
+"""Wraps one object or event of the cluster for the rules: the raw JSON and its most used fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def owner_of(document: JsonObject) -> OwnerView | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterObject:
-    """An object. `created` and `deleted` are seconds since the epoch. `body` is the JSON of the API."""
+    """One object. `created` and `deleted` are seconds since the epoch. `body` is the JSON of the API."""
 
     kind: str
     group: str
@@ -51,7 +51,7 @@ class ClusterObject:
 
     @classmethod
     def of(cls, body: JsonObject, *, kind: str = "", group: str = "") -> ClusterObject:
-        """The object of `body`. Items of lists do not contain kind and version, so these are parameters."""
+        """Wrap `body`. List items do not contain kind and version, so the kind and group are parameters."""
         metadata = fields.child(body, "metadata")
         return cls(
             kind=kind or fields.text(body, "kind"),
@@ -75,31 +75,30 @@ class ClusterObject:
         return fields.text_map(self.body, "metadata", "annotations")
 
     def at(self, *path: str) -> JsonValue:
-        """The value at `path`, or None."""
+        """Return the value at `path`, or None if it is missing."""
         return fields.at(self.body, *path)
 
     def text(self, *path: str) -> str:
-        """The string at `path`, or an empty string."""
+        """Return the string at `path`, or an empty string."""
         return fields.text(self.body, *path)
 
     def integer(self, *path: str) -> int:
-        """The integer at `path`, or 0."""
+        """Return the integer at `path`, or 0."""
         return fields.integer(self.body, *path)
 
     def boolean(self, *path: str) -> bool:
-        """Whether the value at `path` is true."""
         return fields.boolean(self.body, *path)
 
     def child(self, *path: str) -> JsonObject:
-        """The object at `path`, or an empty object."""
+        """Return the object at `path`, or an empty object."""
         return fields.child(self.body, *path)
 
     def children(self, *path: str) -> tuple[JsonObject, ...]:
-        """The objects of the list at `path`."""
+        """Return the objects in the list at `path`, or an empty tuple."""
         return fields.children(self.body, *path)
 
     def condition(self, kind: str) -> JsonObject:
-        """The entry of `status.conditions` with this type, or an empty object."""
+        """Return the entry of `status.conditions` with this type, or an empty object."""
         for condition in self.children("status", "conditions"):
             if fields.text(condition, "type") == kind:
                 return condition
@@ -108,7 +107,7 @@ class ClusterObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterEvent:
-    """An event. `first` and `last` are seconds since the epoch. `uid` is the uid of the involved object."""
+    """One event. `first` and `last` are seconds since the epoch. `uid` is the uid of the involved object."""
 
     kind: str
     namespace: str
@@ -125,7 +124,7 @@ class ClusterEvent:
 
     @classmethod
     def of(cls, body: JsonObject) -> ClusterEvent:
-        """The event of `body`, from either event API."""
+        """Wrap `body`, which can be from either event API."""
         involved = fields.child(body, "involvedObject") or fields.child(body, "regarding")
         times = (
             fields.text(body, "series", "lastObservedTime"),
@@ -158,6 +157,6 @@ class ClusterEvent:
 
 
 def _string(value: JsonObject, key: str) -> str:
-    """The string at one key: a faster `fields.text` for 50,000 calls."""
+    """Return the string at `key`. Faster than `fields.text` for the 50,000 calls of a scan."""
     found = value.get(key)
     return found if isinstance(found, str) else ""

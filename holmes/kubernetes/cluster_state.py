@@ -1,6 +1,6 @@
-"""The state of a cluster in memory for rules: objects, events and logs with indexes, and the gaps in them.
+"""Stores a cluster in memory for the rules: objects, events and logs with indexes, and gaps in the reading.
 
-A state never changes; reading more logs creates a new one. A missing object proves something only if `covers` is true.
+A state never changes; reading more logs creates a new one. A missing object is conclusive only if `covers` is true.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFINITION_KIND: Final = "CustomResourceDefinition"
 class Gap:
     """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` is the type of the reason: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit`,
+    `category` classifies the reason: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
     `failed`.
     """
 
@@ -40,7 +40,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """The log of a container of a pod: of the current instance, or of the previous one (`previous`)."""
+    """Identifies a container log. With `previous`, it is the log of the previous instance of the container."""
 
     pod: ObjectRef
     container: str
@@ -49,7 +49,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a cluster was read. `now` is its clock in seconds since the epoch.
+    """How the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
     `namespaces` are the namespaces that were read, empty for all. Objects younger than `grace_seconds` may still be
     starting.
@@ -62,8 +62,6 @@ class Reading:
 
 
 class ClusterState:
-    """Objects and events at one point in time."""
-
     def __init__(
         self,
         reading: Reading,
@@ -74,8 +72,7 @@ class ClusterState:
         self.reading = reading
         self._logs = dict(logs or {})
         self.log_questions = 0
-        """The number of requests for logs. Rules that never request one do not need to run again after logs are read.
-        """
+        """Number of requests for logs. A rule that requests no log does not need to run again after logs are read."""
 
         self._objects = tuple(objects)
         self._events = tuple(events)
@@ -101,7 +98,7 @@ class ClusterState:
             self._events_by_uid[event.uid].append(event)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
-        """The same state with additional logs."""
+        """Return a copy of this state with additional logs."""
         return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
 
     @property
@@ -111,7 +108,7 @@ class ClusterState:
 
     @property
     def now(self) -> float:
-        """The clock of the cluster in seconds since the epoch."""
+        """The time of the cluster in seconds since the epoch."""
         return self.reading.now
 
     @property
@@ -120,7 +117,7 @@ class ClusterState:
         return self.reading.grace_seconds
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
-        """All objects of a kind by name, optionally of one namespace.
+        """Return all objects of a kind, optionally of one namespace.
 
         Kinds of groups that are not built into Kubernetes are written `Kind.group`.
         """
@@ -128,7 +125,7 @@ class ClusterState:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds with at least one object, sorted."""
+        """The sorted kinds that have at least one object."""
         return tuple(sorted(kind for kind, objects in self._by_kind.items() if objects))
 
     @property
@@ -137,7 +134,7 @@ class ClusterState:
         return tuple(each for key, objects in sorted(self._by_kind.items()) if "." in key for each in objects)
 
     def get(self, kind: str, namespace: str, name: str) -> ClusterObject | None:
-        """One object, or None. Check `is_missing` before drawing a conclusion from None."""
+        """Return one object, or None. Before drawing a conclusion from None, check `is_missing`."""
         return self._by_name.get((kind, namespace, name))
 
     def find(self, ref: ObjectRef) -> ClusterObject | None:
@@ -147,9 +144,9 @@ class ClusterState:
         return self._by_uid.get(uid)
 
     def covers(self, kind: str, namespace: str = "") -> bool:
-        """Whether all objects of the kind in the namespace were read, so that a missing object proves something.
+        """Whether all objects of the kind in the namespace were read, so that a missing object is conclusive.
 
-        Without a namespace: whether this is true for the cluster, or for all namespaces that were read.
+        Without a namespace, whether this is true for the cluster, or for all namespaces that were read.
         """
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
@@ -164,13 +161,13 @@ class ClusterState:
         return self.get(kind, namespace, name) is None and self.covers(kind, namespace)
 
     def owned_by(self, owner: ClusterObject, kind: str | None = None) -> tuple[ClusterObject, ...]:
-        """The objects whose controller is `owner`."""
+        """Return the objects whose controller is `owner`."""
         return tuple(each for each in self._by_owner.get(owner.uid, ()) if kind is None or each.kind == kind)
 
     def events_of(self, about: ClusterObject, *reasons: str) -> tuple[ClusterEvent, ...]:
-        """The events of the object, optionally only those with `reasons`, sorted by last occurrence.
+        """Return the events of the object, sorted by last occurrence. With `reasons`, only those events.
 
-        Events usually expire after one hour, so missing events prove nothing.
+        Events usually expire after one hour, so missing events are not conclusive.
         """
         events = self._events_by_uid.get(about.uid, ())
         return tuple(event for event in events if not reasons or event.reason in reasons)
@@ -180,15 +177,15 @@ class ClusterState:
         return self._events
 
     def selected(self, kind: str, namespace: str, selector: Mapping[str, str]) -> tuple[ClusterObject, ...]:
-        """The objects that the selector of a Service matches."""
+        """Return the objects that a Service selector matches."""
         return tuple(each for each in self._by_place[kind, namespace] if matches_map(selector, each.labels))
 
     def matched(self, kind: str, namespace: str, selector: JsonObject) -> tuple[ClusterObject, ...]:
-        """The objects that a selector with `matchLabels` and `matchExpressions` matches."""
+        """Return the objects that a selector with `matchLabels` and `matchExpressions` matches."""
         return tuple(each for each in self._by_place[kind, namespace] if matches_selector(selector, each.labels))
 
     def workload_of(self, each: ClusterObject) -> ClusterObject:
-        """The outermost known owner, for example the Deployment of a pod. Without an owner, the object itself."""
+        """Return the outermost known owner of `each`, for example the Deployment of a pod, or `each` itself."""
         seen = {each.uid}
         while each.owner is not None and each.owner.uid not in seen:
             seen.add(each.owner.uid)
@@ -199,7 +196,7 @@ class ClusterState:
         return each
 
     def pods_of(self, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-        """The pods of a workload, through any number of owners."""
+        """Return the pods of a workload, through any number of owners."""
         if workload.kind == "Pod":
             return (workload,)
         pods: list[ClusterObject] = []
@@ -211,7 +208,7 @@ class ClusterState:
         return tuple(sorted(pods, key=lambda pod: pod.name))
 
     def services_of(self, pod: ClusterObject) -> tuple[ClusterObject, ...]:
-        """The Services whose selector matches the pod."""
+        """Return the Services whose selector matches the pod."""
         return tuple(
             service
             for service in self._by_place["Service", pod.namespace]
@@ -219,11 +216,10 @@ class ClusterState:
         )
 
     def log_of(self, pod: ClusterObject, container: str, *, previous: bool) -> str | None:
-        """The last lines of a log, or None if it was not read."""
+        """Return the last lines of a log, or None if the log was not read."""
         return self.logs.get(LogKey(pod=pod.ref, container=container, previous=previous))
 
     def age_seconds(self, each: ClusterObject) -> float:
-        """The age of the object in seconds."""
         return max(0.0, self.now - each.created)
 
 

@@ -1,8 +1,8 @@
 """Provides the credentials of a context and renews them before they expire.
 
-Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) sees the
-`Environment` and its own variables, and has no terminal. Its process group is killed after a timeout or a cancellation;
-the kubernetes package supports neither.
+Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) receives
+the `Environment` and its own variables, and has no terminal. Its process group is killed after a timeout or a
+cancellation; the kubernetes package supports neither.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LOGIN_ADVICE = "run it manually for details, or log in again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCredential:
-    """The output of a plugin. `expires_at_seconds` is seconds since the epoch, or None."""
+    """Credentials that a plugin printed. `expires_at_seconds` is seconds since the epoch, or None."""
 
     token: str | None
     certificate: bytes | None
@@ -54,11 +54,11 @@ class ExecCredential:
 async def run_exec_plugin(
     plugin: ExecPlugin, access: ClusterAccess, environment: Environment, *, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> ExecCredential:
-    """Run `plugin` and return its credentials. Raises `ClusterUnreachable` with the command if it has none."""
+    """Run `plugin` and return its credentials. Raises `ClusterUnreachable` with the command if the plugin fails."""
     if plugin.needs_terminal:
         raise access.unreachable(
-            f"the credential plugin {plugin.command!r} needs a terminal (interactiveMode: Always)",
-            "log in with kubectl first, or use a plugin that does not need one",
+            f"the credential plugin {plugin.command!r} requires a terminal (interactiveMode: Always)",
+            "log in with kubectl first, or use a plugin that does not require a terminal",
         )
     variables = _variables(plugin, environment)
     process = await _start(plugin, access, variables)
@@ -112,7 +112,7 @@ async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[s
 
 
 async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
-    """The output of the stream, truncated at the limit. Reads the rest and discards it."""
+    """Read the stream to its end, and discard everything above the limit."""
     kept = bytearray()
     while stream is not None and (piece := await stream.read(65536)):
         kept += piece[: _OUTPUT_LIMIT_BYTES - len(kept)]
@@ -163,14 +163,14 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # the kubelet replaces the file at any time; client-go also reads it once a minute
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # the kubelet can replace the file at any time; client-go reads it every minute too
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The credentials of a request. `renew_at_seconds` is seconds since the epoch, or None if they do not expire."""
+    """Credentials for requests. `renew_at_seconds` is seconds since the epoch, or None if they do not expire."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = field(default=None, repr=False)
@@ -179,18 +179,18 @@ class Credentials:
 
 
 class CredentialSource:
-    """The credentials of one context, created on first use and shared by all requests."""
+    """Creates the credentials of one context on first use. All requests share them."""
 
     def __init__(self, access: ClusterAccess, environment: Environment) -> None:
         self._access = access
         self._environment = environment
         self._lock = asyncio.Lock()
         self._credentials: Credentials | None = None
-        # The kubernetes package writes renewed tokens into it, and the access must not change.
+        # A copy, because the kubernetes package writes renewed tokens into it, and `access` must not change.
         self._auth_provider = copy.deepcopy(access.user.auth_provider)
 
     async def current(self) -> Credentials:
-        """Credentials that have not expired. Raises `ClusterUnreachable` without any."""
+        """Return credentials that have not expired. Raises `ClusterUnreachable` if that fails."""
         async with self._lock:
             credentials = self._credentials
             if credentials is None or _is_due(credentials):
@@ -198,7 +198,7 @@ class CredentialSource:
             return credentials
 
     async def renewed(self, rejected: Credentials) -> Credentials:
-        """New credentials after the server rejected `rejected`. Requests that fail together renew only once."""
+        """Return new credentials after the server rejected `rejected`. Concurrent requests renew them only once."""
         async with self._lock:
             credentials = self._credentials
             if credentials is None or credentials is rejected:
@@ -225,7 +225,10 @@ def _is_due(credentials: Credentials) -> bool:
 
 
 def _renewal(expires_at_seconds: float | None) -> float | None:
-    """Shortly before the expiry. A short lifetime or a wrong clock must not cause constant renewal."""
+    """Schedule the renewal shortly before the expiry.
+
+    A short lifetime or a wrong clock must not cause constant renewal.
+    """
     if expires_at_seconds is None:
         return None
     now = time.time()
@@ -234,7 +237,7 @@ def _renewal(expires_at_seconds: float | None) -> float | None:
 
 
 def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None) -> Credentials:
-    """The credentials in the configuration and the files that it names."""
+    """Read the credentials in the configuration and the files that it names."""
     user = access.user
     authorization, renew_at_seconds = None, None
     if user.token_file is not None:
@@ -270,7 +273,7 @@ def _token_of_file(access: ClusterAccess) -> str:
 def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) -> str:
     """Renew the token of a deprecated auth provider (oidc, gcp) with the kubernetes package.
 
-    The kubeconfig file does not change: a renewed token is kept as long as this process runs.
+    The kubeconfig file does not change. The renewed token is kept until this process ends.
     """
     name = text(provider, "name")
     try:
@@ -279,11 +282,11 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
         from urllib3.exceptions import HTTPError
     except ImportError as error:
-        why = f"user {access.user.name!r} uses the deprecated auth provider {name!r}, which needs more packages"
+        why = f"user {access.user.name!r} uses the deprecated auth provider {name!r}, which requires more packages"
         advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
         raise access.unreachable(why, advice) from error
 
-    # The package copies host, token and TLS files to this object. Without TLS it does not create files.
+    # The package copies host, token and TLS files to this object. Without TLS, it creates no files.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",
@@ -294,18 +297,18 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
     try:
         load_kube_config_from_dict(document, client_configuration=target, persist_config=False)
     except (ConfigException, OpenApiException, OAuth2Error, HTTPError, OSError, ValueError, KeyError) as error:
-        why = f"the auth provider {name!r} of user {access.user.name!r} gave no token ({error})"
+        why = f"the auth provider {name!r} of user {access.user.name!r} did not return a token ({error})"
         raise access.unreachable(why, "log in again") from error
     authorization = next(iter(target.api_key.values()), None)
     if not isinstance(authorization, str):
-        why = f"the auth provider {name!r} of user {access.user.name!r} gave no token"
+        why = f"the auth provider {name!r} of user {access.user.name!r} did not return a token"
         raise access.unreachable(why, "log in again, or switch the kubeconfig to an exec plugin")
     return authorization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLogin:
-    """One context and its credentials, without a connection, so that it can be cached."""
+    """One context and its credentials, without a connection, so it can be cached."""
 
     access: ClusterAccess
     credentials: CredentialSource
@@ -317,7 +320,7 @@ class ClusterLogin:
     ) -> ClusterLogin:
         """Read the configuration. If it did not change, return `previous` with its credentials.
 
-        Raises `ClusterUnreachable` without a configuration, `ConfigError` for one that is not valid.
+        Raises `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
         """
         access = await asyncio.to_thread(load_access, environment, service_account=service_account)
         if previous is not None and previous.access == access and previous.environment == environment:

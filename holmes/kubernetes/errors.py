@@ -1,6 +1,6 @@
-"""Errors of the API server about one request, each one line.
+"""Errors of the API server for one request, with one-line messages.
 
-`ClusterUnreachable` means that no request works.
+`ClusterUnreachable` means that every request fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _SUBJECT = re.compile(r'User "([^"]+)"')
 
 
 class ApiError(ToolError):
-    """An error of the API server. `status_code` is the HTTP status; `reason` and `detail` are from Kubernetes."""
+    """An error of the API server. `status_code` is the HTTP status.
+
+    `reason` and `detail` are the reason and the message of the Kubernetes `Status`.
+    """
 
     def __init__(self, message: str, *, status_code: int, reason: str = "", detail: str = "") -> None:
         super().__init__(message)
@@ -36,16 +39,16 @@ class NotFound(ApiError):
 
 
 class Gone(ApiError):
-    """The page of a list has expired (410)."""
+    """A page of a list has expired (410)."""
 
 
 class ReadCutOff(ToolError):
-    """The connection ended before the answer was complete."""
+    """The connection ended before the response was complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPath:
-    """The parts of a path like `/apis/apps/v1/namespaces/shop/deployments/cart`. Missing parts are empty."""
+    """The parts of a path such as `/apis/apps/v1/namespaces/shop/deployments/cart`. Missing parts are empty."""
 
     group: str = ""
     namespace: str = ""
@@ -55,7 +58,7 @@ class ApiPath:
 
     @classmethod
     def parse(cls, path: str) -> ApiPath:
-        """Parse `path`. A path outside `/api` and `/apis`, such as `/version`, has no parts."""
+        """Parse `path`. All parts of a path outside `/api` and `/apis`, such as `/version`, are empty."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
         if parts[0] == "api":
             group, rest = "", parts[2:]
@@ -71,24 +74,24 @@ class ApiPath:
 
     @property
     def verb(self) -> str:
-        """`get` for one object, `list` for several."""
+        """The RBAC verb: `get` for one object, `list` for several."""
         return "get" if self.name else "list"
 
     @property
     def kind_of_thing(self) -> str:
-        """The resource as in RBAC rules: `pods/log`, `deployments.apps`."""
+        """The resource in the form of RBAC rules: `pods/log`, `deployments.apps`."""
         group = f".{self.group}" if self.group else ""
         subresource = f"/{self.subresource}" if self.subresource else ""
         return f"{self.resource}{group}{subresource}"
 
     @property
     def place(self) -> str:
-        """`in namespace 'shop'`, or `in the whole cluster`."""
+        """The scope for messages: `in namespace 'shop'` or `in the whole cluster`."""
         return f"in namespace {self.namespace!r}" if self.namespace else "in the whole cluster"
 
 
 def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
-    """The error for a `status_code` other than 2xx and 401."""
+    """Create the error for a `status_code` other than 2xx and 401."""
     parts = ApiPath.parse(path)
     reason, detail = _status(body)
     if status_code == 403:
@@ -97,12 +100,12 @@ def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
         return NotFound(_not_found(path, parts, detail), status_code=status_code, reason=reason, detail=detail)
     kind = Gone if status_code == 410 else ApiError
     what = f"{parts.verb} {parts.kind_of_thing} {parts.place}" if parts.resource else f"GET {path}"
-    message = f"{what}: the API server answered {status_code}: {detail or 'no explanation'}"
+    message = f"{what}: the API server returned {status_code}: {detail or 'no explanation'}"
     return kind(message, status_code=status_code, reason=reason, detail=detail)
 
 
 def _status(body: bytes) -> tuple[str, str]:
-    """Reason and message of a Kubernetes Status, or the first line of the answer of a proxy."""
+    """Return reason and message of a Kubernetes `Status`, or the first line of a response from a proxy."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
 """Reads fields, times and selectors of Kubernetes objects. Fields that are missing or have another type are empty.
 
-Objects are dicts, as parsed from JSON: a check for any mapping takes five times as long, and a scan makes a million.
+Objects are dicts, as parsed from JSON. Checking for any mapping takes five times as long, and a scan makes a million
+checks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:
-    """The value at `path`, or None."""
+    """Return the value at `path`, or None if it is missing."""
     for key in path:
         if not isinstance(value, dict):
             return None
@@ -25,47 +26,46 @@ def at(value: JsonValue, *path: str) -> JsonValue:
 
 
 def text(value: JsonValue, *path: str) -> str:
-    """The string at `path`, or an empty string."""
+    """Return the string at `path`, or an empty string."""
     found = at(value, *path)
     return found if isinstance(found, str) else ""
 
 
 def integer(value: JsonValue, *path: str) -> int:
-    """The integer at `path`, or 0."""
+    """Return the integer at `path`, or 0."""
     found = at(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
 def boolean(value: JsonValue, *path: str) -> bool:
-    """Whether the value at `path` is true."""
     return at(value, *path) is True
 
 
 def child(value: JsonValue, *path: str) -> JsonObject:
-    """The object at `path`, or an empty object."""
+    """Return the object at `path`, or an empty object."""
     found = at(value, *path)
     return found if isinstance(found, dict) else {}
 
 
 def children(value: JsonValue, *path: str) -> tuple[JsonObject, ...]:
-    """The objects of the list at `path`."""
+    """Return the objects in the list at `path`."""
     found = at(value, *path)
     return tuple(item for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
 
 
 def texts(value: JsonValue, *path: str) -> tuple[str, ...]:
-    """The strings of the list at `path`."""
+    """Return the strings in the list at `path`."""
     found = at(value, *path)
     return tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
 
 
 def text_map(value: JsonValue, *path: str) -> dict[str, str]:
-    """The strings of the object at `path`, by key."""
+    """Return the string values of the object at `path`, by key."""
     return {key: item for key, item in child(value, *path).items() if isinstance(item, str)}
 
 
 def moment(written: str) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time; None for other text."""
+    """Convert an RFC 3339 time to seconds since the epoch. None for other text."""
     if not written:
         return None
     try:
@@ -76,12 +76,12 @@ def moment(written: str) -> float | None:
 
 
 def written(seconds: float) -> str:
-    """RFC 3339 in UTC, without fractions of a second."""
+    """Format seconds since the epoch as RFC 3339 in UTC, without fractions of a second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(seconds: float) -> str:
-    """A duration in the format of kubectl ages: `45s`, `12m`, `3h`, `5d`."""
+    """Format a duration like the ages of kubectl: `45s`, `12m`, `3h`, `5d`."""
     whole = max(0, int(seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if whole >= 2 * size:
@@ -90,12 +90,12 @@ def duration(seconds: float) -> str:
 
 
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether the selector of a Service matches. An empty selector matches nothing."""
+    """Whether a Service selector matches. An empty selector matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
 def matches_selector(selector: JsonObject, labels: Mapping[str, str]) -> bool:
-    """A selector with `matchLabels` and `matchExpressions`. An empty one matches everything."""
+    """Whether a selector with `matchLabels` and `matchExpressions` matches. An empty selector matches everything."""
     if any(labels.get(key) != value for key, value in text_map(selector, "matchLabels").items()):
         return False
     return all(_holds(expression, labels) for expression in children(selector, "matchExpressions"))
@@ -120,7 +120,7 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]
 
 
 def instant(text: str) -> datetime | None:
-    """The time of RFC 3339 `text`, to the microsecond; None for other text."""
+    """Parse an RFC 3339 time to the microsecond. None for other text."""
     found = _RFC_3339.fullmatch(text)
     if found is None:
         return None
@@ -132,7 +132,7 @@ def instant(text: str) -> datetime | None:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Nanoseconds since the epoch of RFC 3339 `text`: log lines can differ by less than a microsecond."""
+    """Convert an RFC 3339 time to nanoseconds, because log lines can differ by less than a microsecond."""
     found = _RFC_3339.fullmatch(text)
     whole = instant(f"{found[1]}{found[3]}") if found else None
     if found is None or whole is None:
@@ -141,5 +141,5 @@ def nanoseconds(text: str) -> int | None:
 
 
 def timestamp(value: datetime) -> str:
-    """`value` in RFC 3339, in UTC and without fractions of a second."""
+    """Format `value` as RFC 3339 in UTC, without fractions of a second."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

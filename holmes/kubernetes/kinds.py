@@ -1,6 +1,6 @@
-"""The kinds that a scan lists, and the API paths of resources.
+"""Defines the kinds that a scan lists, and creates the API paths of resources.
 
-Paths are built from names that a model wrote. A name that could change the path is rejected.
+Models can write the names in a path. A name that could change the path is rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holmes.values.errors import ToolError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind. With `metadata_only` only metadata is read: values of Secrets are never read."""
+    """A kind of object. If `metadata_only` is true, only metadata is read, so that Secret values are never read."""
 
     name: str
     group_version: str
@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group, empty for the core group."""
+        """The API group; empty for the core group."""
         return self.group_version.partition("/")[0] if "/" in self.group_version else ""
 
 
@@ -86,7 +86,7 @@ KINDS: Final = (
     _in("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
     _in("coordination.k8s.io/v1", "Lease", "leases"),
 )
-"""All kinds except events, which have their own index. Custom kinds come from CustomResourceDefinitions."""
+"""All built-in kinds that a scan lists, except events."""
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet")
 """The kinds that create pods, owners first."""
@@ -98,9 +98,9 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 def api_path(
     group_version: str, resource: str, *, namespace: str | None = None, name: str | None = None, subresource: str = ""
 ) -> str:
-    """The path of a resource: `api_path("apps/v1", "deployments", namespace="shop", name="cart")`.
+    """Create the path of a resource: `api_path("apps/v1", "deployments", namespace="shop", name="cart")`.
 
-    Raises `ToolError` for a name that is empty or has characters that are not valid in Kubernetes names.
+    Raises `ToolError` for a name that is empty or has characters that Kubernetes names cannot contain.
     """
     root = "api" if "/" not in group_version else "apis"
     parts = [root, group_version]
@@ -115,7 +115,7 @@ def api_path(
 
 
 def checked_name(name: str, what: str) -> str:
-    """`name`, if it is a valid name in Kubernetes."""
+    """Return `name` if Kubernetes accepts it. Raises `ToolError`."""
     if not _NAME.fullmatch(name):
         raise ToolError(f"{name!r} is not a valid Kubernetes {what}: use only letters, digits, '-' and '.'")
     return name

@@ -1,7 +1,7 @@
-"""Finds the configuration of the cluster: merged kubeconfig files, or the service account of a pod.
+"""Finds the cluster configuration: merged kubeconfig files, or the service account of a pod.
 
-Reads only the files that the `Environment` names. The kubernetes package is not used for this, because in its merge the
-last file wins (kubectl: the first). Its import also takes 0.4 s of CPU, four times as much as this package, and it
+Reads only the files that the `Environment` names. The kubernetes package is not used because its merge gives priority
+to the last file, and kubectl to the first. Its import also takes 0.4 s of CPU, four times as much as this package. It
 cannot limit the environment or the duration of exec plugins.
 """
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pem:
-    """A certificate or key: the bytes, or the file that contains them. `data` has priority."""
+    """A certificate or key: the content, or the file that contains it. `data` has priority."""
 
     what: str
     data: bytes | None = field(default=None, repr=False)
     path: Path | None = None
 
     def read(self) -> bytes | None:
-        """The bytes, or None if neither is set. Raises `ClusterUnreachable` for a file that cannot be read."""
+        """Return the content, or None if neither is set. Raises `ClusterUnreachable` if the file cannot be read."""
         if self.data is not None or self.path is None:
             return self.data
         try:
@@ -48,7 +48,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A server and the settings of its TLS connection."""
+    """A server and its TLS settings."""
 
     server: str
     authority: Pem = Pem(what="certificate-authority")
@@ -78,7 +78,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A user of the kubeconfig with all kinds of credentials."""
+    """A kubeconfig user and all its possible credentials."""
 
     name: str = ""
     token: str | None = field(default=None, repr=False)
@@ -101,7 +101,7 @@ class ClusterAccess:
     user: User
 
     def unreachable(self, why: str, advice: str) -> ClusterUnreachable:
-        """An error of one line with context, server, reason and next step."""
+        """Create an error of one line with context, server, reason and next step."""
         return ClusterUnreachable(
             f"Cannot reach the cluster of context {self.context!r} at {self.cluster.server}: {why}; {advice}"
         )
@@ -113,19 +113,19 @@ IN_CLUSTER_CONTEXT = "in-cluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """A named cluster, context or user, and the file that contains it."""
+    """A named cluster, context or user, and the file that defines it."""
 
     name: str
     body: JsonObject
     file: Path
 
     def path_of(self, key: str) -> Path | None:
-        """The file at `key`, relative to the kubeconfig."""
+        """Resolve the path at `key` relative to the kubeconfig file."""
         value = text(self.body, key)
         return self.file.parent / value if value else None
 
     def pem(self, key: str) -> Pem:
-        """The certificate or key at `key` or `key-data`."""
+        """Return the certificate or key at `key` or `key-data`."""
         encoded = text(self.body, f"{key}-data")
         if not encoded:
             return Pem(what=key, path=self.path_of(key))
@@ -137,7 +137,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kubeconfig:
-    """All files merged. For duplicate names, the first file wins."""
+    """All kubeconfig files, merged. If a name occurs in several files, the first file has priority."""
 
     files: tuple[Path, ...]
     current_context: str
@@ -147,10 +147,11 @@ class _Kubeconfig:
 
 
 def load_access(environment: Environment, *, service_account: Path = SERVICE_ACCOUNT) -> ClusterAccess:
-    """The selected context, from KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order.
+    """Read the selected context.
 
-    HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE override context and namespace. Reads files, so call it in a thread.
-    Raises `ClusterUnreachable` without a configuration, `ConfigError` for one that is not valid.
+    It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order. HOLMES_KUBE_CONTEXT
+    and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a thread. Raises
+    `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
     """
     files = _existing_files(environment)
     if files:
@@ -302,7 +303,7 @@ def _exec_plugin(entry: _Entry, cluster: _Entry) -> ExecPlugin:
     command, api_version = text(body, "command"), text(body, "apiVersion")
     if not command or not api_version:
         raise ConfigError(
-            f"kubeconfig {str(entry.file)!r}: exec of user {entry.name!r} needs `command` and `apiVersion`; add them"
+            f"kubeconfig {str(entry.file)!r}: exec of user {entry.name!r} requires `command` and `apiVersion`; add them"
         )
     variables = tuple((text(item, "name"), text(item, "value")) for item in children(body, "env"))
     return ExecPlugin(
@@ -318,7 +319,7 @@ def _exec_plugin(entry: _Entry, cluster: _Entry) -> ExecPlugin:
 
 
 def _cluster_info(entry: _Entry) -> JsonObject:
-    """The cluster in the form that exec plugins receive (ExecCredential, `spec.cluster`)."""
+    """Return the cluster in the form that exec plugins receive (ExecCredential, `spec.cluster`)."""
     authority = entry.pem("certificate-authority").read()
     extensions = {text(item, "name"): child(item, "extension") for item in children(entry.body, "extensions")}
     config = extensions.get("client.authentication.k8s.io/exec")

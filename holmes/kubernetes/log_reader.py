@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import LogKey
 
-# The kubelet answers 200 with this line if the container was already removed.
+# The kubelet returns this line with status 200 if the container was already removed.
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _THERE_IS_NONE: Final = 400
-"""The status of the kubelet for a container that never ran, or has no previous instance: no log is missing."""
+"""Status of the kubelet if a container never ran or has no previous instance, so that no log is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Limits. `logs` is the total number, `lines` and `bytes` apply to each log, `seconds` to all together."""
+    """Limits of one reading. `logs` is the maximum number of logs.
+
+    `lines` and `bytes` apply to each log, `seconds` to all logs together.
+    """
 
     logs: int = 20
     lines: int = 200
@@ -43,7 +46,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReading:
-    """The logs by key, the number of requests, and the logs that could not be read."""
+    """The logs that were read, the number of requests, and the logs that could not be read."""
 
     logs: dict[LogKey, str]
     requests: int
@@ -51,7 +54,7 @@ class LogReading:
 
 
 async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
-    """The first `limits.logs` of the wanted logs. A log that cannot be read does not raise."""
+    """Read the first `limits.logs` of the `wanted` logs. A log that cannot be read is listed in `unread`."""
     chosen = tuple(dict.fromkeys(wanted))
     reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
     deadline = asyncio.get_running_loop().time() + limits.seconds
@@ -65,7 +68,7 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 
 
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
-    """The text of a log, or the reason why it is missing."""
+    """Return the text of a log, or the reason why it is missing."""
     pod = key.pod
     params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
     if key.previous:
@@ -79,7 +82,7 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
                 if len(body) >= limits.bytes:
                     break
     except TimeoutError:
-        return "", f"the logs took longer than {limits.seconds:g} s together"
+        return "", f"reading the logs took longer than {limits.seconds:g} s"
     except HolmesError as error:
         if isinstance(error, ApiError) and error.status_code == _THERE_IS_NONE:
             return "", ""

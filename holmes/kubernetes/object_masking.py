@@ -1,6 +1,6 @@
-"""Masks the secrets of objects and alerts, using the names of their fields.
+"""Masks the secrets in objects and alerts, using their field names.
 
-A single value has lost its name, and an encoded one (`@base64`) also its form. So each text is checked three times:
+A value alone lacks its name, and an encoded value (`@base64`) also its form. So each text is checked three times:
 alone, as a possible file or command line; with its own name, which may be in a sibling field; and within the whole
 document.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 REMOVED: Final = "(REDACTED)"
-_TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke; compared by identity
-# Text without these characters gives the same result alone and within the document, which is checked anyway.
+_TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke; compare it by identity
+# Masking text without these characters alone gives the same result as within the document, which is masked anyway.
 _SAYS_MORE_ALONE: Final = re.compile(r"[\s=\"'\\]|:(?![\d/])")
 _SHORTEST_TOKEN: Final = 20
 _LONGEST_REMEMBERED_CHARACTERS: Final = 400
@@ -32,9 +32,10 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 
 
 class ObjectMasker:
-    """Masks objects with `mask`, which masks the secrets of one text. Caches texts, so use one for each job.
+    """Masks objects with `mask`, which masks the secrets in one text. Caches texts, so use one masker for each job.
 
-    Names stay unless they are tokens. With `mask_names`, for data of unknown origin, names are checked like texts.
+    Field names stay unless they are tokens. With `mask_names`, for data of unknown origin, names are masked like other
+    texts.
     """
 
     def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
@@ -44,14 +45,14 @@ class ObjectMasker:
         self._known_pairs: dict[tuple[str, str], JsonValue] = {}
 
     def masked(self, value: JsonValue) -> JsonValue:
-        """A copy of `value` without secrets and with the same shape. CPU-bound: about 1 s for 10 MB."""
+        """Return a copy of `value` without secrets and with the same shape. CPU-bound: about 1 s for 10 MB."""
         named = self._within(value, "", every=False)
         whole = self._as_json(named)
         # If a placeholder breaks the JSON of the document, check each text with its own name instead.
         return self._within(named, "", every=True) if whole is _TORN else whole
 
     def masked_arguments(self, text: str) -> str:
-        """A description with one argument per line, without the values of options such as `--password`."""
+        """Mask the values of options such as `--password` in a description with one argument per line."""
         lines = text.split("\n")
         for number, (option, line) in enumerate(pairwise(lines), start=1):
             indentation, name = option[: len(option) - len(option.lstrip())], _option_name(option.strip())
@@ -108,7 +109,7 @@ class ObjectMasker:
         return key if masked == strip_escape_sequences(key) else masked
 
     def _beside(self, name: str, value: str | float) -> JsonValue:
-        """Mask a value with its name. A value that cannot be checked this way is removed."""
+        """Mask `value` together with its name. Remove it if masking breaks the JSON of both."""
         known = (name, str(value))
         if known not in self._known_pairs:
             pair = self._as_json({name: value})
@@ -117,7 +118,7 @@ class ObjectMasker:
         return value if found == str(value) else found
 
     def _as_json(self, value: JsonValue) -> JsonValue:
-        """`value` masked as one JSON text. `_TORN` if the result has another shape."""
+        """Mask `value` as one JSON text. Returns `_TORN` if the result has another shape."""
         before = json.dumps(value, ensure_ascii=False)
         after = self._mask(before)
         if after is before or after == before:
@@ -134,12 +135,12 @@ def _may_be_secret(name: str) -> bool:
 
 
 def _option_name(option: JsonValue) -> str:
-    """The name of an option whose value is the next item: `--password`."""
+    """Return the option name, for example of `--password`, if the next item is its value."""
     return option.lstrip("-") if isinstance(option, str) and _OPTION.fullmatch(option) else ""
 
 
 def _same_shape(one: JsonValue, other: JsonValue) -> bool:
-    """Whether both have the same keys and lengths, and text at the same places."""
+    """Whether both values have the same keys and lengths, and text in the same fields."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and _same_values(one, other)
     if isinstance(one, list):

@@ -1,6 +1,7 @@
 """Sends GET requests to the API server with credentials, limits and retries.
 
-No other module sends requests to it, and no other method is possible. Answers other than 2xx become errors.
+No other module sends requests to the API server, and other methods are not possible. Responses other than 2xx become
+errors.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ERROR_BODY_LIMIT_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """Limits of the client. `response_bytes` applies to the decompressed answer."""
+    """Limits of the client. `response_bytes` limits the decompressed response."""
 
     concurrent_requests: int = 8
     request_timeout_seconds: float = 30.0
@@ -55,8 +56,6 @@ class _Again(Exception):
 
 
 class RequestSender:
-    """The HTTP connection pool of one API server."""
-
     def __init__(
         self, access: ClusterAccess, credentials: CredentialSource, environment: Environment, limits: ClientLimits
     ) -> None:
@@ -70,7 +69,7 @@ class RequestSender:
         self._shown: tuple[bytes | None, bytes | None] = (None, None)
         self._retired: list[httpx.AsyncClient] = []
         self.last_headers: Mapping[str, str] = {}
-        """The headers of the last answer."""
+        """Headers of the last response."""
 
     async def close(self) -> None:
         for client in (*self._retired, self._http):
@@ -80,10 +79,10 @@ class RequestSender:
         self._http = None
 
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
-        """The complete body of the answer, optionally with the media type `accept`.
+        """Read the complete body of a response, optionally of the media type `accept`.
 
-        Raises `ClusterUnreachable` without an answer, `ApiError` for a status other than 2xx, `ToolError` if it is too
-        large. An incomplete answer is read again.
+        Raises `ClusterUnreachable` without a response, `ApiError` for a status other than 2xx, `ToolError` if the
+        response is too large. An incomplete response is read again.
         """
         timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
         async with self._slots:
@@ -98,7 +97,7 @@ class RequestSender:
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body in chunks. Reading raises `ReadCutOff` if it ends early or stops."""
+        """Stream the body in chunks. Reading raises `ReadCutOff` if the body ends early or the server stops sending."""
         async with self._slots:
             response = await self._with_patience(lambda: self._open(path, params), [])
             pieces = self._pieces(path, response)
@@ -115,21 +114,24 @@ class RequestSender:
             async for piece in response.aiter_bytes():
                 yield piece
         except httpx.TimeoutException as error:
-            raise ReadCutOff(f"GET {path}: the API server stopped sending before the answer was complete") from error
+            raise ReadCutOff(f"GET {path}: the API server stopped sending before the response was complete") from error
         except (httpx.TransportError, ssl.SSLError) as error:
-            raise ReadCutOff(f"GET {path}: the connection ended before the answer was complete") from error
+            raise ReadCutOff(f"GET {path}: the connection ended before the response was complete") from error
         except httpx.DecodingError as error:
-            raise ReadCutOff(f"GET {path}: the answer does not match its content encoding ({error})") from error
+            raise ReadCutOff(f"GET {path}: the response does not match its content encoding ({error})") from error
 
     async def _with_patience(self, attempt: Callable[[], Awaitable[T]], failures: list[_Again]) -> T:
-        """The result of the first successful attempt. `failures` collects the others for callers that stop early."""
+        """Return the result of the first successful attempt. `failures` collects the failed attempts.
+
+        A caller with a timeout can then raise the last failure.
+        """
         for pause_seconds in _PAUSES_SECONDS:
             try:
                 return await attempt()
             except _Again as again:
                 failures.append(again)
                 wished = again.pause_seconds
-                jittered = pause_seconds * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, guards nothing
+                jittered = pause_seconds * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, not used for security
                 await asyncio.sleep(min(wished, _LONGEST_PAUSE_SECONDS) if wished is not None else jittered)
         try:
             return await attempt()
@@ -145,7 +147,7 @@ class RequestSender:
                 if len(body) > self._limits.response_bytes:
                     parts = ApiPath.parse(path)
                     raise ToolError(
-                        f"{parts.verb} {parts.kind_of_thing or path}: the answer is larger than "
+                        f"{parts.verb} {parts.kind_of_thing or path}: the response is larger than "
                         f"{self._limits.response_bytes:,} bytes; ask for one namespace or use a label selector"
                     )
         except ReadCutOff as error:
@@ -155,7 +157,10 @@ class RequestSender:
         return bytes(body)
 
     async def _open(self, path: str, params: Mapping[str, str], accept: str = "") -> httpx.Response:
-        """A successful answer with an unread body. Rejected credentials are renewed once."""
+        """Send a request and return a successful response with an unread body.
+
+        If the server rejects the credentials, they are renewed once and the request is repeated.
+        """
         credentials = await self._credentials.current()
         response = await self._send(path, params, credentials, accept)
         if response.status_code == 401:
@@ -186,7 +191,7 @@ class RequestSender:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
             raise connection_error(self._access, error) from error
-        except ssl.SSLError as error:  # a client certificate rejected after the handshake; httpx does not wrap it
+        except ssl.SSLError as error:  # the server rejected the client certificate after the handshake
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:
             raise _Again(connection_error(self._access, error)) from error
@@ -210,7 +215,7 @@ class RequestSender:
         return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
-        """The HTTP client with the certificate of `credentials`; a new one if the certificate changed."""
+        """Return the HTTP client with the certificate of `credentials`, or a new client if the certificate changed."""
         shown = (credentials.certificate, credentials.key)
         async with self._opening:
             if self._http is not None and shown == self._shown:
@@ -223,7 +228,7 @@ class RequestSender:
 
 
 def _retry_after_seconds(header: str | None) -> float | None:
-    """The wait in seconds, from a number or an HTTP date."""
+    """Parse the `Retry-After` header: seconds or an HTTP date."""
     if header is None:
         return None
     if header.isascii() and header.strip().isdigit():

@@ -1,8 +1,9 @@
-"""Reads a cluster into a `ClusterState`: one list for each kind, concurrently, in pages, limited in time and number.
+"""Reads a cluster into a `ClusterState`, with one list for each kind.
 
-A list that cannot be read becomes a `Gap` with the reason; only a cluster that does not answer at all raises an error.
-For Secrets only metadata is requested. For custom resources the served and stored version is listed, up to a number of
-kinds. Fields that no rule reads are removed, so that a large cluster fits into memory.
+The lists are read concurrently and in pages, limited in time and number. A list that cannot be read becomes a `Gap`
+with the reason. If the cluster does not respond to any request, an error is raised. For Secrets, only metadata is
+requested. Custom resources are listed in one served version, if possible the stored one, up to a number of kinds.
+Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _LONGEST_VALUE_CHARACTERS: Final = 16_384
 
 
 def slim(body: JsonObject, kind: str) -> JsonObject:
-    """The object without large fields.
+    """Remove large fields from an object.
 
     - `managedFields` keeps manager, operation and time.
-    - A ConfigMap keeps all keys, with at most 16,384 characters of a value.
+    - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
     - A CustomResourceDefinition loses its schema.
     - The last applied configuration is removed.
     """
@@ -79,14 +80,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKinds:
-    """The kinds to list, and the kinds that are omitted as gaps."""
+    """The custom kinds to list, and those above the limit as gaps."""
 
     kinds: tuple[Kind, ...]
     gaps: tuple[Gap, ...]
 
 
 def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
-    """At most `limit` kinds, by group and name. Kinds without a status are omitted: they cannot show failures."""
+    """Return the served custom kinds, sorted by group and name. Kinds above `limit` become gaps."""
     kinds = sorted(
         (
             kind
@@ -110,7 +111,7 @@ def _kind(definition: ClusterObject) -> Kind | None:
     names = definition.text("spec", "names", "kind"), definition.text("spec", "names", "plural")
     place = definition.text("spec", "group"), text(version, "name")
     if not all(map(_NAME.fullmatch, (*names, *place))):
-        return None  # no API server accepts it, and no path may be built from it
+        return None  # API servers reject such names, and a path must not contain them
     return Kind(
         name=names[0],
         group_version="/".join(place),
@@ -120,20 +121,20 @@ def _kind(definition: ClusterObject) -> Kind | None:
 
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""No alternative type: a server that does not know this one must not send the content."""
+"""Accepts no other media type, so a server that does not support this type cannot send Secret values."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
 NODE_EVENTS: Final = "default"
-"""The namespace of events about nodes, which have no namespace."""
+"""Namespace of events about nodes, which are cluster-scoped."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""The current list, the number of finished lists, and the total."""
+"""Receives the current list, the number of finished lists, and the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Limits of a reading. `objects` and `events` apply to each list; `seconds` to all lists together."""
+    """Limits of one reading. `objects` and `events` apply to each list; `seconds` to all lists together."""
 
     seconds: float = 60.0
     objects: int = 50_000
@@ -144,7 +145,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCost:
-    """The cost of a reading: lists, and requests including all pages."""
+    """Number of lists, and of requests including all pages."""
 
     list_calls: int
     requests: int
@@ -161,7 +162,7 @@ class _Harvest:
 
 
 class StateReader:
-    """Reads one cluster. `namespaces` are the namespaces in question; empty means all."""
+    """Reads the objects and events of one cluster. Empty `namespaces` mean all namespaces."""
 
     def __init__(
         self,
@@ -182,7 +183,7 @@ class StateReader:
         self._planned = 0
 
     async def read(self) -> tuple[ClusterState, ReadCost]:
-        """The state and its cost. Raises `ClusterUnreachable` if nothing could be read."""
+        """Return the state and its cost. Raises `ClusterUnreachable` if nothing could be read."""
         deadline = time.monotonic() + self._limits.seconds
         await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
         if not self._harvest.answers:
@@ -194,7 +195,7 @@ class StateReader:
         return state, ReadCost(list_calls=self._harvest.list_calls, requests=self._harvest.requests)
 
     def _nothing_read(self) -> ClusterUnreachable:
-        why = self._harvest.gaps[0].why if self._harvest.gaps else "no answer"
+        why = self._harvest.gaps[0].why if self._harvest.gaps else "no response"
         message = f"Cannot read anything from the cluster at {self._client.server}: {why}"
         return ClusterUnreachable(message)
 
@@ -203,10 +204,10 @@ class StateReader:
         now = self._client.server_seconds
         newest = max((each.created for each in harvest.objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
-        # The recording was not asked for these namespaces, so their absence is expected.
+        # The user did not select these namespaces for the recording, so their absence is expected.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            # No object can be newer than now. A wrong date header of a proxy would make objects look new.
+            # No object can be newer than now. A proxy can send a wrong date header, which would make objects look new.
             now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
@@ -215,9 +216,10 @@ class StateReader:
         return ClusterState(reading, harvest.objects, harvest.events)
 
     def _places(self, kind: Kind) -> tuple[str, ...]:
-        """The namespaces to list a kind in. An empty one means all namespaces, or a cluster-scoped kind.
+        """Return the namespaces in which to list a kind.
 
-        Includes the system namespace: everything depends on its DNS and webhooks.
+        An empty name selects all namespaces, and is used for cluster-scoped kinds. Includes the system namespace,
+        because everything depends on its DNS and webhooks.
         """
         if kind.name == "Lease":
             return (LEASES,)
@@ -233,12 +235,12 @@ class StateReader:
                 group.create_task(self._read_one(kind, place, deadline))
 
     async def _read_one(self, kind: Kind, place: str, deadline: float) -> None:
-        """One list, or a gap with the reason."""
+        """Read one list, or record a gap with the reason."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._read_pages(kind, place)
         except TimeoutError:
-            self._gap(kind, place, f"the lists took longer than {self._limits.seconds:g} s together", "late")
+            self._gap(kind, place, f"reading the lists took longer than {self._limits.seconds:g} s", "late")
         except Forbidden as error:
             self._harvest.answers += 1
             self._gap(kind, place, str(error), "forbidden")
@@ -252,7 +254,7 @@ class StateReader:
             self._progress(kind.resource, self._done, self._planned)
 
     async def _read_pages(self, kind: Kind, place: str) -> None:
-        """Read to the end. Objects read before a failure stay. A list that expires is read again once."""
+        """Read a list to its end. Objects read before a failure stay. If the list expires, it is read again once."""
         self._harvest.list_calls += 1
         try:
             await self._pages(kind, place, set())
@@ -271,7 +273,7 @@ class StateReader:
             self._harvest.answers += 1
             items = children(page, "items")
             if not _is_list(page):
-                self._gap(kind, place, f"GET {path}: the API server did not answer with a list of objects")
+                self._gap(kind, place, f"GET {path}: the API server did not return a list of objects")
             await asyncio.to_thread(self._keep, kind, items, known)
             count += len(items)
             before, token = token, text(child(page, "metadata"), "continue")
@@ -299,6 +301,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Whether it contains only objects. An empty list may be null. A Status is not an empty list."""
+    """Whether a page contains only objects. An empty list may be null. A `Status` is not an empty list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

@@ -1,7 +1,7 @@
-"""Opens connections to the API server: TLS by the kubeconfig, a proxy if configured, no other environment.
+"""Opens connections to the API server, with the TLS settings of the kubeconfig and a proxy if configured.
 
-OpenSSL reads a client certificate only from a file. The file exists for that moment, in a folder that only this user
-can read.
+Other environment variables are ignored. OpenSSL reads a client certificate only from a file. The file exists only while
+OpenSSL reads it, in a folder that only this user can read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IDLE_TIMEOUT_SECONDS = 30.0
 
 
 def open_http_client(access: ClusterAccess, credentials: Credentials, environment: Environment) -> httpx.AsyncClient:
-    """An HTTP client for this server. Reads files and imports httpx, so call it in a thread.
+    """Create an HTTP client for the server. Reads files and imports httpx, so call it in a thread.
 
     Raises `ClusterUnreachable` if certificates or the proxy are not valid.
     """
@@ -50,7 +50,7 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
 
 
 def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
-    """The trusted authority and the client certificate, from the kubeconfig or its files."""
+    """Load the certificate authority and the client certificate from the kubeconfig or its files."""
     cluster = access.cluster
     authority = cluster.authority.read()
     try:
@@ -58,7 +58,7 @@ def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLConte
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         why = f"its certificate-authority is not a PEM certificate ({error})"
         raise access.unreachable(why, "correct it in the kubeconfig") from error
-    # Python 3.13 rejects authorities without a key identifier. Clusters have them, and kubectl accepts them.
+    # Python 3.13 rejects authorities without a key identifier. Clusters use such authorities, and kubectl accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cluster.skip_tls_verify:
         context.check_hostname = False
@@ -82,7 +82,7 @@ def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificat
 
 
 def environment_proxy(server: str, environment: Environment) -> str | None:
-    """The proxy of HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
+    """Select the proxy of HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
     parts = urlsplit(server)
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name.upper()) or environment.get(name)
@@ -102,7 +102,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_excluded(host: str, port: int | None, entry: str) -> bool:
-    """Whether an entry of NO_PROXY (`*`, a domain, `host:port`, an address or a network) covers the server."""
+    """Whether an entry of NO_PROXY (`*`, a domain, `host:port`, an address or a network) matches the server."""
     if entry == "*" or entry in (host, f"{host}:{port}"):
         return True
     try:
@@ -112,19 +112,19 @@ def _is_excluded(host: str, port: int | None, entry: str) -> bool:
 
 
 def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SSLError) -> ClusterUnreachable:
-    """The error for a failed connection, with the deepest cause in `error`."""
+    """Create the error for a failed connection, with the reason of its root cause."""
     import httpx
 
     if isinstance(error, httpx.TimeoutException):
         waited = CONNECT_TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else IDLE_TIMEOUT_SECONDS
-        return access.unreachable(f"no answer within {waited:g} s", "check the network, the VPN and the address")
+        return access.unreachable(f"no response within {waited:g} s", "check the network, the VPN and the address")
     if isinstance(error, httpx.ProxyError):
         return access.unreachable(f"the proxy failed ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")
     cause = _root_cause(error)
     cut = isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
     if cut and access.cluster.encrypted and not isinstance(cause, ssl.SSLError):
-        # In TLS 1.3 a client certificate is checked after the handshake, and its rejection can be lost.
-        why = f"the connection ended before an answer ({_why_and_advice(cause)[0]})"
+        # TLS 1.3 checks a client certificate after the handshake, and the client may not receive the rejection.
+        why = f"the connection ended before a response ({_why_and_advice(cause)[0]})"
         return access.unreachable(why, "check the network, the VPN, and the client certificate in the kubeconfig")
     return access.unreachable(*_why_and_advice(cause))
 
@@ -145,7 +145,7 @@ def _why_and_advice(cause: BaseException) -> tuple[str, str]:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Follow the causes to the error of the operating system or of TLS."""
+    """Find the error of the operating system or of TLS that caused `error`."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:

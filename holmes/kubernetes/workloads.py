@@ -1,6 +1,7 @@
-"""Finds pods: one by name, or the pods of a workload through any number of owners.
+"""Finds one pod by name, or the pods of a workload through any number of owners.
 
-If a name does not exist, the error lists similar names. Views contain the fields that explain a state, not the object.
+If a name does not exist, the error lists similar names. Views contain only the fields that explain the state of an
+object.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ROLES: tuple[tuple[ContainerRole, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """The state of a container. Times are RFC 3339, empty if unknown."""
+    """State of a container. Times are RFC 3339, or empty if unknown."""
 
     status: Literal["waiting", "running", "terminated", "unknown"]
     reason: str = ""
@@ -43,7 +44,7 @@ class ContainerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerView:
-    """A container of a pod. `last` is the previous instance, if Kubernetes still reports it."""
+    """One container of a pod. `last` is the state of its previous instance, if Kubernetes still reports it."""
 
     name: str
     role: ContainerRole
@@ -56,9 +57,9 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A pod. `containers` are in their start order: init, main, ephemeral.
+    """One pod. `containers` are in start order: init, main, ephemeral.
 
-    `problem` is the reason why the pod as a whole does not run (not scheduled, evicted), or empty.
+    `problem` is the reason why the whole pod does not run (not scheduled, evicted), or empty.
     """
 
     name: str
@@ -70,14 +71,14 @@ class PodView:
 
     @property
     def ready(self) -> bool:
-        """Whether every main container is ready, or the pod has completed."""
+        """Whether all main containers are ready, or the pod has completed."""
         return self.phase == "Succeeded" or all(
             container.ready for container in self.containers if container.role == "container"
         )
 
     @property
     def restarts(self) -> int:
-        """The sum of the restarts of all containers."""
+        """Restarts of all containers."""
         return sum(container.restarts for container in self.containers)
 
 
@@ -150,7 +151,7 @@ _POD_LIMIT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind with pods. `between` is the kind that it creates and that creates the pods."""
+    """A kind that has pods. `between` is the kind that it creates and that creates the pods."""
 
     name: str
     group_version: str
@@ -189,10 +190,10 @@ class FoundPods:
 
 
 async def find_pods(client: ClusterClient, *, kind: str, name: str, namespace: str) -> FoundPods:
-    """The pods of a workload, or one pod.
+    """Find the pods of a workload, or one pod.
 
-    `kind` accepts the names of kubectl (`deploy`). Without a kind, `name` is a pod or a workload. Raises `ToolError`
-    for a kind without pods, and `NotFound` with similar names for a name that does not exist.
+    `kind` accepts kubectl names (`deploy`). Without a kind, `name` is a pod or a workload. Raises `ToolError` for a
+    kind without pods. Raises `NotFound` with similar names if `name` does not exist.
     """
     if "/" in name:
         kind, _, name = name.partition("/")
@@ -230,7 +231,7 @@ async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, na
 
 
 async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
-    """Models often use the name of the workload for the pod, so another lookup prevents an error."""
+    """Find the pod or a workload with this name, because models often use the name of the workload for the pod."""
     by_name = {kind.name: kind for kind in _KINDS}
     try:
         return await _found_of(
@@ -261,7 +262,7 @@ async def _get_or_none(client: ClusterClient, kind: _Kind, name: str, namespace:
 async def _pods_of_selector(
     client: ClusterClient, kind: _Kind, document: JsonObject, namespace: str
 ) -> tuple[tuple[PodView, ...], bool]:
-    """Pods that match the selector and belong to the workload: selectors of two workloads can overlap."""
+    """Find pods that match the selector and belong to the workload, because selectors of two workloads can overlap."""
     selector = {"labelSelector": label_selector(child(document, "spec", "selector"))}
     pods_path = api_path("v1", "pods", namespace=namespace)
     owner_uids = {text(document, "metadata", "uid")}
@@ -299,7 +300,7 @@ def _is_owned(document: JsonObject, owner_uids: set[str]) -> bool:
 
 
 def label_selector(selector: JsonObject) -> str:
-    """A `matchLabels`/`matchExpressions` selector as a value of the `labelSelector` parameter."""
+    """Convert a `matchLabels`/`matchExpressions` selector to a `labelSelector` parameter."""
     terms = [f"{key}={value}" for key, value in text_map(selector, "matchLabels").items()]
     for expression in children(selector, "matchExpressions"):
         key, values = text(expression, "key"), ",".join(texts(expression, "values"))
@@ -320,13 +321,16 @@ def label_selector(selector: JsonObject) -> str:
 async def _with_nearest_names(
     client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
 ) -> NotFound:
-    """`error` with the existing names; unchanged if they cannot be listed."""
+    """Add similar names to `error`, or some of all names.
+
+    If no names can be listed, a hint about the namespace is added.
+    """
     existing: list[str] = []
     for kind in kinds:
         prefix = "" if kind is kinds[0] else f"{kind.name.lower()}/"
         path = api_path(kind.group_version, kind.resource, namespace=namespace)
         existing += [prefix + found for found in await _names(client, path)]
-    hint = _nearest(name, existing, "it has") if existing else await _about_namespace(client, namespace)
+    hint = _nearest(name, existing, "available") if existing else await _about_namespace(client, namespace)
     return NotFound(f"{error}; {hint}", status_code=404, reason=error.reason, detail=error.detail)
 
 
@@ -335,7 +339,7 @@ async def _about_namespace(client: ClusterClient, namespace: str) -> str:
     namespaces = [name for name in listed if not client.scope or name in client.scope]
     if not namespaces or namespace in namespaces:
         return "no objects of that kind exist there"
-    return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'namespaces are')}"
+    return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'available')}"
 
 
 async def _names(client: ClusterClient, path: str) -> list[str]:
@@ -347,12 +351,12 @@ async def _names(client: ClusterClient, path: str) -> list[str]:
 
 
 def _nearest(name: str, existing: list[str], some: str) -> str:
-    """The names that contain `name` or resemble it; otherwise some of all names."""
+    """List the names that contain `name` or resemble it, or some of all names."""
     plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
     containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
     similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)
     near = list(dict.fromkeys(containing + [one for one in existing if plain[one] in similar]))[:8]
     if near:
-        return f"nearest: {', '.join(near)}"
+        return f"did you mean {', '.join(near)}?"
     more = f" and {len(existing) - 8} more" if len(existing) > 8 else ""
     return f"{some}: {', '.join(existing[:8])}{more}"

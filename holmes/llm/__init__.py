@@ -1,1 +1,1 @@
-"""The model providers. Only this package imports litellm, and only when a model is called."""
+"""Calls model providers. Only this package imports litellm, and only when a model is called."""

@@ -1,9 +1,9 @@
 """Converts messages and tools to the OpenAI wire format that litellm accepts.
 
 The encoding of a message depends only on that message. Messages that were sent before keep their bytes, so the prompt
-cache of the provider stays valid. Tool messages are text on the wire: their images follow all results of the turn in
-one user message. Reasoning is returned unchanged, and only to the provider that sent it. This module never shortens or
-drops content.
+cache of the provider stays valid. Tool messages can contain only text, so one user message after the results of a turn
+contains their images. Reasoning is returned unchanged, and only to the provider that sent it. This module never
+shortens or drops content.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MessageCodec:
         self._tools: tuple[tuple[Tool, ...], list[Wire]] = ((), [])
 
     def encode(self, messages: Sequence[Message]) -> list[Wire]:
-        """Encode the messages. litellm modifies its input, so the result is a copy."""
+        """Encode the messages. The result is a copy because litellm modifies its input."""
         wire: list[Wire] = []
         round_results: list[ToolMessage] = []
         encoded: dict[int, tuple[Message, Wire]] = {}
@@ -63,7 +63,7 @@ class MessageCodec:
         return wire
 
     def encode_tools(self, tools: tuple[Tool, ...]) -> list[Wire]:
-        """Encode the tools in their order. The result is a copy, as for `encode`."""
+        """Encode the tools in the given order. The result is a copy because litellm modifies its input."""
         if self._tools[0] is not tools:
             self._tools = (tools, [_encode_tool(tool) for tool in tools])
         return [_copied(tool) for tool in self._tools[1]]
@@ -103,7 +103,7 @@ class MessageCodec:
         return {"role": "tool", "tool_call_id": message.call_id, "name": message.tool_name, "content": text}
 
     def _images_of(self, results: list[ToolMessage]) -> list[Wire]:
-        """One user message with the images of a turn, or nothing."""
+        """Return one user message with the images of a turn. Without images, the list is empty."""
         if not self._vision:
             return []
         parts: list[Part] = []
@@ -135,7 +135,7 @@ def _encode_part(part: Part) -> Wire:
 
 @lru_cache(maxsize=8)
 def _data_url(image: Image) -> str:
-    """Cached: images are large, and every later request contains them."""
+    """Encode an image. The result is cached because images are large and every later request contains them."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
@@ -148,8 +148,8 @@ def _image_note(image: Image) -> str:
     return f"[An image ({image.media_type}, {len(image.data) / 1024:.1f} KB) that this model cannot see]"
 
 
-def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
-    """`value` without unpaired surrogates, which a request cannot contain."""
+def _whole(value: Any) -> Any:  # noqa: ANN401  accepts and returns any JSON
+    """Return `value` without unpaired surrogates, because a request cannot contain them."""
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -157,8 +157,8 @@ def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
     return whole_characters(value) if isinstance(value, str) else value
 
 
-def _copied(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
-    """A copy of the containers. The strings are shared."""
+def _copied(value: Any) -> Any:  # noqa: ANN401  accepts and returns any JSON
+    """Copy dicts and lists. Their strings are shared."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""How to reach a model: the input of `holmes.app.models.build_model`.
+"""Configuration of a model, the input of `holmes.app.models.build_model`.
 
-This module does not read variables or files. Values that may be secret (key, headers, extra arguments) never appear in
-`repr`.
+This module reads neither environment variables nor files. `repr` omits values that may be secret: key, headers and
+extra arguments.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per token, for models whose price litellm does not know or has wrong.
+    """Prices in US dollars per token, for models whose price is missing or wrong in litellm.
 
-    Cached tokens cost the same as other tokens if their price is None.
+    If the price of cached tokens is None, they cost the same as other tokens.
     """
 
     input_per_token: float
@@ -28,13 +28,14 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LitellmModelConfig:
-    """A model behind litellm.
+    """Configuration of a model that is called through litellm.
 
     `name` is the name that users see. `model` is the litellm id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`,
-    or `openai/qwen` with an `api_base`. `request_timeout_seconds` limits the wait for the first byte and between two
-    chunks of a stream, not the whole reply. `context_window_tokens` and `max_output_tokens` override the values of
-    litellm. A window of 0 asks the server at `api_base`; local servers are always asked. `prompt_caching` marks cache
-    points for providers with explicit caches. litellm receives `extra_arguments` unchanged.
+    or `openai/qwen` with an `api_base`. `request_timeout_seconds` limits the wait for the first byte and for each later
+    chunk of a stream, not for the whole reply. `context_window_tokens` and `max_output_tokens` override the values of
+    litellm. If `context_window_tokens` is 0, Holmes asks the server at `api_base`. If it is None, Holmes asks only
+    local servers and OpenAI-compatible servers with an unknown model. `prompt_caching` enables cache marks for
+    providers that require them. litellm receives `extra_arguments` unchanged.
     """
 
     name: str

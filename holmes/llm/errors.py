@@ -1,6 +1,6 @@
-"""Converts errors of a provider to `ModelError` or `ContextOverflow`, each one line: problem, reason, next step.
+"""Converts provider errors to `ModelError` or `ContextOverflow`, with one line that never contains the API key.
 
-The line never contains the API key. This module does not retry.
+The line names the problem, the reason and the next step. This module does not retry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
-_TRACEBACK = "Traceback (most recent call last)"  # litellm includes it in its own messages
+_TRACEBACK = "Traceback (most recent call last)"  # messages of litellm can contain it
 _REPETITION = "The model is repeating the same chunk"
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
@@ -33,7 +33,7 @@ _PASSING_TROUBLE = re.compile(r"overloaded|rate.?limit|429|503|529", re.IGNORECA
 _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
-_REFUSED = ("refused the request for {model}", "check the settings of the model")
+_REFUSED = ("refused the request for {model}", "check the model settings")
 _NO_RIGHT = ("denies this key access to {model}", "check the plan and the permissions of the account")
 _EXTRA_OF_PACKAGES = {"google": "vertex", "mcp": "responses"}
 _STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
@@ -41,20 +41,20 @@ _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
     402: _NO_RIGHT,
     403: _NO_RIGHT,
-    404: ("does not know {model}", "check the name of the model and the API base address"),
+    404: ("does not know {model}", "check the model name and the API base address"),
     429: ("rate-limits {model}", "wait, or use another model"),
 }
 
 
 class StreamCut(ConnectionError):
-    """The stream ended without a finish reason: the connection or the server failed during the reply."""
+    """The stream ended without a finish reason because the connection or the server failed during the reply."""
 
 
 class UnusableAnswer(Exception):
-    """The provider answered, but not with a reply. `advice` tells the user what to do.
+    """The response of the provider is not a model reply. `advice` is the next step for the user.
 
     `max_attempts` is the total number of attempts: 1 if a retry cannot help, None for the default. `status` is the HTTP
-    status that the text of the answer names, or None.
+    status in the text of the response, or None.
     """
 
     def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1, status: int | None = None) -> None:
@@ -66,9 +66,9 @@ class UnusableAnswer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """A failed request. `status` is None if no HTTP error occurred. `reason` is the text of the provider.
+    """Details of a failed request. `status` is None if no HTTP error occurred.
 
-    `unusable` is set if an answer arrived that is not a reply. `max_attempts` is None for the default.
+    `reason` is the message of the provider. `unusable` is set if the response is not a model reply.
     """
 
     status: int | None
@@ -79,12 +79,12 @@ class ProviderFailure:
 
     @property
     def max_attempts(self) -> int | None:
-        """The total number of attempts, if lower than the default."""
+        """Maximum number of attempts, or None for the default."""
         return None if self.unusable is None else self.unusable.max_attempts
 
 
 def describe_failure(error: BaseException) -> ProviderFailure:
-    """The details of an error of litellm, the HTTP client or the clock."""
+    """Extract the details from an error of litellm, the HTTP client or a timeout."""
     unusable = unusable_answer(error)
     if unusable is not None:
         return ProviderFailure(
@@ -110,9 +110,9 @@ def describe_failure(error: BaseException) -> ProviderFailure:
 
 
 def unusable_answer(error: BaseException) -> UnusableAnswer | None:
-    """The problem with an answer that arrived; None if `error` is about the connection or the clock.
+    """Return the problem with a response, or None if `error` is a connection failure or a timeout.
 
-    Covers our own findings, repetition as detected by litellm, errors sent inside a stream, and answers that are not
+    Covers the checks of Holmes, repetition that litellm detects, errors inside a stream, and responses that are not
     HTTP.
     """
     for below in causes(error):
@@ -133,7 +133,7 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """`error` and its causes, the deepest last."""
+    """Return `error` and its causes, from the outermost to the innermost."""
     found: list[BaseException] = []
     below: BaseException | None = error
     while below is not None and len(found) < _MAX_CAUSES and below not in found:
@@ -143,13 +143,13 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def provider_text(text: str) -> str | None:
-    """The message of an error in JSON, for any known field names; None for other text."""
+    """Extract the error message from the JSON in `text`. None if `text` contains no JSON with a message."""
     written = _from_brace(text)
     return _message_in_json(written) if written else None
 
 
 def named_status(body: object) -> int | None:
-    """The HTTP status that the `body` of an error names, as JSON or text. Some errors arrive with status 200."""
+    """Find the HTTP status in the JSON of an error, because some errors arrive with status 200."""
     value = _decoded(_from_brace(body)) if isinstance(body, str) else body
     while isinstance(value, dict):
         named = (_as_status(value.get(name)) for name in ("code", "status", "status_code", "http_code"))
@@ -175,7 +175,7 @@ def model_error(error: BaseException, config: LitellmModelConfig, provider: str)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """The wait that the provider asks for: `retry-after-ms`, seconds, or a date. None without one."""
+    """Read the wait that the provider asks for: `retry-after-ms`, or `retry-after` in seconds or as a date."""
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:
@@ -189,13 +189,13 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def _deciding(error: BaseException) -> BaseException:
-    """The error that litellm wrapped, else `error`."""
+    """Return the error that litellm wrapped, or `error` itself."""
     original = getattr(error, "original_exception", None)
     return original if isinstance(original, BaseException) else error
 
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
-    """`text` without the key and headers of the configuration, which some providers quote."""
+    """Remove the key and the headers of the configuration, because some providers quote them."""
     return without_known_keys(text, [config.api_key or "", *(value for _, value in config.extra_headers)])
 
 
@@ -209,7 +209,7 @@ def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: in
 
 
 def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, provider: str) -> tuple[str, bool]:
-    """The message, and whether the same request may succeed later."""
+    """Return the message, and whether the same request may succeed later."""
     model, status = f"model {config.name!r}", failure.status
     where = f" at {config.api_base}" if config.api_base else ""
     if failure.unusable is not None:
@@ -217,9 +217,12 @@ def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, pro
         return line, failure.unusable.max_attempts != 1
     if failure.timed_out:
         wait = f"{config.request_timeout_seconds:g} s"
-        return f"No answer from {provider!r} for {model} within {wait}: raise LLM_REQUEST_TIMEOUT or try again.", True
+        return f"No response from {provider!r} for {model} within {wait}: raise LLM_REQUEST_TIMEOUT or try again.", True
     if status is None:
-        return f"Lost the connection to {provider!r}{where} for {model}: {reason}; check network and address.", True
+        return (
+            f"Lost the connection to {provider!r}{where} for {model}: {reason}; check the network and the address.",
+            True,
+        )
     retryable = status in _RETRYABLE_STATUSES or status >= 500
     what, advice = _MEANINGS.get(status, _SERVER_FAILED if retryable else _REFUSED)
     message = f"{provider!r} {what.format(model=model)} (HTTP {status}: {reason}): {advice}."
@@ -240,7 +243,7 @@ def _redirected(error: BaseException) -> UnusableAnswer:
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
-    """An error that was sent inside the stream. Overload is temporary; any other error allows one retry."""
+    """Convert an error inside the stream. Overload is temporary; any other error allows one retry."""
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
     advice, attempts = "try again later, or use another model", None if passing else 2
@@ -248,12 +251,12 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 
 def _reason(error: BaseException) -> str:
-    """The message of the provider on one line, without class names of litellm."""
+    """Return the message of the provider on one line, masked and shortened, without litellm class names."""
     return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS)
 
 
 def _told(error: BaseException) -> str:
-    """The complete message of the provider on one line."""
+    """Return the complete message of the provider on one line."""
     text = str(getattr(error, "message", None) or error)[:_MAX_SCANNED_CHARACTERS].partition(_TRACEBACK)[0]
     while (shorter := _NOISE.sub("", text, count=1)) != text:
         text = shorter
@@ -274,7 +277,7 @@ def _decoded(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _as_status(value: object) -> int | None:
-    """`value` as an HTTP error status, or None."""
+    """Return `value` if it is an HTTP error status, else None."""
     status = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
     return status if isinstance(status, int) and 400 <= status < 600 else None
 
@@ -284,7 +287,7 @@ def _message_in_json(text: str) -> str | None:
     while isinstance(value, dict):
         metadata = value.get("metadata")
         raw = metadata.get("raw") if isinstance(metadata, dict) else None
-        if isinstance(raw, str) and raw:  # a router that quotes the provider behind it
+        if isinstance(raw, str) and raw:  # a router quotes the error of its provider
             return _message_in_json(raw) or raw
         value = value.get("error") or value.get("message") or value.get("detail")
     if isinstance(value, list):
@@ -293,24 +296,24 @@ def _message_in_json(text: str) -> str | None:
 
 
 def _complaint(item: dict[str, Any]) -> str:
-    """One validation error, without the quoted input."""
+    """Format one validation error without the input that it quotes."""
     place = item.get("loc")
     where = ".".join(map(str, place)) if isinstance(place, list) else ""
     return f"{where}: {item.get('msg')}"
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
-    """The connection failure below `error`. litellm reports it as status 500."""
+    """Find the connection failure that caused `error`. litellm reports it as status 500."""
     for below in causes(error):
         if any(base.__name__ == "HTTPStatusError" for base in type(below).__mro__):
-            return None  # an answer arrived
+            return None  # a response arrived
         if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
             return below
     return None
 
 
 def _asides(error: BaseException) -> str:
-    """Other fields of the body: the code, for example `context_length_exceeded`, and the window of llama.cpp."""
+    """Return the error code and the llama.cpp context window from the body, because the message may lack them."""
     bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
     body = next((found for found in bodies if isinstance(found, dict)), None)
     if body is None:

@@ -1,7 +1,7 @@
-"""The context window of a model.
+"""Determines the limits of a model, such as its context window.
 
-Sources, in this order: the user, the server, litellm's map, a table of model families. The default is 32,768 for local
-models, whose servers rarely offer more, and 200,000 for other models.
+Sources, in this order: the user, the server, the price map of litellm, a table of model families. The default window is
+32,768 tokens for local models, whose servers rarely offer more, and 200,000 for other models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000
 _DEFAULT_OUTPUT_TOKENS = 4_096
 
-# (start of a part of the name, window, output, vision); the first match counts.
+# (start of a name part, context window, maximum output, vision); the first match applies.
 _KNOWN_FAMILIES: tuple[tuple[str, int, int, bool], ...] = (
     ("claude-3-", 200_000, 8_192, True),
     ("claude", 200_000, 32_000, True),
@@ -64,7 +64,7 @@ _OLD_ENCODING_FAMILIES = ("gpt-4-", "gpt-3.5", "claude", "llama", "qwen", "deeps
 def resolve_limits(
     config: LitellmModelConfig, facts: ModelFacts, *, served_window_tokens: int | None = None
 ) -> ModelLimits:
-    """The limits of a model, each from the best source that knows it. 0 in the configuration equals None."""
+    """Take each limit from the first source that knows it. A limit of 0 in the configuration means None."""
     family = None if facts.is_local else _family(facts.model)
     window = config.context_window_tokens or served_window_tokens or facts.context_window_tokens
     output = config.max_output_tokens or facts.max_output_tokens
@@ -90,7 +90,7 @@ def _family(model: str) -> tuple[str, int, int, bool] | None:
 
 
 def _image_formula(facts: ModelFacts) -> ImageFormula:
-    """Chosen by the vendor of the model, wherever it runs. Unknown vendors get the most expensive formula."""
+    """Select the formula by the model vendor, not the provider. Unknown vendors get the most expensive formula."""
     name = facts.model.lower()
     if facts.provider == "anthropic" or "claude" in name:
         return "anthropic"
@@ -119,13 +119,16 @@ _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 
 async def served_window_tokens(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """The window in tokens. None if no question is necessary, no server can be asked, or no answer arrives."""
+    """Ask the server for the context window in tokens.
+
+    Returns None if the window is already known, no server can be asked, or no response arrives.
+    """
     address = address_to_ask(config, facts)
     if address is None:
         return None
     try:
         client = _client(config, address)
-    except ValueError:  # the key or proxy is not valid in a request; the model request will report it
+    except ValueError:  # the key or the proxy is not valid; the model request will report it
         return None
     async with client:
         server = _Server(client, address, facts.model)
@@ -142,13 +145,16 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
     headers = dict(config.extra_headers)
     if config.api_key:
         headers.setdefault("Authorization", f"Bearer {config.api_key}")
-    # Loading the system certificates takes longer than the answer, so skip it for addresses that do not need them.
+    # Loading the system certificates takes longer than the request, so skip it for addresses that do not need them.
     verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
 
 
 def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """The server to ask, or None. Public providers are asked only for a window of 0: the price map has their models."""
+    """Return the address of the server to ask, or None.
+
+    Public providers are asked only for a window of 0, because the price map contains their models.
+    """
     is_somebodys_server = config.api_base is not None and facts.provider == "openai"
     is_unknown = is_somebodys_server and facts.context_window_tokens is None
     if config.context_window_tokens or (config.context_window_tokens is None and not (facts.is_local or is_unknown)):
@@ -158,7 +164,7 @@ def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
 
 
 class _Server:
-    """One address that returns JSON."""
+    """Sends requests to one model server and parses the JSON responses."""
 
     def __init__(self, client: httpx.AsyncClient, address: str, model: str) -> None:
         self._client = client
@@ -166,7 +172,7 @@ class _Server:
         self.model = model
 
     async def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401  any JSON
-        """The answer as JSON. None if it is late, too large, not JSON, or has another status than 200."""
+        """Return the parsed response. None if it is late, too large or not JSON, or if its status is not 200."""
         import httpx
 
         try:
@@ -185,7 +191,7 @@ class _Server:
 
 
 async def _ollama(server: _Server) -> int | None:
-    """The value of the model file, else the training context length."""
+    """Read `num_ctx` of the model file, else the training context length."""
     answer = await server.ask("POST", "/api/show", {"model": server.model})
     parameters = _NUM_CTX.search(str(_field(answer, "parameters")))
     if parameters is not None:
@@ -196,7 +202,7 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """The entry of the model, or the only entry."""
+    """Read the entry of the model, or the entry of another name if it is the only one."""
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
         return None
@@ -205,12 +211,12 @@ async def _vllm(server: _Server) -> int | None:
 
 
 async def _llama_cpp(server: _Server) -> int | None:
-    """The capacity of one server slot."""
+    """Read the context window of one server slot."""
     return _window(_field(await server.ask("GET", "/props"), "default_generation_settings", "n_ctx"))
 
 
 async def _lm_studio(server: _Server) -> int | None:
-    """The loaded context length, else the maximum of the model."""
+    """Read the context length of the loaded model, else its maximum."""
     answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
     return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
 
@@ -226,13 +232,13 @@ _PROBES: dict[str, Probe] = {
 
 
 def _probes(provider: str) -> tuple[Probe, ...]:
-    """The probe for a known kind of server; all probes for an OpenAI-compatible address."""
+    """Return the probe of a known server type, or all probes for an OpenAI-compatible address."""
     known = _PROBES.get(provider)
     return (known,) if known is not None else (_lm_studio, _llama_cpp, _ollama, _vllm)
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Ollama uses the window of each request."""
+    """Return the configured `num_ctx`, because Ollama applies the context window of each request."""
     return _window(dict(config.extra_arguments).get("num_ctx")) if _PROBES.get(facts.provider) is _ollama else None
 
 
@@ -243,7 +249,7 @@ def _field(value: Any, *names: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _window(value: object) -> int | None:
-    """`value`, if it is a plausible window."""
+    """Return `value` if it is a plausible context window, else None."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if MIN_WINDOW_TOKENS <= value <= MAX_WINDOW_TOKENS else None

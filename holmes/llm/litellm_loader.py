@@ -1,10 +1,10 @@
 """Imports litellm once, in a daemon thread, and configures it.
 
-The import takes seconds and runs while toolsets are checked. Callers can stop waiting for it. litellm fetches nothing
-(the price map is the bundled one), reports nothing and prints nothing. No module imports litellm at its top.
+The import takes seconds and runs while toolsets are checked. Callers can stop waiting for it. litellm uses the bundled
+price map, sends no telemetry and prints nothing. No module imports litellm at module level.
 
-At its end Python does not wait for a daemon thread, and an extension module that is just being imported then prints
-errors. So the import is stopped before: at its next module. An import that was stopped cannot be started again.
+Python does not wait for daemon threads when it exits. An extension module that is then still being imported prints
+errors. So the import is stopped at its next module before Python exits. A stopped import cannot be started again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ImportGivenUp(BaseException):
 
 
 class _Gate(MetaPathFinder):
-    """Sees every import. Once closed, it rejects the imports of one thread."""
+    """Import hook that, once closed, stops all further imports of one thread."""
 
     def __init__(self) -> None:
         self.thread_id: int | None = None
@@ -48,7 +48,7 @@ class _Gate(MetaPathFinder):
 class BackgroundImport(Generic[T]):
     """Runs `load`, which imports modules, in a daemon thread. `future` receives its result or its error.
 
-    Only the end of the interpreter stops the import. A caller that stops waiting does not.
+    Only the exit of Python stops the import. A caller that stops waiting does not stop it.
     """
 
     def __init__(self, load: Callable[[], T], *, name: str) -> None:
@@ -61,12 +61,12 @@ class BackgroundImport(Generic[T]):
 
     @property
     def result(self) -> T | None:
-        """The result of `load`, or None while it is missing."""
+        """The result of `load`, or None if it failed or is still running."""
         future = self.future
         return future.result() if future.done() and future.exception() is None else None
 
     def give_up(self) -> None:
-        """Stop at the next module. Waits at most 2 seconds, usually milliseconds."""
+        """Stop the import at its next module. Waits at most 2 seconds, usually milliseconds."""
         self._gate.is_closed = True
         self._thread.join(_STOP_TIMEOUT_SECONDS)
 
@@ -78,21 +78,21 @@ class BackgroundImport(Generic[T]):
         except (ImportError, ImportGivenUp) as error:
             self.future.set_exception(error)
         finally:
-            if not self.future.done():  # the library failed in another way: do not let anyone wait forever
+            if not self.future.done():  # any other failure: waiting callers must still receive it
                 self.future.set_exception(sys.exception())
             sys.meta_path.remove(self._gate)
             atexit.unregister(self.give_up)
 
 
 LitellmModule: TypeAlias = Any
-"""The types of litellm do not pass strict checking, so its values are narrowed where they enter."""
+"""litellm without types: its types do not pass strict checking, so callers narrow the values that they read."""
 
 _lock = threading.Lock()
 _imports: list[BackgroundImport[LitellmModule]] = []
 
 
 def preload() -> Future[LitellmModule]:
-    """Start the import unless it already runs. It continues in the background."""
+    """Start the import in the background unless it has already started."""
     with _lock:
         if not _imports:
             _prepare_environment()
@@ -101,12 +101,12 @@ def preload() -> Future[LitellmModule]:
 
 
 def load_litellm() -> LitellmModule:
-    """The configured litellm. The first call takes seconds and must not run on the event loop."""
+    """Wait for the configured litellm. The first call takes seconds and must not run on the event loop."""
     return preload().result()
 
 
 async def litellm_module() -> LitellmModule:
-    """The configured litellm. Cancellation returns immediately; the import continues."""
+    """Wait for the configured litellm. A cancelled call returns immediately, and the import continues."""
     return await asyncio.wrap_future(preload())
 
 
@@ -116,13 +116,13 @@ async def close_connections() -> None:
     if litellm is None:
         return
     await litellm.close_litellm_async_clients()
-    # litellm has no public way to drop its closed clients, and it would use both again.
+    # litellm would reuse its closed clients, and it has no public function to drop them.
     litellm.in_memory_llm_clients_cache.flush_cache()
     litellm.__dict__.pop("module_level_aclient", None)
 
 
 def transport_errors() -> tuple[type[BaseException], ...]:
-    """The errors that litellm and the HTTP client raise for a failed request."""
+    """Return the error types that litellm and the HTTP client raise for a failed request."""
     import httpx
     import openai
 
@@ -130,7 +130,7 @@ def transport_errors() -> tuple[type[BaseException], ...]:
 
 
 def _prepare_environment() -> None:
-    """Called before the thread starts: variables must not change while another thread copies them."""
+    """Set variables before the thread starts, because they must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise the import reads a .env file
     _unset_empty_keys()
@@ -143,7 +143,7 @@ def _import_litellm() -> LitellmModule:
 
     from holmes.llm.watched_answer import watch_clients
 
-    # Replies are validated where they are read, so these warnings do not help the user.
+    # Holmes validates the replies that it reads, so these warnings do not help the user.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     # A request that Ctrl-C cancels while litellm prepares it.
     warnings.filterwarnings("ignore", "coroutine '.*' was never awaited", RuntimeWarning)
@@ -151,7 +151,7 @@ def _import_litellm() -> LitellmModule:
     watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
-    litellm.disable_hf_tokenizer_download = True  # otherwise it downloads one if a provider reports no token counts
+    litellm.disable_hf_tokenizer_download = True  # otherwise litellm downloads one to count tokens
     # An abandoned aiohttp session prints an error when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -160,15 +160,15 @@ def _import_litellm() -> LitellmModule:
 
 
 def _unset_empty_keys() -> None:
-    """Empty variables count as unset, as in the settings. litellm would send them as keys."""
+    """Remove empty variables, because litellm would send them as keys. The settings treat them as unset too."""
     for name in [name for name, value in os.environ.items() if not value.strip() and name.endswith("_API_KEY")]:
         del os.environ[name]
 
 
 class _PausedCollector:
-    """No garbage collection while thousands of classes are created, none of which is garbage.
+    """Disables garbage collection during the import, which creates thousands of permanent objects.
 
-    Later collections ignore them, so that they do not pause the terminal.
+    Later collections skip these objects, so they do not delay the terminal.
     """
 
     def __enter__(self) -> None:

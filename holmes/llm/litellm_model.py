@@ -1,6 +1,6 @@
-"""A model behind litellm: one request with streaming, retries and cost.
+"""Calls a model through litellm: one request with streaming, retries and cost.
 
-The other modules of the package contain the differences between providers. This module never repeats a request that got
+Other modules of the package handle the differences between providers. This module never repeats a request that received
 a complete reply, and never changes the conversation. A request that is too long raises `ContextOverflow`.
 """
 
@@ -53,7 +53,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """The state after litellm is imported and the model is checked."""
+    """Everything that requests need after litellm is imported and the model is checked."""
 
     litellm: LitellmModule
     facts: ModelFacts
@@ -91,25 +91,25 @@ class LitellmModel:
 
     @property
     def limits(self) -> ModelLimits:
-        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` was called before.
+        """Limits of the model. Imports litellm, which takes seconds, unless `check` was called before.
 
         The window that a server reports is known only after `check` or the first request.
         """
         return self._prepare().limits
 
     async def check(self) -> None:
-        """Prepare the model without a model request. Servers that report their context window are asked once.
+        """Import litellm and validate the configuration without calling the model.
 
-        Raises `ConfigError` for an unknown model or a missing key.
+        Asks a server that reports its context window once. Raises `ConfigError` for an unknown model or a missing key.
         """
         await self._ready()
 
     async def aclose(self) -> None:
-        """Close the connections. All models of the process share them, so call this when no request runs."""
+        """Close the connections. All models of the process share them, so no request may be running."""
         await litellm_loader.close_connections()
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Answer `request`; see `holmes.values.model.ChatModel`. Raises `ConfigError` as `check` does."""
+        """Send `request`; see `holmes.values.model.ChatModel`. Raises `ConfigError` as `check` does."""
         ready = await self._ready()
         billed = RequestStats()
 
@@ -136,7 +136,7 @@ class LitellmModel:
         if self._prepared is None:
             await (
                 litellm_loader.litellm_module()
-            )  # takes seconds; not in the thread pool, whose threads cannot be abandoned
+            )  # takes seconds, so it does not use the thread pool, whose threads cannot be abandoned
             self._prepared = await asyncio.to_thread(self._prepare)
         if not self._has_asked_the_server:
             served = await served_window_tokens(self._config, self._prepared.facts)
@@ -163,7 +163,7 @@ class LitellmModel:
         return self._prepared
 
     async def _attempt(self, ready: _Ready, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """One request. Raises `AttemptFailed`."""
+        """Send one request. Raises `AttemptFailed`."""
         assembler = ReplyAssembler()
         try:
             usage = await self._streamed(ready, request, assembler, emit)
@@ -189,7 +189,7 @@ class LitellmModel:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                    if stream is None:  # litellm swallows a second 422; without drop_params it raises it
+                    if stream is None:  # litellm hides a second 422; without drop_params it raises the error
                         again = {**self._arguments(ready, request), "drop_params": False}
                         stream = await ready.litellm.acompletion(**again)
                 return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)
@@ -198,7 +198,7 @@ class LitellmModel:
                     await stream.aclose()
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
-        """The arguments of litellm, new for each attempt because litellm modifies them."""
+        """Create the litellm arguments, new for each attempt because litellm modifies them."""
         messages, tools = ready.codec.encode(request.messages), ready.codec.encode_tools(request.tools)
         mark_for_cache(messages, tools, ready.marks)
         arguments: dict[str, Any] = {
@@ -221,7 +221,7 @@ class LitellmModel:
         return ready.billing.stats(counts, estimated=not usage.reported, billed_cost=usage.billed_cost)
 
     def _estimate(self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler) -> RequestStats:
-        """The estimated cost of a reply without usage: it was interrupted, or the provider reports none."""
+        """Estimate the cost of a reply that was interrupted or whose provider reports no usage."""
         size = prompt_characters(self._arguments(ready, request))
         counts = estimated_counts(prompt_characters=size, completion_characters=assembler.characters)
         return ready.billing.stats(counts, estimated=True)
@@ -256,7 +256,7 @@ class LitellmModel:
         )
 
     def _may_write_calls(self, facts: ModelFacts) -> bool:
-        """Whether text can contain a tool call: some servers return the calls of their models as text."""
+        """Whether text can contain a tool call, because some servers return the calls of their models as text."""
         if self._has_called_natively:
             return False
         return facts.provider in LOCAL_PROVIDERS or not facts.native_calls

@@ -1,8 +1,8 @@
-"""Reads one streamed reply of litellm into a `ReplyAssembler`.
+"""Reads one streamed litellm reply into a `ReplyAssembler`.
 
-Every wait has a limit: the first chunk, each later chunk, and the whole reply, whose size is limited too. A stream
-without a finish reason was interrupted; litellm hides this behind its own finish reason. An answer that is not a reply
-(a login page, an error, data of another shape) raises `UnusableAnswer`.
+The wait for the first chunk, for each later chunk and for the whole reply is limited, as is its size. A stream without
+a finish reason was interrupted; litellm hides this by adding a finish reason. A response that is not a reply (a login
+page, an error, unexpected data) raises `UnusableAnswer`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from holmes.llm.watched_answer import AnswerLimits, AnswerWatch
     from holmes.values.model import EmitEvent
 
-# Errors of code that receives data of another shape. JSON, Unicode and pydantic errors are ValueErrors. Only here they
-# mean a broken answer; anywhere else they are bugs.
+# Errors that malformed data raises. JSON, Unicode and pydantic errors are ValueErrors. They mean a malformed response
+# only in this module; elsewhere they are bugs.
 _WRONG_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """`usage` is the litellm object, or None. `reported` is false if litellm counted the tokens itself.
+    """The usage at the end of a stream. `usage` is the litellm object, or None.
 
-    `billed_cost` is in US dollars, if the provider reports its charge.
+    `reported` is false if litellm counted the tokens itself. `billed_cost` is the charge in US dollars, if the provider
+    reports it.
     """
 
     usage: Any
@@ -46,10 +47,9 @@ async def read_stream(
     watch: AnswerWatch,
     timeout_seconds: float,
 ) -> StreamUsage:
-    """Read to the end and emit `TextDelta`.
+    """Read the stream to its end and emit `TextDelta`.
 
-    `timeout_seconds` applies to each chunk. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or an error of
-    litellm.
+    `timeout_seconds` applies to each chunk. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or a litellm error.
     """
     reader = _Reader(stream, assembler, watch.limits, timeout_seconds)
     try:
@@ -69,8 +69,9 @@ async def read_stream(
 class _Reader:
     """Reads the chunks of a stream.
 
-    The chunks do not show whether the provider or litellm ended the reply, or who counted the tokens. Only the
-    undocumented `received_finish_reason` and `chunks` of the stream do, so the version of litellm is pinned.
+    The chunks do not show whether the provider or litellm ended the reply, or which of them counted the tokens. Only
+    the undocumented attributes `received_finish_reason` and `chunks` of the stream do, so the litellm version is
+    pinned.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class _Reader:
         self._usage: Any = None
 
     async def next_text(self) -> str | None:
-        """The text of the next chunk, which may be empty; None at the end."""
+        """Return the text of the next chunk, which may be empty, or None at the end."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 chunk = await anext(self._chunks, None)
@@ -106,20 +107,19 @@ class _Reader:
         return text
 
     def usage(self) -> StreamUsage:
-        """The usage at the end of the stream."""
         reported = self._reported()
         cost: Any = getattr(reported[-1], "cost", None) if reported else None
         is_sum = isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0
         return StreamUsage(usage=self._usage, reported=bool(reported), billed_cost=float(cost) if is_sum else None)
 
-    def _add(self, chunk: Any) -> str:  # noqa: ANN401  litellm's
-        """Pass the parts of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if it is not a chunk."""
+    def _add(self, chunk: Any) -> str:  # noqa: ANN401  a litellm chunk has no usable types
+        """Add the content of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if it is not a chunk."""
         self._pieces += 1
         self._usage = getattr(chunk, "usage", None) or self._usage
         return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
 
     def _judge(self, error: BaseException) -> None:
-        """Raise the meaning of `error`. An error after a complete reply concerns only the usage and is ignored."""
+        """Raise `error`, converted if necessary. After a complete reply, it concerns only the usage and is ignored."""
         unusable = unusable_answer(error)
         if unusable is not None:
             raise unusable from error
@@ -146,7 +146,7 @@ class _Reader:
     def _check_size(self) -> None:
         too_large = self._assembler.characters > self.limits.characters or self._pieces > self.limits.pieces
         if too_large:
-            size = f"{self._assembler.characters:,} characters in {self._pieces:,} pieces"
+            size = f"{self._assembler.characters:,} characters in {self._pieces:,} chunks"
             raise UnusableAnswer(f"its reply did not end after {size}", "use another model")
         if time.monotonic() - self._begun_seconds > self.limits.seconds:
             raise UnusableAnswer(f"its reply did not end within {self.limits.seconds:g} s", "use another model")
@@ -177,12 +177,12 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise TypeError(f"expected text in a piece of the reply, found {type(value).__name__}")
+        raise TypeError(f"expected text in a chunk of the reply, found {type(value).__name__}")
     return value
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    """All errors of reading, except timeouts and errors of the operating system."""
+    """Return the error types that reading can raise, except timeouts and errors of the operating system."""
     import httpx
     import openai
 
@@ -190,7 +190,7 @@ def _failures() -> tuple[type[BaseException], ...]:
 
 
 def _wrong_shape(error: BaseException) -> BaseException | None:
-    """The error in the data, if `error` is one, or the litellm error for unknown problems."""
+    """Return the cause if the data is malformed or litellm could not classify the error, else None."""
     chain = causes(error)
     if any(isinstance(cause, OSError) or type(cause).__module__.partition(".")[0] == "httpx" for cause in chain):
         return None

@@ -1,10 +1,9 @@
-"""The facts that litellm knows about a model: provider, sizes, price, vision. Also checks that its key is present.
+"""Reads the facts that litellm knows about a model, and checks that its key is present.
 
-Reads only the bundled price map. litellm would ask an Ollama server over the network, so Ollama models are looked up in
-the map directly. Unknown facts are None.
-
-A missing key is one line that names the variable to set. Clouds that find credentials themselves (instance roles,
-profiles, application defaults) are not checked: their own error is clearer.
+The facts are provider, sizes, price and vision, from the bundled price map. litellm would ask an Ollama server over the
+network, so Ollama models are looked up in the map directly. Unknown facts are None. The error for a missing key is one
+line that names the variable to set. Clouds that find credentials themselves (instance roles, profiles, application
+defaults) are not checked, because their own error is clearer.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _ROOM_FOR_ANY_BUDGET = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """`model` is the litellm id without the provider. `is_local` is true for a model on the user's machine or network.
+    """Facts about one model. `model` is the litellm id without the provider. Sizes are in tokens.
 
-    `api_base` is the default address of litellm, if known. Sizes are in tokens. `native_calls` is whether the model
-    supports tool calls. `thinking_tokens` is the budget of the configured thinking or effort for this provider.
-    `is_priced` is whether the litellm map has a price.
+    `is_local` is true for a model on the user's machine or network. `api_base` is the default address of litellm, if
+    known. `native_calls` is whether the model supports tool calls. `thinking_tokens` is the thinking budget that
+    litellm sends to this provider. `is_priced` is whether the litellm price map contains the price.
     """
 
     provider: str
@@ -54,16 +53,16 @@ class ModelFacts:
 
 
 def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
-    """The facts about a configured model.
+    """Collect the facts about a configured model.
 
-    Raises `ConfigError` if litellm does not know its provider, or if its requests cannot be watched.
+    Raises `ConfigError` if litellm does not know the provider, or if Holmes cannot watch its responses.
     """
     try:
         model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
-        raise ConfigError(f"{provider!r} does not stream and follows redirects; name the model 'openai/{model}'")
+        raise ConfigError(f"{provider!r} does not stream, and it follows redirects; name the model 'openai/{model}'")
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
@@ -94,7 +93,7 @@ def is_loopback(api_base: str | None) -> bool:
 
 
 def unknown_model_message(litellm: LitellmModule, model: str) -> str:
-    """One line with the most similar known names. Takes about 0.1 s."""
+    """Format an error with the most similar known names. Takes about 0.1 s."""
     near = nearest_models(litellm, model)
     if near:
         return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"
@@ -105,17 +104,16 @@ def unknown_model_message(litellm: LitellmModule, model: str) -> str:
 
 
 def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
-    """Up to two similar names of the price map."""
+    """Return up to two similar names from the price map."""
     import difflib
 
     return difflib.get_close_matches(model, litellm.model_cost.keys(), n=2, cutoff=0.75)
 
 
 def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
-    """The thinking budget that litellm sends. 0 if it sends none, as for models that choose their own.
+    """Return the thinking budget that litellm sends, or 0 if the model chooses its own.
 
-    A router receives the effort and converts it to a budget for models that need one, at most with the numbers of
-    litellm.
+    A router converts the effort to a budget for models that need one. That budget is at most the budget of litellm.
     """
     wishes = {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
     wishes = {name: value for name, value in wishes.items() if value is not None}
@@ -159,9 +157,9 @@ _NO_KEY_NEEDED = "not-needed"
 
 
 def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """The key to send: the configured one, None if litellm finds it, or a placeholder for a local server.
+    """Return the key to send: the configured key, None if litellm finds it, or a placeholder for a local server.
 
-    Raises `ConfigError` for a missing key or address, or an address that is not valid.
+    Raises `ConfigError` for a missing key or address, or for an address that is not valid.
     """
     fault = fault_of_address(config.api_base) if config.api_base else None
     if fault is not None:
@@ -178,7 +176,7 @@ def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: Mo
 
 
 def _refuse_missing(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> None:
-    """With a key given, only addresses can be missing, and only Azure requires them."""
+    """Raise `ConfigError` if the address is missing, which only Azure requires when a key is configured."""
     missing = _missing_variables(litellm, config, facts) if facts.provider == "azure" else []
     if missing:
         raise ConfigError(_missing_line(config, missing))

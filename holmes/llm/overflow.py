@@ -1,8 +1,8 @@
-"""Detects whether an error of a provider means "the request is too long".
+"""Detects whether a provider error means "the request is too long".
 
-Providers use many texts and codes; `tests/llm/data/provider_errors.tsv` lists the known ones. A rate limit is not an
-overflow, unless a single request is larger than the limit per minute: then waiting never helps, and that limit is the
-real window.
+Providers use many texts and codes; `tests/llm/data/provider_errors.tsv` lists the known ones. A rate limit is an
+overflow only if a single request exceeds the limit per minute. Waiting does not help then, and that limit is the
+effective context window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """The request was too long. `window_tokens` is the limit, if the message contains it."""
+    """The request was too long. `window_tokens` is the limit in tokens, or None if the message does not contain it."""
 
     window_tokens: int | None
 
@@ -38,7 +38,7 @@ _ABOUT_AN_ATTACHMENT = re.compile(
 # Validators quote their input, which may be a log about the context window of another model.
 _QUOTED_INPUT = re.compile(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
 
-# Patterns with the window, the most specific first.
+# Patterns that contain the context window. The first match applies, so more specific patterns are first.
 _WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -63,7 +63,7 @@ _WITH_WINDOW = tuple(
         rf"range of input length should be \[\d+, {_NUMBER}\]",
     )
 )
-# Many things have a size and a limit. These mean an overflow only with a number that can be a window.
+# Other limits match these patterns too. They mean an overflow only if the number can be a context window.
 _GENERIC_WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -84,14 +84,14 @@ _WITHOUT_WINDOW = re.compile(
     r"|too large for model with|^\s*400 status code \(no body\)|error code: 400\s*$",
     _FLAGS,
 )
-# A wrong key, permission or model: a shorter conversation does not help.
+# Wrong key, permission or model, so a shorter conversation does not help.
 _ABOUT_THE_CALLER = frozenset({401, 403, 404, 407})
 _STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
 _MIN_WINDOW_TOKENS = 1_000
 
 
 def overflow_window(message: str, status: int | None) -> Overflow | None:
-    """The overflow that `message` describes, or None if the error has another cause.
+    """Return the overflow that `message` describes, or None if the error has another cause.
 
     `status` is the HTTP status, if any.
     """
@@ -112,7 +112,7 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
 
 def _stated_window(message: str) -> str | None:
-    """The digits of the most specific pattern in `message`."""
+    """Find the context window in `message`. The most specific pattern has priority."""
     found = next((match for pattern in _WITH_WINDOW if (match := pattern.search(message))), None)
     if found is not None:
         return found["window"]
@@ -121,9 +121,9 @@ def _stated_window(message: str) -> str | None:
 
 
 def names_another_cause(message: str, status: int | None) -> bool:
-    """Whether `message` has a cause that a shorter conversation does not remove.
+    """Whether a shorter conversation would not remove the cause of `message`.
 
-    litellm classifies some of these as an overflow.
+    litellm classifies some of these errors as an overflow.
     """
     if status == 429 or status in _ABOUT_THE_CALLER:
         return True
@@ -135,7 +135,7 @@ def names_another_cause(message: str, status: int | None) -> bool:
 
 
 def _larger_than_allowance(message: str) -> Overflow | None:
-    """A per-minute limit that is smaller than this request."""
+    """Return an overflow if the request alone exceeds the limit per minute, else None."""
     found = _LARGER_THAN_ALLOWANCE.search(message)
     if found is None or _number(found["requested"]) <= _number(found["window"]):
         return None
@@ -143,7 +143,7 @@ def _larger_than_allowance(message: str) -> Overflow | None:
 
 
 def _overflow(digits: str) -> Overflow:
-    """Ignores a number that cannot be a window, such as an error code."""
+    """Create an overflow. Ignores a number that cannot be a context window, such as an error code."""
     window = _number(digits)
     return Overflow(window_tokens=window if window >= _MIN_WINDOW_TOKENS else None)
 

@@ -1,7 +1,7 @@
-"""Assembles a streamed reply from its chunks, independent of HTTP and litellm.
+"""Assembles a streamed reply from its chunks, independently of HTTP and litellm.
 
-Providers stream tool calls differently: some send the id once, some in every chunk, some never; some give all calls the
-same index or id. This module does not guess arguments; `tool_call_repair` handles arguments that do not parse.
+Providers stream tool calls differently. Some send the id once, some in every chunk, some never. Some use the same index
+or id for all calls. This module does not correct arguments that cannot be parsed; `tool_call_repair` does.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Calls of one tool without ids and indexes are separated by parsing, repeatedly while they grow.
+# Calls of one tool without ids and indexes are separated by parsing their arguments again for each chunk.
 _PARSED_CHARACTERS = 16_384
 
 
 @dataclass(slots=True, kw_only=True)
 class RawToolCall:
-    """A tool call as the provider wrote it. `id` may be empty."""
+    """A tool call in the form that the provider sent. `id` may be empty."""
 
     id: str = ""
     name: str = ""
@@ -32,7 +32,7 @@ class RawToolCall:
         return "".join(self.arguments)
 
     def is_complete(self) -> bool:
-        """Whether the arguments are valid JSON. False for very long ones, so that the check stays fast."""
+        """Whether the arguments are valid JSON. False for very long arguments, so that the check stays fast."""
         if self.characters > _PARSED_CHARACTERS:
             return False
         try:
@@ -61,7 +61,7 @@ class ReplyAssembler:
 
     @property
     def characters(self) -> int:
-        """The size of text, reasoning and calls so far."""
+        """Number of characters of text, reasoning and tool calls received so far."""
         return self._characters
 
     @property
@@ -81,7 +81,7 @@ class ReplyAssembler:
         self._characters += len(piece)
 
     def add_thinking_blocks(self, blocks: Sequence[dict[str, Any]]) -> None:
-        """Add parts of opaque blocks: the text of a block arrives in parts, its signature ends it."""
+        """Add parts of opaque thinking blocks. The text of a block arrives in parts, and its signature ends it."""
         for block in blocks:
             self._characters += sum(len(value) for value in block.values() if isinstance(value, str))
             last = self._thinking_blocks[-1] if self._thinking_blocks else None
@@ -106,7 +106,7 @@ class ReplyAssembler:
             self._characters += len(arguments)
 
     def reasoning_payload(self) -> str | None:
-        """The reasoning as JSON to return to the provider, or None."""
+        """Encode the reasoning as JSON to return to the provider. None without reasoning."""
         payload: dict[str, Any] = {}
         if self._reasoning:
             payload["reasoning_content"] = "".join(self._reasoning)
@@ -130,7 +130,7 @@ class ReplyAssembler:
 
 
 def _starts_another(current: RawToolCall, call_id: str, name: str) -> bool:
-    """Whether a chunk with the same index belongs to a new call."""
+    """Whether a chunk with the index of `current` starts a new call."""
     if call_id and current.id:
         return call_id != current.id
     return bool(name and current.name) and (name != current.name or current.is_complete())

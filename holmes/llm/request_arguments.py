@@ -1,4 +1,4 @@
-"""The arguments of a litellm request, except the conversation, and the cache marks of its messages."""
+"""Creates the arguments of a litellm request, except the conversation, and the cache marks of its messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str, Any]:
-    """The arguments that all requests share, without those that are not configured."""
+    """Return the arguments that all requests share. Arguments that are not configured are omitted."""
     optional: dict[str, Any] = {
         "api_key": api_key,
         "api_base": config.api_base,
@@ -40,7 +40,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
 
 
 def thinking_tokens(config: LitellmModelConfig) -> int:
-    """The thinking budget, which is part of the reply; 0 without one."""
+    """Return the configured thinking budget, which is part of the reply, or 0."""
     thinking = config.thinking
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return 0
@@ -49,10 +49,10 @@ def thinking_tokens(config: LitellmModelConfig) -> int:
 
 
 def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
-    """The maximum length of the reply: the reserved tokens, so that the request stays within the window.
+    """Limit the reply to the reserved tokens, so that the request stays within the context window.
 
-    If this leaves no room for the thinking budget (a short summary, a small window), thinking is disabled. Providers
-    reject a budget that is not below max_tokens.
+    Thinking is disabled if `max_tokens` leaves no room for its budget, as in a short summary or a small window.
+    Providers reject a budget that is not below `max_tokens`.
     """
     if budget_tokens and max_tokens <= budget_tokens:
         return {"max_tokens": max_tokens, "thinking": None, "reasoning_effort": None}
@@ -60,12 +60,12 @@ def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
 
 
 def prompt_characters(arguments: Mapping[str, Any]) -> int:
-    """The size of messages and tools. Images are excluded because they are not billed per character."""
+    """Count the characters of messages and tools. Images are excluded because they are not billed per character."""
     return characters_of(arguments["messages"]) + characters_of(arguments.get("tools", []))
 
 
 def characters_of(value: Any) -> int:  # noqa: ANN401  any JSON
-    """The size of any part of a request, without images."""
+    """Count the characters of any part of a request, without images."""
     if isinstance(value, str):
         return 0 if value.startswith("data:image/") else len(value)
     if isinstance(value, dict):
@@ -86,7 +86,7 @@ _MARK = {"type": "ephemeral"}
 
 
 def cache_marks(facts: ModelFacts) -> CacheMarks:
-    """The kind of marks that this model supports."""
+    """Return the kind of cache marks that the model supports."""
     name = facts.model.lower()
     if facts.provider in _CLAUDE_PROVIDERS and ("claude" in name or facts.provider == "anthropic"):
         return "conversation"
@@ -94,7 +94,7 @@ def cache_marks(facts: ModelFacts) -> CacheMarks:
 
 
 def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -> None:
-    """Add marks to `messages`. A prefix below 1,024 tokens is not marked, because no provider caches it."""
+    """Add cache marks to `messages`. A prefix below 1,024 tokens is not marked, because no provider caches it."""
     if marks == "none" or not messages:
         return
     start = 1 if messages[0]["role"] == "system" else 0
@@ -108,14 +108,14 @@ def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -
 
 
 def _ends(messages: list[Wire]) -> list[int]:
-    """The last message not written by the model, of this request and of the previous one."""
+    """Return the positions of the last messages that can be marked before and after the last reply."""
     last_reply = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), 0)
     ends = (_last_marked(messages, 1, last_reply), _last_marked(messages, max(1, last_reply + 1), len(messages)))
     return [end for end in ends if end is not None]
 
 
 def _last_marked(messages: list[Wire], start: int, end: int) -> int | None:
-    """The last message before `end` that can have a mark: not empty, and not written by the model."""
+    """Return the last position before `end` whose message can be marked: not empty, and not written by the model."""
     for position in range(end - 1, start - 1, -1):
         message = messages[position]
         content = message["content"]
@@ -129,13 +129,13 @@ def _text(part: Wire) -> bool:
 
 
 def _mark(message: Wire) -> None:
-    """Mark the last part if the message has parts, else the message; litellm moves the mark."""
+    """Mark the last part of a message, or the message if it has no parts; litellm moves the mark."""
     content = message["content"]
     (content[-1] if isinstance(content, list) else message)["cache_control"] = dict(_MARK)
 
 
 def _is_worth_caching(prefix: Iterable[Wire]) -> bool:
-    """Stops reading when the prefix is long enough."""
+    """Whether the prefix is long enough to be cached. Stops reading when it is."""
     characters = 0
     for part in prefix:
         characters += characters_of(part)

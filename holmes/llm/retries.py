@@ -1,7 +1,7 @@
-"""Retries of one model request.
+"""Retries one model request.
 
-Waits with exponential backoff and jitter, or as long as the provider asks for within a limit. Retries only errors that
-are marked as retryable. The last failure is always raised.
+Waits with exponential backoff and jitter, or as long as the provider asks for, up to a limit. Only errors that are
+marked as retryable are retried. After the last attempt, its error is raised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class RetryPolicy:
     """How often and how long to retry. Wait n is `backoff_seconds` * 2**(n-1), plus up to 100% jitter.
 
-    A provider that asks for more than `retry_after_cap_seconds` is not retried: another model is faster.
+    A provider that asks for more than `retry_after_cap_seconds` is not retried, because another model is faster.
     """
 
     max_attempts: int = 5
@@ -62,7 +62,7 @@ async def with_retries(
     policy: RetryPolicy,
     before_wait: Callable[[AttemptFailed, float], Awaitable[None]],
 ) -> T:
-    """The result of `attempt`, with as many attempts as `policy` allows.
+    """Call `attempt` until it succeeds, as often as `policy` allows.
 
     `before_wait` receives the failure and the seconds until the next attempt. Raises the last `AttemptFailed`.
     """

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a `ChatModel` that plays given replies, for tests, documentation and demos.
+"""Provides `ScriptedModel`, a `ChatModel` that returns given replies for tests, documentation and demos.
 
     model = ScriptedModel([
         ScriptedReply(tool_calls=(scripted_call("kubectl_get", kind="pod", namespace="shop"),)),
@@ -6,7 +6,8 @@
     ])
 
 An entry can also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
-reads the same from YAML or JSON. It sends nothing, needs no key, and fails at the end of the script.
+reads the entries from YAML or JSON. The model sends no requests and requires no key. It raises `ModelError` after the
+last entry.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """A tool call of the script. A missing `id` is generated, unique within the model."""
+    """A tool call in a script. A missing `id` is generated and unique within the model."""
 
     name: str
     arguments: str = "{}"
@@ -47,7 +48,7 @@ def scripted_call(tool_name: str, /, **arguments: object) -> ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """One reply. The default `finish_reason` is `tool_calls` or `stop`."""
+    """One reply in a script. The default `finish_reason` is `tool_calls` or `stop`."""
 
     text: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
@@ -60,7 +61,7 @@ ScriptedEntry: TypeAlias = ScriptedReply | HolmesError | Callable[[ModelRequest]
 
 
 class ScriptedModel:
-    """Plays `replies` in order, one per request. `requests` keeps the requests."""
+    """Returns `replies` in order, one per request. `requests` contains the requests it received."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
-        """Read a YAML or JSON file: a list of `text`, `tool_calls` (`name`, `arguments`), `error`.
+        """Read a YAML or JSON file with a list of `text`, `tool_calls` (`name`, `arguments`) or `error` entries.
 
         Raises `ConfigError` with the file and the entry.
         """
@@ -100,7 +101,7 @@ class ScriptedModel:
         pass
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The next reply of the script. Raises scripted errors, and `ModelError` at the end of the script."""
+        """Return the next reply of the script. Raises scripted errors, and `ModelError` at the end of the script."""
         reply = self._next(request)
         if isinstance(reply, HolmesError):
             raise reply
@@ -150,7 +151,7 @@ def _read_script(path: Path) -> list[ScriptedEntry]:
 
 
 def _text_of(path: Path) -> str:
-    """The content of a regular file: reading a device may never end."""
+    """Read a regular file. Other files are rejected, because reading a device may never end."""
     if path.exists() and not path.is_file():
         raise ConfigError(f"Cannot read the script {str(path)!r}: it is not a regular file; check the path.")
     with path.open("rb") as file:

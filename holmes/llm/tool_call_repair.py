@@ -1,8 +1,8 @@
 """Repairs tool calls of small and local models.
 
-Arguments that are almost JSON become an object. A reply that contains a call as text is recognised if it names an
-offered tool; a call quoted by an answer stays text. Arguments that the token limit cut off are not repaired, because
-the guess could be a different command.
+Arguments that are almost JSON become an object. A tool call written as text is recognised if it names an offered tool;
+a call that an answer quotes stays text. Arguments that the token limit truncated are not repaired, because the guess
+could be a different command.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _BLOCK = re.compile(
     r"|<tool_call>(?P<tagged>.*?)(?P<end></tool_call>|\Z)",
     re.DOTALL,
 )
-# Text that may surround a call: "Let me look at the pods." More text, or text after the last call, is an answer. A mark
-# of a quotation, list or heading makes the block part of one.
+# Text that may precede a call: "Let me look at the pods." With more text, or text after the last call, it is an answer.
+# If the text starts with a Markdown quotation, list or heading mark, the block is part of that element.
 _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
 _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _BRACKET = re.compile(r"[\[\]{}]")
-_REPAIR_LIMIT_CHARACTERS = 200_000  # for all calls of a reply together
-_MAX_DEPTH = 100  # far above any schema, and low enough for later parsers
+_REPAIR_LIMIT_CHARACTERS = 200_000  # total for all tool calls of a reply
+_MAX_DEPTH = 100  # far above the depth of any schema, and within the limits of later parsers
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
-    """The calls with valid names and arguments, and with unique ids that differ from those of hooks.
+    """Give each call a valid name, valid arguments and a unique id that is not the id of a hook.
 
-    `known_ids` are the ids that the conversation already uses. With `cut_off` the token limit ended the reply, so the
-    last call is not repaired. Arguments after the first 200,000 characters are not repaired either.
+    `known_ids` are the ids that the conversation already uses. With `cut_off`, the token limit ended the reply, so the
+    last call is not repaired. Arguments after the first 200,000 characters of the reply are not repaired either.
     """
     used = set(known_ids)
     calls = [raw for raw in raw_calls if raw.name or raw.arguments]
@@ -61,17 +61,17 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
 
 
 def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
-    """The text without its written tool calls, and these calls.
+    """Extract the tool calls that a reply contains as text. Returns the remaining text and the calls.
 
-    Blocks without the name of an offered tool stay text. Everything stays text if words follow the last call, or more
-    than a short sentence precedes one: then it is an answer with a quotation.
+    Everything stays text if a block does not name an offered tool. It also stays text if words follow the last call, or
+    more than a short sentence precedes a call: the reply is then an answer that quotes calls.
     """
     if len(text) > _REPAIR_LIMIT_CHARACTERS:
         return text, []
     asides, calls, position = list[str](), list[ToolCall](), 0
     for match in _BLOCK.finditer(text):
         block = match["tagged"] if match["fenced"] is None else match["fenced"]
-        found = _written_call(block, tool_names, repairable=match["end"] != "")  # without an end, it may be cut off
+        found = _written_call(block, tool_names, repairable=match["end"] != "")  # an unclosed block may be incomplete
         if found is None:
             return text, []
         asides.append(text[position : match.start()].strip())
@@ -84,12 +84,12 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
 
 
 def fresh_call_id() -> ToolCallId:
-    """A new id that no provider has sent."""
+    """Create a call id that no provider has sent."""
     return ToolCallId(f"call_{uuid.uuid4().hex[:24]}")
 
 
 def _valid_name(written: str) -> str:
-    """A name that providers accept: one invalid name makes them reject the whole conversation."""
+    """Return a name that providers accept, because one invalid name makes them reject the whole conversation."""
     return _NO_PART_OF_A_NAME.sub("_", written.strip())[:_LONGEST_NAME] or "no_name"
 
 
@@ -104,7 +104,7 @@ def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolC
 
 
 def _object_text(arguments: str, *, repairable: bool) -> str | None:
-    """`arguments` if they are an object, the repaired object, or None."""
+    """Return `arguments` as the JSON of an object, repaired if necessary. None if that fails."""
     if not arguments.strip():
         return "{}" if repairable else None
     try:
@@ -124,7 +124,7 @@ def _object_text(arguments: str, *, repairable: bool) -> str | None:
 
 
 def _whole(arguments: str, value: dict[str, Any]) -> str:
-    """`arguments`, which mean `value`, without unpaired surrogates: JSON can contain them, replies cannot."""
+    """Remove unpaired surrogates from `arguments`, the JSON of `value`: JSON can contain them, replies cannot."""
     if _ESCAPED_HALF.search(arguments) is None:
         return arguments
     return whole_characters(json.dumps(value, ensure_ascii=False))
@@ -145,7 +145,7 @@ def _is_too_deep(value: object) -> bool:
 
 
 def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
-    """The result of json_repair. None for text without a brace, above the limit or nested too deeply."""
+    """Parse `text` with json_repair. None for text without a brace, above the limit or nested too deeply."""
     if "{" not in text or len(text) > _REPAIR_LIMIT_CHARACTERS or _opens_too_deep(text):
         return None
     import json_repair
@@ -157,7 +157,7 @@ def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _opens_too_deep(text: str) -> bool:
-    """Whether the brackets, including those in strings, are nested deeper than in any schema."""
+    """Whether brackets, including those in strings, are nested deeper than in any schema."""
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket[0] in "[{" else -1
@@ -181,7 +181,7 @@ def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) 
         return None
     if (
         not function.keys() & {"arguments", "parameters"} and len(function) > 1
-    ):  # another object that has the name of the tool
+    ):  # not a call, but an object with the name of a tool
         return None
     arguments = function.get("arguments", function.get("parameters", {}))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -189,5 +189,5 @@ def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) 
 
 
 def _is_one_object(block: str) -> bool:
-    """Whether `block` is a single object. It may be broken, but its last value must be complete."""
+    """Whether `block` is a single object. It may be malformed, but its last value must be complete."""
     return block.lstrip().startswith("{") and "}" in block and bool(_AFTER_OBJECT.fullmatch(block.rpartition("}")[2]))

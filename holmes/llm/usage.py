@@ -1,7 +1,8 @@
-"""Tokens and cost of one model request as `RequestStats`.
+"""Calculates the tokens and the cost of one model request as `RequestStats`.
 
-Sources of the price: the user, the bill of the provider, the bundled map of litellm. Without a price, the request
-counts as unpriced. If the provider reports no usage, the numbers are estimates and marked as such.
+Sources of the price: the user, the charge that the provider reports, the bundled price map of litellm. A request
+without a price is counted as unpriced. If the provider reports no usage, the numbers are estimates and marked as
+estimated.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.model_facts import ModelFacts
 
-# Between logs (2.6) and prose (4.0), measured with cl100k_base.
+# A value between logs (2.6) and prose (4.0), measured with cl100k_base.
 _CHARACTERS_PER_TOKEN = 3.3
 _MAX_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """One request. `prompt` includes `cached` and `cache_creation`; `completion` includes `reasoning`."""
+    """Token counts of one request. `prompt` includes `cached` and `cache_creation`.
+
+    `completion` includes `reasoning`.
+    """
 
     prompt: int
     completion: int
@@ -33,7 +37,7 @@ class TokenCounts:
 
 
 def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, which has no usable types
-    """The counts of a litellm usage object. Missing counts are 0. All are 0 if one is impossible."""
+    """Read the counts of a litellm usage object. Missing counts are 0. If one is impossible, all are 0."""
     prompt_details = getattr(usage, "prompt_tokens_details", None)
     completion_details = getattr(usage, "completion_tokens_details", None)
     counts = TokenCounts(
@@ -48,7 +52,7 @@ def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, whic
 
 
 def estimated_counts(*, prompt_characters: int, completion_characters: int) -> TokenCounts:
-    """An estimate from the number of characters, accurate to about a third."""
+    """Estimate the counts from the number of characters, accurate to about a third."""
     return TokenCounts(
         prompt=round(prompt_characters / _CHARACTERS_PER_TOKEN),
         completion=round(completion_characters / _CHARACTERS_PER_TOKEN),
@@ -56,7 +60,7 @@ def estimated_counts(*, prompt_characters: int, completion_characters: int) -> T
 
 
 class Billing:
-    """Prices the calls of one model."""
+    """Calculates the cost of requests to one model."""
 
     def __init__(self, litellm: LitellmModule, facts: ModelFacts, prices: Prices | None) -> None:
         self._litellm = litellm
@@ -64,7 +68,7 @@ class Billing:
         self._prices = prices
 
     def stats(self, counts: TokenCounts, *, estimated: bool = False, billed_cost: float | None = None) -> RequestStats:
-        """The stats of one request. `billed_cost` is the charge that the provider reports, in US dollars."""
+        """Create the stats of one request. `billed_cost` is the charge that the provider reports, in US dollars."""
         cost = self._cost(counts, billed_cost)
         return RequestStats(
             prompt_tokens=counts.prompt,

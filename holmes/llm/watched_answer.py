@@ -1,8 +1,8 @@
-"""Watches the HTTP answers that litellm reads: their origin, size and first bytes.
+"""Watches the HTTP responses that litellm reads: their origin, size and first bytes.
 
-A redirect to another origin would send it the prompt and the key. litellm buffers a line of any length, and drops
-content that is not an event. A response hook of httpx sees the answers before litellm does. This module imports httpx,
-so import it after litellm.
+A redirect to another origin would send the prompt and the key there. litellm buffers a line of any length, and drops
+content that is not an event. A response hook of httpx sees the responses before litellm does. This module imports
+httpx, so import it after litellm.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """Maximum size and duration of one reply. `line_bytes` limits one line, which contains one event of the stream.
+    """Maximum size and duration of one reply. `line_bytes` limits one line, which contains one stream event.
 
-    The limits are far above real replies: 128,000 tokens are about 50 MB of events.
+    `bytes` and `line_bytes` limit the HTTP body; `characters` and `pieces` limit the decoded reply and its chunks. The
+    limits are far above real replies: 128,000 tokens are about 50 MB of events.
     """
 
     bytes: int = 256 * 1024 * 1024
@@ -44,7 +45,7 @@ class AnswerLimits:
 
 
 class RedirectRefused(httpx.RequestError):
-    """The provider redirected to another origin. `place` is the address without user, query and fragment."""
+    """The provider redirected to another origin. `place` is its URL without user, query and fragment."""
 
     def __init__(self, place: str, request: httpx.Request) -> None:
         super().__init__(f"it redirects to another origin, {place}; the prompt was not sent there", request=request)
@@ -52,7 +53,7 @@ class RedirectRefused(httpx.RequestError):
 
 
 class AnswerWatch:
-    """Watches the answer to one model request."""
+    """Watches the response to one model request."""
 
     def __init__(self, limits: AnswerLimits) -> None:
         self.limits = limits
@@ -63,11 +64,11 @@ class AnswerWatch:
         self._body = _WatchedBytes(response, self.limits)
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """An error that describes content other than events; None for events or no content."""
+        """Return an error that describes content other than stream events. None for events or an empty body."""
         return None if self._body is None else self._body.foreign_content()
 
     async def aclose(self) -> None:
-        """Close the connection: litellm closes only those of the OpenAI client."""
+        """Close the connection, because litellm closes only the connections of the OpenAI client."""
         if self._body is not None:
             await self._body.aclose()
 
@@ -77,7 +78,7 @@ _current: ContextVar[AnswerWatch | None] = ContextVar("answer_watch", default=No
 
 @contextmanager
 def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
-    """Watch the answers to the requests of this task until the end of the block."""
+    """Watch the responses to the requests of this task until the end of the block."""
     watch = AnswerWatch(limits)
     token = _current.set(watch)
     try:
@@ -87,9 +88,9 @@ def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
 
 
 class _WatchedBytes(httpx.AsyncByteStream):
-    """The body of an answer. Keeps its first bytes, and raises `UnusableAnswer` if it is too large.
+    """The body of a response. Keeps its first bytes, and raises `UnusableAnswer` if the body is too large.
 
-    Takes over the decompression of `response`, because a few compressed bytes can expand to an endless line.
+    Decompresses `response` itself, because a few compressed bytes can expand to an endless line.
     """
 
     def __init__(self, response: httpx.Response, limits: AnswerLimits) -> None:
@@ -113,7 +114,7 @@ class _WatchedBytes(httpx.AsyncByteStream):
                 newline = part.rfind(b"\n")
                 total, line = total + len(part), line + len(part) if newline < 0 else len(part) - newline - 1
                 if total > self._limits.bytes or line > self._limits.line_bytes:
-                    reason = f"it sent {total:,} bytes, more than the maximum of a reply"
+                    reason = f"it sent {total:,} bytes, more than the maximum size of a reply"
                     raise UnusableAnswer(reason, "use another model")
                 yield part
 
@@ -122,13 +123,13 @@ class _WatchedBytes(httpx.AsyncByteStream):
         await self._inner.aclose()
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """The message in the body, or its first words; None for events or no content."""
+        """Describe a body that is not events by its error message or first words. None for events or an empty body."""
         text = self._beginning.decode("utf-8", "replace").strip()
         if not text or re.match(r"(data|event|id|retry)?:", text):
             return None
         told = provider_text(text) if text[0] in "{[" else None
         if told is not None:
-            advice = "check the settings of the model and the API base address"
+            advice = "check the model settings and the API base address"
             return UnusableAnswer(told, advice, status=named_status(text))
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
@@ -153,14 +154,14 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that
     """Add the hook to every client that litellm opens from now on. Call it once.
 
     litellm accepts a client from its caller only for some providers, and the type differs by provider. So the functions
-    that create clients are wrapped, including private ones: a client without the hook could send the key to another
+    that create clients are wrapped, including private ones. A client without the hook could send the key to another
     origin.
     """
     from openai import _base_client as openai_clients
 
     handlers = litellm.llms.custom_httpx.http_handler
     for owner, name, is_async in (
-        (openai_clients, "AsyncHttpxClientWrapper", True),  # the default of the SDK if litellm passes no client
+        (openai_clients, "AsyncHttpxClientWrapper", True),  # the SDK creates this client if litellm passes none
         (openai_clients, "SyncHttpxClientWrapper", False),
         (handlers.AsyncHTTPHandler, "create_client", True),
         (handlers.HTTPHandler, "create_client", False),
@@ -173,7 +174,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that
 
 
 def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """`make`, with the hook in its clients."""
+    """Wrap `make` so that its clients have the hook."""
 
     def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  a client of httpx, or None
         client = make(*args, **keywords)
@@ -198,9 +199,7 @@ def _refuse_foreign_origin(response: httpx.Response) -> None:
         return
     try:
         target = httpx.URL(response.headers["location"])
-        if (
-            target.scheme and not target.host
-        ):  # httpx reads `http:///x` like this: the port is the default of the scheme
+        if target.scheme and not target.host:  # httpx parses `http:///x` without host and with the default port
             target = target.copy_with(host=response.request.url.host)
         target = response.request.url.join(target)
     except httpx.InvalidURL:

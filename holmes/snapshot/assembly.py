@@ -1,8 +1,8 @@
-"""Creates a recording from single objects of manifests and cluster dumps.
+"""Creates a recording from the objects in manifests and cluster dumps.
 
-Adds the fields that a cluster would set, always with the same values: namespace, uid, creation time. Values of Secrets
-are removed. These sources do not contain API discovery: this module lists the built-in kinds, and guesses the path of
-other kinds.
+Adds the fields that a cluster would set, always with the same values: namespace, uid and creation time. Values of
+Secrets are removed. These sources do not contain API discovery, so this module lists the built-in kinds and guesses the
+paths of other kinds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownKind:
-    """The names of a kind in paths and on the command line."""
+    """Names of a kind in API paths and on the command line."""
 
     group: str
     version: str
@@ -38,7 +38,7 @@ class KnownKind:
     categories: tuple[str, ...] = ()
 
 
-# Group and version, then `Kind plural short,names`. An asterisk marks cluster-scoped kinds, a plus those of `get all`.
+# Group and version, then `Kind plural short,names`. `*` marks cluster-scoped kinds; `+` marks kinds of `get all`.
 _TABLE: Final = {
     "v1": (
         "ConfigMap configmaps cm", "Endpoints endpoints ep", "Event events ev", "LimitRange limitranges limits",
@@ -105,7 +105,7 @@ KNOWN_KINDS: Final = tuple(_known(group_version, row) for group_version, rows in
 
 
 def guessed_kind(group_version: str, kind: str) -> KnownKind:
-    """An unknown kind: an English plural, and cluster-scoped if its name says so."""
+    """Guess the names of an unknown kind: a regular English plural, cluster-scoped if it starts with `Cluster`."""
     group, _, version = group_version.rpartition("/")
     lower = kind.lower()
     if lower.endswith(("s", "x", "z", "ch", "sh")):
@@ -132,9 +132,10 @@ _DEFAULT_VERSION: Final = "v1.34.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The result of a loader. `changed_at` is the newest modification time of its files, for objects without a time.
+    """Objects and logs that a loader read. `changed_at` is the newest modification time of its files.
 
-    `namespaces` are the namespaces that are complete; empty if this is unknown.
+    It is the recording time if the objects contain no time. `namespaces` are the completely loaded namespaces, or empty
+    if they are unknown.
     """
 
     source: Path
@@ -146,7 +147,7 @@ class Assembly:
 
 
 def assemble(found: Assembly) -> Recording:
-    """The recording of these objects. Its time is the newest time in any of them."""
+    """Create a recording of the loaded objects. Its time is the newest time in any of them."""
     kinds = _kinds(found.objects)
     recorded_at = max(_past_times(found.objects), default=found.changed_at).astimezone(UTC)
     by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]] = {}
@@ -157,7 +158,7 @@ def assemble(found: Assembly) -> Recording:
         by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
     _add_namespaces(by_kind, recorded_at)
     types = {(kind.group, kind.plural): kind for kind in (*KNOWN_KINDS, *kinds.values())}
-    # Kinds without objects are omitted, not empty: the cluster may have some.
+    # Kinds without objects are omitted instead of empty, because the cluster may have some.
     objects = {
         key: RecordedObjects(type=_type(types[key]), items=tuple(items[place] for place in sorted(items)))
         for key, items in by_kind.items()
@@ -180,7 +181,7 @@ def _gvk(item: JsonObject) -> tuple[str, str]:
 
 
 def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
-    """Every kind that occurs: built-in, defined by one of the objects, or guessed."""
+    """Return every kind that occurs: built-in, defined by a loaded CustomResourceDefinition, or guessed."""
     known = {(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind): kind for kind in KNOWN_KINDS}
     for item in objects:
         if text(item, "kind") == "CustomResourceDefinition":
@@ -223,7 +224,7 @@ def _filled(item: JsonObject, kind: KnownKind, recorded_at: datetime) -> JsonObj
 
 
 def _stored_secret(secret: JsonObject) -> JsonObject:
-    """The Secret as stored in a cluster, without its values."""
+    """Return the Secret as a cluster stores it, without its values."""
     stored = dict(without_values(secret))
     plain = text_map(stored.pop("stringData", {}))
     stored["data"] = {**text_map(stored, "data"), **{key: REMOVED_BASE64 if plain[key] else "" for key in plain}}
@@ -232,7 +233,7 @@ def _stored_secret(secret: JsonObject) -> JsonObject:
 
 
 def _add_namespaces(by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]], recorded_at: datetime) -> None:
-    """Add the Namespace of every object."""
+    """Add a Namespace object for each namespace that contains objects."""
     used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
     there = by_kind.setdefault(("", "namespaces"), {})
     kind = next(kind for kind in KNOWN_KINDS if kind.kind == "Namespace")
@@ -243,13 +244,13 @@ def _add_namespaces(by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObj
 
 
 def _default_namespace(by_kind: Mapping[tuple[str, str], Mapping[tuple[str, str], JsonObject]]) -> str:
-    """The namespace of all objects, if they have only one."""
+    """Return the namespace of all objects, or `default` if they have several."""
     used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
     return used.pop() if len(used) == 1 else "default"
 
 
 def _past_times(objects: Sequence[JsonObject]) -> Iterator[datetime]:
-    """All times in fields that describe the past."""
+    """Find all times in fields that describe the past."""
     waiting: list[JsonValue] = list(objects)
     while waiting:
         value = waiting.pop()
@@ -270,7 +271,7 @@ def _type(kind: KnownKind) -> ResourceType:
 
 
 def _version(objects: Mapping[tuple[str, str], RecordedObjects]) -> JsonObject:
-    """The version of the kubelets, if there are nodes."""
+    """Return the version of a kubelet, or a default version without nodes."""
     nodes = objects.get(("", "nodes"))
     kubelets = [text(node, "status", "nodeInfo", "kubeletVersion") for node in (nodes.items if nodes else ())]
     version = next((each for each in kubelets if each), _DEFAULT_VERSION)

@@ -1,4 +1,4 @@
-"""The API groups and resources of a cluster, in the form of the discovery endpoints of Kubernetes."""
+"""Stores the API groups and resources of a cluster, in the form of the Kubernetes discovery endpoints."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ class ResourceType:
 
     @property
     def group_version(self) -> str:
-        """`v1`, or `apps/v1`."""
+        """The group and version in API paths: `v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified(self) -> str:
-        """`pods`, or `deployments.apps`, as in messages of the API server."""
+        """The name in messages of the API server: `pods` or `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "") -> str:
-        """The path of its list, in one namespace or in all."""
+        """Return the API path of the list, in one namespace or in all."""
         root = f"/apis/{self.group_version}" if self.group else f"/api/{self.version}"
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """`groups` is the answer of `/apis`. `resources` are the answers of the group versions, the core group first."""
+    """Responses of the discovery endpoints. `groups` is the response of `/apis`.
+
+    `resources` contains the response of each group version, the core group first.
+    """
 
     groups: JsonObject
     resources: tuple[JsonObject, ...]
 
     def resource_list(self, group_version: str) -> JsonObject | None:
-        """The answer of one group version, or None."""
+        """Return the response of one group version, or None."""
         return next((each for each in self.resources if text(each, "groupVersion") == group_version), None)
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
-        """The resource at this path, or None."""
         resources = self.resource_list(f"{group}/{version}" if group else version) or {}
         for entry in children(resources, "resources"):
             if text(entry, "name") == plural:
@@ -57,7 +59,7 @@ class Discovery:
         return None
 
     def listable(self) -> tuple[ResourceType, ...]:
-        """All resources that can be listed, each in the preferred version of its group."""
+        """Return all resources that can be listed, each in the preferred version of its group."""
         found: dict[tuple[str, str], ResourceType] = {}
         for group, version in self._versions():
             resources = self.resource_list(f"{group}/{version}" if group else version) or {}
@@ -68,7 +70,7 @@ class Discovery:
         return tuple(found.values())
 
     def _versions(self) -> list[tuple[str, str]]:
-        """All groups and versions, the preferred version of each group first."""
+        """Return all groups and versions. In each group, the preferred version is first."""
         versions = [("", "v1")]
         for group in children(self.groups, "groups"):
             name, preferred = text(group, "name"), text(group, "preferredVersion", "version")
@@ -88,6 +90,6 @@ def _resource_type(group: str, version: str, entry: JsonObject) -> ResourceType:
 
 
 def crd_of(discovered: JsonObject) -> tuple[str, str]:
-    """Group and plural of the kind that a CustomResourceDefinition defines."""
+    """Return group and plural of the kind that a CustomResourceDefinition defines."""
     spec = child(discovered, "spec")
     return text(spec, "group"), text(spec, "names", "plural")

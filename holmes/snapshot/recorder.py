@@ -1,8 +1,8 @@
-"""Records a cluster into a folder: objects, events and logs.
+"""Records the objects, events and logs of a cluster into a folder.
 
-Reads only. Values of Secrets and recognised secrets are removed before anything is written. Resources that cannot be
-read are noted in the recording; only a cluster that does not answer at all is an error. The folder appears complete or
-not at all.
+Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. Resources
+that cannot be read are noted in the recording. The recording fails only if the cluster does not respond. The folder
+appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ_FACTOR = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Limits for each log and for all logs together."""
+    """Limits for each log, and for all logs together."""
 
     tail_lines: int = 1_000
     log_bytes: int = 512 * 1024
@@ -44,7 +44,7 @@ class LogLimits:
 
 
 class LogReader:
-    """Reads logs. `unread` lists those that could not be read."""
+    """Reads and scrubs logs. `unread` lists the logs that could not be read."""
 
     def __init__(self, client: ClusterClient, limits: LogLimits, scrubber: Scrubber) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class LogReader:
         self.unread: list[Unread] = []
 
     async def read_all(self, pods: Sequence[JsonObject]) -> AsyncIterator[tuple[LogKey, bytes]]:
-        """The logs of `pods`, a few at a time, until the total limit is reached."""
+        """Read the logs of `pods`, several at a time, until the total limit is reached."""
         wanted = [key for pod in sorted(pods, key=_most_restarts_first) for key in _logs_of(pod)]
         for start in range(0, len(wanted), _AT_ONCE):
             batch = wanted[start : start + _AT_ONCE]
@@ -82,7 +82,7 @@ class LogReader:
         kept = bytearray()
         read_bytes = 0
         try:
-            # The names become a path and a file: reject those that are not valid in a cluster.
+            # The names become part of paths and file names, so reject names that Kubernetes does not accept.
             path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
             checked_name(key.container, "container")
             async with self._client.stream_text(path, params) as pieces:
@@ -95,7 +95,7 @@ class LogReader:
             self._note(key, error)
             return None
         content = bytes(kept)
-        # Part of a line may contain part of a token, which the scrubber would not recognise.
+        # Drop incomplete lines: they may contain part of a token, which the scrubber would not recognise.
         if read_bytes >= most_bytes:
             content = content[: content.rfind(b"\n") + 1]
         if read_bytes > self._limits.log_bytes:
@@ -123,7 +123,7 @@ def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
 
 
 def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
-    """The logs that the kubelet may have: of containers that run, ended, or restarted."""
+    """Return the logs that the kubelet may have, of containers that run, ended or restarted."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     for status in _statuses(pod):
         container, state = text(status, "name"), child(status, "state")
@@ -141,9 +141,10 @@ _CLOCK_TOLERANCE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """What to record. No `namespaces` means the whole cluster. Cluster-scoped objects are always recorded.
+    """Selects what to record. Empty `namespaces` select the whole cluster.
 
-    `objects_per_kind` limits each list. `openapi` adds the schemas for `kubectl explain`, some megabytes.
+    Cluster-scoped objects are always recorded. `objects_per_kind` limits each list. `openapi` adds the schemas for
+    `kubectl explain`, a few megabytes.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -154,7 +155,10 @@ class RecordOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSummary:
-    """The recorded data. `objects` are counts by resource in the order of discovery, without empty resources."""
+    """Describes a finished recording.
+
+    `objects` contains the object count of each resource that is not empty, in discovery order.
+    """
 
     folder: Path
     recorded_at: datetime
@@ -174,7 +178,8 @@ async def record_cluster(
     """Record the cluster of `client` into `folder`, which may be missing, empty or an older recording.
 
     `progress` receives short lines. Raises `ConfigError` for a folder with other content, `ClusterUnreachable` if the
-    cluster does not answer, `HolmesError` if the disk is full. After an error nothing of the new recording remains.
+    cluster does not respond, `HolmesError` if the disk is full. After an error, all files of the new recording are
+    removed.
     """
     options = replace(options, namespaces=within(options.namespaces, client.scope))
     async with RecordingWriter.open(folder) as writer:
@@ -214,7 +219,10 @@ async def record_cluster(
 
 
 def _moment_of(client: ClusterClient) -> datetime:
-    """The clock of the cluster, which has a resolution of one second. If both agree, the local clock is used."""
+    """Return the time of the cluster, which has a resolution of one second.
+
+    If it is within 3 seconds of the local clock, the more precise local time is returned.
+    """
     ours, theirs = datetime.now(UTC), client.server_seconds
     if theirs is None or abs(ours.timestamp() - theirs) < _CLOCK_TOLERANCE_SECONDS:
         return ours
@@ -222,7 +230,7 @@ def _moment_of(client: ClusterClient) -> datetime:
 
 
 class _Recorder:
-    """Reads the cluster for one recording, and collects what could not be read."""
+    """Reads the cluster for one recording, and lists what could not be read."""
 
     def __init__(
         self,
@@ -239,7 +247,7 @@ class _Recorder:
         self.unread: list[Unread] = []
 
     async def check_namespaces(self) -> None:
-        """Raise `ConfigError` for a selected namespace that does not exist: its lists would be empty."""
+        """Raise `ConfigError` for a selected namespace that does not exist, because its lists would be empty."""
         for name in self._options.namespaces:
             try:
                 await self._client.get(f"/api/v1/namespaces/{checked_name(name, 'namespace')}")
@@ -249,7 +257,7 @@ class _Recorder:
                 continue  # the credentials may still allow reading its objects
 
     async def discover(self) -> Discovery:
-        """The discovery of the cluster. A group whose server does not answer is noted and omitted."""
+        """Read the API discovery. A group whose server does not respond is noted and omitted."""
         groups = await self._client.get("/apis")
         versions = [
             text(version, "groupVersion")
@@ -269,7 +277,7 @@ class _Recorder:
             return None
 
     async def list_all(self, discovery: Discovery) -> list[tuple[ResourceType, Sequence[JsonObject]]]:
-        """All objects in scope, scrubbed and sorted. Kinds that could not be read at all are omitted."""
+        """Read, scrub and sort all objects in scope. Kinds that could not be read at all are omitted."""
         kinds = [kind for kind in discovery.listable() if kind.qualified != "events.events.k8s.io"]
         lists = await asyncio.gather(*(self._list_kind(kind) for kind in kinds))
         found = [(kind, items) for kind, items in zip(kinds, lists, strict=True) if items is not None]
@@ -278,7 +286,7 @@ class _Recorder:
         return [(kind, await asyncio.to_thread(self._scrubbed, kind, items)) for kind, items in found]
 
     async def _list_kind(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """All objects of `kind` in scope, unchanged. None if none could be read."""
+        """Read all objects of `kind` in scope, without scrubbing. None if no list could be read."""
         namespaces: Sequence[str] = self._options.namespaces if kind.namespaced else ()
         if kind.qualified == "leases.coordination.k8s.io" and namespaces:
             namespaces = (*namespaces, _NODE_LEASES)
@@ -295,7 +303,7 @@ class _Recorder:
         return tuple(self._scrubber.scrubbed(item, secret=is_secret) for item in ordered)
 
     async def _node_events(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """The events of nodes, which are in the namespace `default`."""
+        """Read the events of nodes, which are in the namespace `default`."""
         if _NODE_EVENTS in self._options.namespaces:
             return None
         return await self._list(kind, _NODE_EVENTS, {"fieldSelector": "involvedObject.kind=Node"})
@@ -314,14 +322,14 @@ class _Recorder:
             self._note(kind.qualified, namespace, error)
             return None
         if not found.complete:
-            reason = f"more than {len(found.items)} objects; the rest was not recorded"
+            reason = f"more than {len(found.items)} objects; the others were not recorded"
             self.unread.append(
                 Unread(resource=kind.qualified, namespace=namespace, forbidden=False, reason=reason, partly=True)
             )
         return found.items
 
     async def _chosen_namespaces(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """Read the namespaces by name, for credentials that do not allow listing them."""
+        """Read the selected namespaces by name, because the credentials do not allow listing them."""
         found: list[JsonObject] = []
         for name in self._options.namespaces:
             try:
@@ -331,7 +339,7 @@ class _Recorder:
         return found or None
 
     async def record_logs(self, pods: Sequence[JsonObject], writer: RecordingWriter) -> int:
-        """Record the logs of `pods` within the limits. Returns the number of logs."""
+        """Record the logs of `pods` within the limits. Returns the number of recorded logs."""
         if self._options.logs is None:
             return 0
         reader = LogReader(self._client, self._options.logs, self._scrubber)

@@ -1,6 +1,6 @@
-"""A recorded cluster in memory, and the file layout of the folder that `holmes snapshot create` writes.
+"""Stores a recorded cluster in memory, and defines the files that `holmes snapshot create` writes.
 
-A folder that is incomplete, broken or of a newer format is rejected with the file and the position.
+A recording that is incomplete, malformed or of a newer format is rejected with the file and the position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """The key of a log. `previous` means the previous instance of the container."""
+    """Identifies a container log. With `previous`, it is the log of the previous instance of the container."""
 
     namespace: str
     pod: str
@@ -34,7 +34,10 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLog:
-    """A log as part of a file: `size_bytes` from `offset_bytes`. With `timestamps`, each line starts with its time."""
+    """Location of a log in a file: `size_bytes` from `offset_bytes`.
+
+    With `timestamps`, each line starts with its time.
+    """
 
     path: Path
     offset_bytes: int
@@ -42,17 +45,17 @@ class RecordedLog:
     timestamps: bool
 
     def lines(self) -> list[bytes]:
-        """All lines with their line ends. Raises `OSError` if the file does not exist."""
+        """Read all lines with their line ends. Raises `OSError` if the file does not exist."""
         with self.path.open("rb") as file:
             file.seek(self.offset_bytes)
             content = file.read(self.size_bytes)
-        # Not `splitlines`: a single carriage return, as progress bars write it, does not end a line.
+        # Not `splitlines`, because a single carriage return, as in progress bars, does not end a line.
         return [line for line in re.split(rb"(?<=\n)", content) if line]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """The requested part of a log. `since_nanoseconds` counts from the epoch; None means no limit."""
+    """Selects part of a log. `since_nanoseconds` is since the epoch; None means no limit."""
 
     tail_lines: int | None = None
     since_nanoseconds: int | None = None
@@ -61,7 +64,7 @@ class LogQuery:
 
 
 def select(log: RecordedLog, query: LogQuery) -> bytes:
-    """The requested part of `log`, in the order of the kubelet: by time, then the tail, then by bytes."""
+    """Return the selected part of `log`, limited in the order of the kubelet: time, number of lines, bytes."""
     lines: Sequence[bytes] = log.lines()
     if log.timestamps and query.since_nanoseconds is not None:
         lines = _since(lines, query.since_nanoseconds)
@@ -74,13 +77,13 @@ def select(log: RecordedLog, query: LogQuery) -> bytes:
 
 
 def without_timestamp(line: bytes) -> bytes:
-    """The line without its timestamp, if it has one."""
+    """Remove the timestamp of a line, if it has one."""
     before, separator, after = line.partition(b" ")
     return after if separator and nanoseconds(before.decode("ascii", "replace")) is not None else line
 
 
 def _since(lines: Sequence[bytes], since_nanoseconds: int) -> Sequence[bytes]:
-    """The lines from the first one that is not older."""
+    """Return the first line that is not older, and all lines after it."""
     for index, line in enumerate(lines):
         written = nanoseconds(line.partition(b" ")[0].decode("ascii", "replace"))
         if written is not None and written >= since_nanoseconds:
@@ -97,23 +100,23 @@ OPENAPI: Final = "openapi"
 
 
 def inside(folder: Path, path: Path) -> bool:
-    """Whether `path` is inside `folder` after resolving links: a bundle must not refer to other local files."""
+    """Whether `path` is inside `folder` after resolving links. Recordings must not refer to other local files."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def objects_file(group: str, plural: str) -> Path:
-    """The file of one resource, relative to the recording."""
+    """Return the path of one resource file, relative to the recording."""
     return Path(OBJECTS, f"{plural}.{group or 'core'}.json")
 
 
 def log_file(key: LogKey) -> Path:
-    """The file of one log, relative to the recording."""
+    """Return the path of one log file, relative to the recording."""
     suffix = ".previous.log" if key.previous else ".log"
     return Path(LOGS, key.namespace, key.pod, f"{key.container}{suffix}")
 
 
 def openapi_file(path: str) -> Path:
-    """The file of the OpenAPI document of a group version such as `apis/apps/v1`, relative to the recording."""
+    """Return the path of a schema file, relative to the recording. `path` is for example `apis/apps/v1`."""
     return Path(OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
 
 
@@ -124,8 +127,8 @@ _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 class Unread:
     """Something that could not be recorded. `resource` is for example `secrets` or `deployments.apps`.
 
-    `namespace` is empty for the whole cluster. `forbidden` is true for missing permissions. `partly` is true if part of
-    it was recorded: the first objects, or the start of the logs.
+    `namespace` is empty for the whole cluster. `forbidden` is true if permissions are missing. `partly` is true if a
+    part was recorded: the first objects, or some of the logs.
     """
 
     resource: str
@@ -137,7 +140,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedObjects:
-    """All objects of one resource, in the version in which they were read, sorted by namespace and name."""
+    """All objects of one resource, in the version that was read, sorted by namespace and name."""
 
     type: ResourceType
     items: tuple[JsonObject, ...]
@@ -147,8 +150,8 @@ class RecordedObjects:
 class Recording:
     """A recorded cluster.
 
-    `namespaces` are the recorded namespaces, empty for all. `namespace` is the default namespace. `objects` is keyed by
-    group and plural. A resource of `discovery` that it does not contain was not recorded.
+    `namespaces` are the recorded namespaces, empty for all. `namespace` is the default namespace. The keys of `objects`
+    are group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
     """
 
     source: Path
@@ -164,7 +167,7 @@ class Recording:
     unread: tuple[Unread, ...] = ()
 
     def items(self, group: str, plural: str) -> tuple[JsonObject, ...]:
-        """The objects of one resource, empty if it was not recorded."""
+        """Return the objects of one resource; empty if it was not recorded."""
         recorded = self.objects.get((group, plural))
         return recorded.items if recorded else ()
 
@@ -175,7 +178,7 @@ def is_recording(folder: Path) -> bool:
 
 
 def load_recording(folder: Path) -> Recording:
-    """Read a recording. Blocks on files. Raises `ConfigError` with the file and, for broken JSON, the position."""
+    """Read a recording. Blocks on files. Raises `ConfigError` with the file and, for malformed JSON, the position."""
     manifest = read_json(folder / MANIFEST)
     _check_format(folder / MANIFEST, manifest)
     recorded_at = instant(text(manifest, "recordedAt"))
@@ -199,7 +202,7 @@ def load_recording(folder: Path) -> Recording:
 
 
 def read_json(path: Path) -> JsonObject:
-    """The object in a JSON file. Raises `ConfigError`."""
+    """Read a JSON file that contains an object. Raises `ConfigError`."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -219,7 +222,7 @@ def parsed_json(path: Path, content: bytes) -> JsonValue:
             document = json.loads(whole.decode("utf-16", "replace"))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, or thousands of levels
+    except (ValueError, RecursionError) as error:  # not UTF-8, a very long number, or nested too deeply
         raise ConfigError(f"{path}: the file is not valid JSON: {error}") from error
     return document
 
@@ -229,7 +232,7 @@ def _check_format(path: Path, manifest: JsonObject) -> None:
     if found == FORMAT:
         return
     if found > FORMAT:
-        raise ConfigError(f"{path}: the recording has format {found}, above the supported {FORMAT}; update Holmes")
+        raise ConfigError(f"{path}: the recording has format {found}, but at most {FORMAT} is supported; update Holmes")
     raise ConfigError(f"{path}: 'format' is missing or not a number; expected a recording of `holmes snapshot create`")
 
 

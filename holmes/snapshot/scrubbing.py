@@ -1,11 +1,10 @@
-"""Removes data from objects and logs before they are written: values of Secrets, recognised secrets, and bookkeeping.
+"""Removes secrets and bookkeeping fields from objects and logs before they are written.
 
-A value of a Secret becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
-empty value stays empty, because it is a fault that users should see. `managedFields` keeps who changed the object and
-when.
+A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
+empty value stays empty, because users should see this fault. `managedFields` keeps who changed the object and when.
 
-Because the Secrets were read, their values are also found where patterns cannot recognise them, such as a random word
-in a line. Values are compared in parts, so the time does not depend on their number.
+The values of Secrets are also found where patterns cannot recognise them, such as a random word in a line. Values are
+compared in parts, so the time does not depend on their number.
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.values.json_types import JsonObject, JsonValue
 
-# Whole archives (Helm releases) do not appear elsewhere.
+# Longer values are whole archives (Helm releases), which no other text contains.
 _LONGEST_CHARACTERS: Final = 16 * 1024
-# A value is split where texts are likely to be split: `user:VALUE@host`, `token=VALUE,`, the parts of a web token.
+# A value is split at characters that delimit it in texts: `user:VALUE@host`, `token=VALUE,`, parts of a web token.
 _PIECE: Final = re.compile(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")
 
 
 class KnownSecrets:
-    """The values of some Secrets. Parts that people could have chosen are not masked: names, hosts, words.
+    """Masks the values of some Secrets in texts.
 
-    Certificates are not secrets: ConfigMaps and webhooks contain them too.
+    Parts that people could have chosen are not masked: names, hosts and words. Certificates are not masked, because
+    they are not secret: ConfigMaps and webhooks contain them too.
     """
 
     def __init__(self, secrets: Iterable[JsonObject] = ()) -> None:
@@ -52,14 +52,14 @@ class KnownSecrets:
         )
 
     def masked(self, text: str) -> str:
-        """`text` with `(REDACTED)` in place of every value. Returns the same object if it contains none."""
+        """Replace every value in `text` with `(REDACTED)`. Returns the same object if it contains no value."""
         if not self._pieces or self._pieces.isdisjoint(_PIECE.findall(text)):
             return text
         return _PIECE.sub(lambda found: REMOVED if found[0] in self._pieces else found[0], text)
 
 
 def _forms(encoded: str) -> Iterator[str]:
-    """The value as stored in the API, and decoded."""
+    """Return the value in base64, as the API stores it, and decoded."""
     yield encoded
     try:
         yield base64.b64decode(encoded, validate=True).decode()
@@ -74,26 +74,26 @@ _MANAGED_FIELDS: Final = ("apiVersion", "manager", "operation", "subresource", "
 
 
 class Scrubber:
-    """Removes secrets. Without a redactor, only the values of Secrets are removed, wherever they occur."""
+    """Removes secrets from objects and logs. Without a redactor, it removes only values of Secrets."""
 
     def __init__(self, redactor: Redactor | None, known: KnownSecrets) -> None:
         self._redactor = redactor
         self._known = known
 
     def scrubbed(self, item: JsonObject, *, secret: bool) -> JsonObject:
-        """A copy of `item` for the recording. `secret` is true for a Secret. CPU-bound: 1 ms for 16 KB."""
+        """Return a copy of `item` for the recording. `secret` is true for a Secret. CPU-bound: 1 ms for 16 KB."""
         item = {**item, "metadata": _metadata(child(item, "metadata"))}
         if secret:
             item = without_values(item)
-        # The redactor must not replace placeholders, which must stay base64. Binary data of a ConfigMap is for example
-        # a key store, which no pattern can check.
+        # The redactor must not replace placeholders, which must stay base64. The binary data of a ConfigMap can be a
+        # key store, which no pattern can check.
         encoded = {key: item[key] for key in _ENCODED if key in item and (secret or key == "binaryData")}
         rest = {key: value for key, value in item.items() if key not in encoded}
         kept = {key: _placeholders(value, REMOVED_BASE64) for key, value in encoded.items()}
         return {**child(ObjectMasker(self._text).masked(rest)), **kept}
 
     def scrubbed_log(self, content: bytes) -> bytes:
-        """The log for the recording. Each line keeps its timestamp, which is not checked."""
+        """Return the log for the recording. The timestamp of each line stays and is not scrubbed."""
         stamped = content.decode("utf-8", "replace").split("\n")
         plain = [without_timestamp(line.encode()).decode() for line in stamped]
         before = "\n".join(plain)
@@ -112,7 +112,7 @@ class Scrubber:
 
 
 def without_values(secret: JsonObject) -> JsonObject:
-    """The Secret without values, including the copy that `kubectl apply` keeps in an annotation."""
+    """Remove the values of a Secret, also from the copy that `kubectl apply` keeps in an annotation."""
     kept: dict[str, JsonValue] = dict(secret)
     for key, removed in (("data", REMOVED_BASE64), ("stringData", REMOVED)):
         if key in kept:

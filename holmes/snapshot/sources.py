@@ -1,7 +1,7 @@
 """Loads a recording, a `kubectl cluster-info dump`, or manifests.
 
-A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, and logs without timestamps,
-which cannot be cut by time. It does not contain Secrets and most other kinds.
+A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, but neither Secrets nor most
+other kinds. Its logs lack timestamps, so they cannot be filtered by time.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod (
 
 
 def is_cluster_dump(folder: Path) -> bool:
-    """Whether `folder` looks like a dump: nodes at the top, pods in the folders of namespaces."""
+    """Whether `folder` has the files of a dump: nodes at the top level, pods in the folder of a namespace."""
     return any((folder / f"nodes.{ending}").is_file() for ending in ("json", "yaml")) and any(
         (below / f"pods.{ending}").is_file() for below in folder.iterdir() for ending in ("json", "yaml")
     )
 
 
 def load_cluster_dump(folder: Path) -> Recording:
-    """The dump as a recording. Raises `ConfigError` for broken files."""
+    """Load a dump as a recording. Raises `ConfigError` for malformed files."""
     files = manifest_files(folder)
     objects = [item for file in files for item in objects_in(file)]
     logs = {key: log for file in _log_files(folder) for key, log in _logs_in(file)}
@@ -57,7 +57,7 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
-    """The logs of the containers of a pod, which are in one file."""
+    """Find the container logs of a pod, which are in one file."""
     content = file.read_bytes()
     start: tuple[bytes, int] | None = None
     for mark in _MARK.finditer(content):
@@ -96,7 +96,7 @@ _YAML_LIMIT_LEVELS: Final = 1_000
 
 
 def load_manifests(path: Path) -> Recording:
-    """The objects in a file, or in all files below a folder. Raises `ConfigError`."""
+    """Load the objects from a file, or from all files below a folder. Raises `ConfigError`."""
     files = manifest_files(path)
     objects = [item for file in files for item in objects_in(file)]
     if not objects:
@@ -106,7 +106,7 @@ def load_manifests(path: Path) -> Recording:
 
 
 def manifest_files(path: Path) -> list[Path]:
-    """The files to read, in order, without hidden files and links to other places."""
+    """Return the sorted files to read, without hidden files and links that lead outside the folder."""
     if path.is_file():
         return [path]
     found = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.is_file() and inside(path, file))
@@ -114,19 +114,19 @@ def manifest_files(path: Path) -> list[Path]:
 
 
 def changed_at(files: Sequence[Path]) -> datetime:
-    """The newest modification time of these files, to the second."""
+    """Return the newest modification time of these files, to the second."""
     newest = max((file.stat().st_mtime for file in files), default=0.0)
     return datetime.fromtimestamp(int(newest), UTC)
 
 
 def objects_in(file: Path) -> Iterator[JsonObject]:
-    """Every object in a file, including the items of lists. Raises `ConfigError` with the position."""
+    """Read every object in a file, including the items of lists. Raises `ConfigError` with the position."""
     for document in _documents(file):
         yield from _objects(document)
 
 
 def _objects(document: JsonValue, kind: str = "", api_version: str = "") -> Iterator[JsonObject]:
-    """The objects of a document. Objects in a typed list get their kind from it."""
+    """Return the objects of a document. Objects in a typed list get their kind from the list."""
     if isinstance(document, list):
         for each in document:
             yield from _objects(each, kind, api_version)
@@ -163,8 +163,8 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
     # Imported here because a recording does not contain YAML.
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two, at run time
-        """Does not convert timestamps."""
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either class at run time
+        """A YAML loader that does not convert timestamps."""
 
     Loader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -186,9 +186,10 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
 
 
 def _check_values(file: Path, documents: list[JsonValue]) -> None:
-    """Convert every key to text, as in JSON. Raises `ConfigError` for values that JSON does not support.
+    """Convert every key to text, as in JSON.
 
-    Also raises it for aliases that expand to millions of values, or to themselves.
+    Raises `ConfigError` for values that JSON does not support, and for aliases that expand to millions of values or to
+    themselves.
     """
     left = _YAML_LIMIT_VALUES
     waiting: list[JsonValue] = list(documents)
@@ -208,7 +209,7 @@ def _check_values(file: Path, documents: list[JsonValue]) -> None:
 
 
 def _name_keys(value: dict[str, JsonValue]) -> None:
-    """In place, because an alias can refer to the same object elsewhere."""
+    """Convert the keys in place, because an alias can refer to the same object elsewhere."""
     named = {_name(key): each for key, each in value.items()}
     value.clear()
     value.update(named)

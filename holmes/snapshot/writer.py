@@ -38,7 +38,7 @@ class RecordingWriter:
     @classmethod
     @asynccontextmanager
     async def open(cls, target: Path) -> AsyncIterator[RecordingWriter]:
-        """A writer for `target`. Without `publish()` all its files are removed.
+        """Create a writer for `target`. All its files are removed unless `publish()` is called.
 
         Raises `ConfigError` if a recording must not replace `target`, `HolmesError` if the disk cannot store it.
         """
@@ -58,7 +58,7 @@ class RecordingWriter:
             shutil.rmtree(hidden, ignore_errors=True)
 
     async def write_objects(self, kind: ResourceType, items: Sequence[JsonObject]) -> None:
-        """Write all objects of one resource, one per line, in the given order. An empty list is also written."""
+        """Write all objects of one resource in the given order, one per line. An empty list is also written."""
         await self._write(objects_file(kind.group, kind.plural), lambda: _list_document(kind, items))
 
     async def write_log(self, key: LogKey, content: bytes) -> None:
@@ -69,7 +69,7 @@ class RecordingWriter:
         await self._write(openapi_file(path), lambda: json.dumps(document, sort_keys=True).encode())
 
     async def write_discovery(self, discovery: Discovery) -> None:
-        """Write the discovery, in its order."""
+        """Write the discovery documents without changing their order."""
         document = {"groups": discovery.groups, "resources": discovery.resources}
         await self._write(Path(DISCOVERY), lambda: _indented(document))
 
@@ -77,11 +77,11 @@ class RecordingWriter:
         await self._write(Path(MANIFEST), lambda: _indented({"format": FORMAT, **content}))
 
     async def publish(self) -> int:
-        """Rename the folder to its target, replacing an older recording. Returns its size in bytes."""
+        """Rename the hidden folder to `target`, replacing an older recording. Returns its size in bytes."""
         return await _finished(self._publish)
 
     async def _write(self, file: Path, content: Callable[[], bytes]) -> None:
-        if file.is_absolute() or ".." in file.parts:  # names in it come from the cluster, which is not trusted
+        if file.is_absolute() or ".." in file.parts:  # the path contains names from the cluster, which is not trusted
             raise HolmesError(f"{str(file)!r} is outside the recording: the cluster returned a malicious name")
         await _finished(lambda: _write_file(self._hidden / file, content()))
 
@@ -104,7 +104,7 @@ class RecordingWriter:
 
 
 def _absolute(target: Path) -> Path:
-    return Path(os.path.abspath(target))  # noqa: PTH100  unlike `Path.absolute` it settles `..`
+    return Path(os.path.abspath(target))  # noqa: PTH100  unlike `Path.absolute`, it resolves `..`
 
 
 def _refuse_foreign(target: Path) -> None:
@@ -137,7 +137,7 @@ def _indented(document: Mapping[str, object]) -> bytes:
 
 
 async def _finished(work: Callable[[], T]) -> T:
-    """The result of `work` in a thread. A cancellation takes effect after the thread has finished."""
+    """Run `work` in a thread. A cancellation takes effect after the thread has finished."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,1 +1,1 @@
-"""Metrics and traces, off by default."""
+"""Provides metrics and traces, which are off by default."""

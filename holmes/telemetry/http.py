@@ -1,7 +1,7 @@
-"""The outermost middleware of the server: counts HTTP requests, and stores the incoming trace context.
+"""Counts HTTP requests and stores the incoming trace context, as the outermost middleware of the server.
 
-Pure ASGI without buffering, so that streams stay streams. Labels are route templates, never paths. A request without a
-route is `unmatched`, so a scanner that tries a million paths adds one series.
+Pure ASGI without buffering, so that streams stay streams. Labels contain route templates, never paths. A request
+without a route is counted as `unmatched`, so a scanner that tries a million paths adds one series.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Route(Protocol):
 
 
 class HttpTelemetry:
-    """The middleware: `application.add_middleware(HttpTelemetry, metrics=metrics)`, added last."""
+    """The middleware. Add it last: `application.add_middleware(HttpTelemetry, metrics=metrics)`."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class HttpTelemetry:
 
 
 class _Answer:
-    """One request until the end of its answer."""
+    """Measures one request until the end of its response."""
 
     def __init__(self, metrics: Metrics, scope: Scope, send: Send) -> None:
         self._instruments = metrics.instruments
@@ -64,7 +64,7 @@ class _Answer:
         self._is_stream = False
 
     async def send(self, message: Message) -> None:
-        """Forward a message. The first one contains the status."""
+        """Forward a message of the response. The first message contains the status."""
         if message["type"] == "http.response.start":
             self._status = f"{message['status'] // 100}xx"
             if _is_event_stream(message):
@@ -79,9 +79,9 @@ class _Answer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Count the request as answered, interrupted or failed."""
+        """Count the request with its status class, or as interrupted."""
         if self._status == _NO_ANSWER and kind is not None and issubclass(kind, Exception):
-            self._status = "5xx"  # the server answers it further out
+            self._status = "5xx"  # an outer layer of the server sends the error response
         seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
         method = self._scope["method"] if self._scope["method"] in _METHODS else "other"
         route = self._route()

@@ -1,7 +1,7 @@
-"""All metrics of `/metrics` with their names, labels and descriptions. The documentation lists them.
+"""Defines all metrics of `/metrics` with their names, labels and descriptions. The documentation lists them.
 
 The values of the queue, which all replicas share, are read from the database during a scrape. This module does not
-decide when to count. Names end with their unit.
+decide when to count. Metric names end with their unit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROCESS_FIGURES: Final = ("process_",)
 
 
 class Instruments:
-    """The metrics of one server, in their own registry."""
+    """The metrics of one server process, in their own registry."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # otherwise each counter has a second, unused series
@@ -60,13 +60,13 @@ class Instruments:
     def _make_http_instruments(self, registry: CollectorRegistry) -> None:
         self.http_requests = Counter(
             "holmes_http_requests",
-            "Number of answered HTTP requests.",
+            "Number of HTTP requests.",
             ("method", "route", "status"),
             registry=registry,
         )
         self.http_request_duration = Histogram(
             "holmes_http_request_duration_seconds",
-            "Seconds until a request was answered, or until an event stream started.",
+            "Seconds until the response was complete, or until an event stream started.",
             ("method", "route"),
             buckets=_REQUEST_SECONDS,
             registry=registry,
@@ -85,7 +85,7 @@ class Instruments:
         )
         self.alerts_duplicates = Counter(
             "holmes_alerts_duplicates",
-            "Number of duplicate alerts, which started nothing.",
+            "Number of duplicate alerts, which did not start an investigation.",
             registry=registry,
         )
         self.deliveries = Counter(
@@ -111,12 +111,12 @@ class Instruments:
         )
         self.llm_attempts_discarded = Counter(
             "holmes_llm_attempts_discarded",
-            "Number of attempts that were retried.",
+            "Number of failed attempts that were retried.",
             ("model",),
             registry=registry,
         )
         self.llm_failovers = Counter(
-            "holmes_llm_failovers", "Number of times that a model failed and the next one continued.", ("model",),
+            "holmes_llm_failovers", "Number of times that a model failed and the next model continued.", ("model",),
             registry=registry,
         )  # fmt: skip
         self.llm_context_overflows = Counter(
@@ -134,7 +134,7 @@ class Instruments:
         self.llm_cost = Counter("holmes_llm_cost_dollars", "US dollars.", _SPENT_ON, registry=registry)
         self.llm_cache_hits = Counter(
             "holmes_llm_cache_hits",
-            "Number of replies whose prompt the provider had at least partly in its cache.",
+            "Number of replies whose prompt was at least partly in the cache of the provider.",
             ("model",),
             registry=registry,
         )
@@ -175,7 +175,7 @@ OTHER: Final = "other"
 
 
 class KnownValues:
-    """A closed set. Any other value is `other`."""
+    """Limits a label to a closed set. Any other value becomes `other`."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = frozenset(values)
@@ -185,7 +185,7 @@ class KnownValues:
 
 
 class LimitedValues:
-    """The first `limit` different values. Any later value is `other`."""
+    """Limits a label to the first `limit` different values. Any later value becomes `other`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -204,14 +204,14 @@ _FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_s
 
 
 class MergedFigures(Collector):
-    """`own` metrics plus `others`. Samples with the same name and labels are added."""
+    """Merges `own` metrics with the metrics of other processes. Values with the same name and labels are added."""
 
     def __init__(self, own: Iterable[Metric], others: Iterable[Metric]) -> None:
         self._own = own
         self._others = others
 
     def collect(self) -> Iterator[Metric]:
-        """The families in the order of `own`, then the additional ones of `others`."""
+        """Return the metrics in the order of `own`, then the metrics that only `others` contain."""
         families: dict[str, Metric] = {}
         for each in (*self._own, *self._others):
             known = families.get(each.name)
@@ -223,7 +223,7 @@ class MergedFigures(Collector):
 
 
 def _sum(one: Metric, other: Metric) -> Metric:
-    """Both come from `Instruments`, so their histograms have the same buckets, which stay together."""
+    """Add two metrics. Both come from `Instruments`, so their histograms have the same buckets in the same order."""
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for each in (*one.samples, *other.samples):
         key = (each.name, tuple(sorted(each.labels.items())))
@@ -240,7 +240,7 @@ PATIENCE_SECONDS: Final = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
-    """The content of the database: investigations by state, the number waiting, and the wait of the oldest."""
+    """Figures from the database: investigations by state, the number waiting, and the longest wait."""
 
     by_state: Mapping[str, int]
     waiting: int
@@ -248,7 +248,7 @@ class QueueReading:
 
 
 class QueueGauges(Collector):
-    """Shows one reading during one scrape. Without a reading it shows only that the database does not answer."""
+    """Exports one reading of the database. Without a reading, it exports only `holmes_database_up`."""
 
     def __init__(self) -> None:
         self._reading: QueueReading | None = None
@@ -256,7 +256,7 @@ class QueueGauges(Collector):
 
     @contextmanager
     def showing(self, reading: QueueReading | None) -> Iterator[None]:
-        """Allows one scrape at a time, so that each shows its own reading."""
+        """Export `reading` until the block ends. Only one scrape at a time can do so."""
         with self._lock:
             self._reading = reading
             yield
@@ -266,7 +266,7 @@ class QueueGauges(Collector):
 
     def collect(self) -> Iterable[Metric]:
         reading = self._reading
-        up = GaugeMetricFamily("holmes_database_up", "1 if the database answered this scrape, else 0.")
+        up = GaugeMetricFamily("holmes_database_up", "1 if the database responded during this scrape, else 0.")
         up.add_metric([], 1.0 if reading else 0.0)
         states = GaugeMetricFamily(
             "holmes_investigations", "Number of investigations in the database, by state.", labels=["state"]
@@ -296,7 +296,7 @@ class QueueScrape:
         stale_after_seconds: float = STALE_AFTER_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        """`read` raises `HolmesError` if the database does not answer."""
+        """`read` must raise `HolmesError` if the database does not respond."""
         self._read = read
         self._stale_after_seconds = stale_after_seconds
         self._patience_seconds = patience_seconds
@@ -304,11 +304,11 @@ class QueueScrape:
         self._answered_at = 0.0
 
     async def reading(self) -> QueueReading | None:
-        """A reading that is at most two seconds old; None if the database does not answer in time."""
+        """Return a reading that is at most two seconds old, or None if the database does not respond in time."""
         asked = self._asked
         if asked is None or (asked.done() and time.monotonic() - self._answered_at > self._stale_after_seconds):
             asked = self._asked = asyncio.create_task(self._ask(), name="queue figures")
-        # Not cancelled after the timeout: a thread with a transaction cannot be, and the next scrape waits for it.
+        # Not cancelled after the timeout, because a thread with a transaction cannot be. The next scrape waits for it.
         await asyncio.wait({asked}, timeout=self._patience_seconds)
         return asked.result() if asked.done() and not asked.cancelled() else None
 

@@ -1,8 +1,8 @@
 """Counts events for `/metrics`, with one `Metrics` for each process and one `RunMetrics` for each run.
 
-Label values come from a closed set or are limited in number, so the number of series is bounded. A scrape adds the
-values of all processes of a server. The sums of a run match its bill: the cost of failed attempts, which no event
-contains, is added at its end. Steps that an earlier attempt of a durable run finished are not counted again.
+Label values are from a closed set or limited in number, so the number of series is bounded. A scrape adds the values of
+all processes of a server. The sums of a run match its bill: the cost of failed attempts, which no event contains, is
+added at its end. Steps that an earlier attempt of a durable run finished are not counted again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposition:
-    """The answer to a scrape. `content_type` depends on the formats that the scraper accepts."""
+    """The response to a scrape. `content_type` depends on the formats that the scraper accepts."""
 
     content: bytes
     content_type: str
@@ -77,7 +77,8 @@ class Exposition:
 class Metrics:
     """The metrics of one process.
 
-    `models` are the configured names. `models_without_llm` are those that answer without an LLM.
+    `models` are the configured model names. `models_without_llm` are the names of the models that answer without an
+    LLM.
     """
 
     def __init__(self, *, models: Iterable[str], models_without_llm: Iterable[str] = ()) -> None:
@@ -91,7 +92,7 @@ class Metrics:
         self.instruments.build_info.labels(__version__, platform.python_version()).set(1)
 
     def run(self, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None) -> RunMetrics:
-        """A reader that counts one run. See `holmes.telemetry.readers.observed`."""
+        """Create a reader that counts one run. See `holmes.telemetry.readers.observed`."""
         return RunMetrics(self, source=source, model=model, replays=replays)
 
     def observe(self, event: AgentEvent) -> None:
@@ -117,7 +118,6 @@ class Metrics:
                 assert_never(event)
 
     def spend(self, stats: RequestStats, *, model: str, purpose: Purpose) -> None:
-        """Count tokens, requests and cost."""
         name = self._models.of(model) if model else ""
         instruments = self.instruments
         instruments.llm_calls.labels(name, purpose).inc(max(0, stats.calls))
@@ -131,20 +131,19 @@ class Metrics:
         self.instruments.llm_call_duration.labels(self._models.of(model), outcome).observe(seconds)
 
     def investigation_finished(self, *, outcome: Outcome, source: str, answered_by: str | None) -> None:
-        """Count an investigation at its end. `answered_by` is the name of the model."""
+        """Count a finished investigation. `answered_by` is the name of the model."""
         who = "nobody"
         if outcome == "answered" and answered_by:
             who = "triage" if answered_by in self._without_llm else "llm"
         self.instruments.investigations_finished.labels(outcome, self._sources.of(source), who).inc()
 
     def alerts_received(self, *, firing: int, resolved: int, duplicates: int) -> None:
-        """Count the alerts of one notification, after they were stored."""
+        """Count the alerts of one notification after they were stored."""
         self.instruments.alerts_received.labels("firing").inc(firing)
         self.instruments.alerts_received.labels("resolved").inc(resolved)
         self.instruments.alerts_duplicates.inc(duplicates)
 
     def delivery(self, *, destination: str, outcome: DeliveryOutcome) -> None:
-        """Count one delivery attempt."""
         self.instruments.deliveries.labels(self._destinations.of(destination), outcome).inc()
 
     def toolsets(self, states: Mapping[str, str]) -> None:
@@ -155,15 +154,15 @@ class Metrics:
                 self.instruments.toolset_up.labels(name).set(state == "enabled")
 
     def families(self) -> tuple[Metric, ...]:
-        """All metrics of this process."""
         return tuple(self.instruments.registry.collect())
 
     async def exposition(
         self, queue: QueueReading | None, accept: str = "", others: Sequence[Metric] = ()
     ) -> Exposition:
-        """All metrics as text, including those of `others`. `queue` is the current reading of the database, or None.
+        """Format all metrics as text, including the metrics of other processes in `others`.
 
-        `accept` is the header of the request: Prometheus asks for OpenMetrics; the default is the text format.
+        `queue` is the current reading of the database, or None. `accept` is the request header: Prometheus asks for
+        OpenMetrics; the default is the text format.
         """
         encode, content_type = choose_encoder(accept)
 
@@ -174,7 +173,7 @@ class Metrics:
         return Exposition(content=await asyncio.to_thread(render), content_type=content_type)
 
     def _count_tool_call(self, event: ToolCallFinished) -> None:
-        # Use only names of known tools: a model can invent any number of others.
+        # Use only names of known tools, because a model can invent any number of names.
         names = (event.toolset, event.call.name) if event.toolset is not None else _UNKNOWN_TOOL
         self.instruments.tool_calls.labels(*names, event.message.status).inc()
         self.instruments.tool_call_duration.labels(*names).observe(event.elapsed_seconds)
@@ -189,7 +188,7 @@ class Metrics:
                 self.instruments.llm_context_overflows.labels(self._models.of(event.model)).inc()
 
     def _spend_for_summaries(self, stats: RequestStats) -> None:
-        """Count the part of each model. Without a model, count all under an empty name."""
+        """Count the cost of summaries for each model. Without a model, all cost is counted under an empty name."""
         for model, spent in [(each.model, each.stats) for each in stats.summaries] or [("", stats)]:
             self.spend(spent, model=model, purpose="compaction")
 
@@ -211,8 +210,6 @@ _NANOSECONDS = 1_000_000_000
 
 
 class RunMetrics:
-    """A `Reader` that counts one run."""
-
     def __init__(
         self, metrics: Metrics, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None
     ) -> None:
@@ -277,7 +274,7 @@ class RunMetrics:
 
 
 def _less(total: RequestStats, counted: RequestStats) -> RequestStats:
-    """The part of `total` that is not in `counted`, field by field and never negative."""
+    """Return the part of `total` that is not in `counted`, field by field and never negative."""
     left = {
         field.name: max(0, getattr(total, field.name) - getattr(counted, field.name))
         for field in fields(RequestStats)

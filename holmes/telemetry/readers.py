@@ -1,6 +1,6 @@
 """Attaches readers to a stream of events: `observed` counts, `traced` creates spans.
 
-The stream stays unchanged. Imports neither the Prometheus client nor OpenTelemetry.
+The stream stays unchanged. This module imports neither the Prometheus client nor OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """Reads one run. The end of the run is the exit of the context."""
+    """Reads the events of one run. The context exits when the run ends."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The run ended, or was closed or cancelled."""
+        """Handle the end of the run, which may have been closed or cancelled."""
         ...
 
     def note(self, event: AgentEvent) -> None: ...
@@ -40,10 +40,11 @@ def observed(
     model: str | None = None,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """The same stream, counted. With a `source`, its end counts as a finished investigation of this source.
+    """Count the events of a stream and return the stream.
 
-    Without a `source`, another component calls `Metrics.investigation_finished`: a durable investigation continues
-    elsewhere after it is closed here. `model` is the first model of the chain.
+    With a `source`, the end of the stream is counted as a finished investigation of this source. Without a `source`,
+    another component calls `Metrics.investigation_finished`, because another process can continue a durable
+    investigation. `model` is the first model of the chain.
     """
     return _read_along(stream, metrics.run(source=source, model=model, replays=replays))
 
@@ -55,7 +56,7 @@ def traced(
     *,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """The same stream, traced. Without a tracer, the stream itself."""
+    """Trace the events of a stream and return the stream. Without a tracer, nothing is traced."""
     return stream if tracer is None else _read_along(stream, tracer.reader(attributes, replays))
 
 

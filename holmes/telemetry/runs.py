@@ -1,6 +1,6 @@
-"""Facts about a run that its events do not contain: source, model identity, incoming trace, replayed steps.
+"""Stores facts about a run that its events do not contain: source, models, incoming trace, replayed steps.
 
-Providers have the names of the GenAI semantic conventions.
+Provider names are those of the GenAI semantic conventions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAttributes:
-    """The attributes of a run in a trace. `source` is for example `alertmanager`, `api` or `cli`.
+    """Attributes of a run in its trace. `source` is for example `alertmanager`, `api` or `cli`.
 
     `model` is the first model of the chain.
     """
@@ -74,19 +74,22 @@ _BY_NAME: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelIdentity:
-    """`provider` is a name of the GenAI conventions, or the litellm name of a provider that they do not contain."""
+    """Provider and name of a model.
+
+    `provider` is a name of the GenAI conventions, or the litellm name if the conventions lack the provider.
+    """
 
     provider: str
     model: str
 
     @property
     def is_remote(self) -> bool:
-        """Whether another process answers."""
+        """Whether the model runs outside this process."""
         return self.provider != BUILTIN_PROVIDER
 
 
 def identity_of(wire_name: str) -> ModelIdentity:
-    """The identity of the litellm id `wire_name`: `provider/model`, or a name that implies its provider."""
+    """Determine provider and name from a litellm id: `provider/model`, or a name that implies its provider."""
     if wire_name.startswith("scripted:"):
         return ModelIdentity(provider=BUILTIN_PROVIDER, model="scripted")  # the rest is a local path
     prefix, slash, rest = wire_name.partition("/")
@@ -100,7 +103,7 @@ def identity_of(wire_name: str) -> ModelIdentity:
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 incoming_trace: ContextVar[Mapping[str, str]] = ContextVar("holmes_incoming_trace", default=_NOTHING)
-"""The W3C headers `traceparent` and `tracestate` of the request; tasks that it starts inherit them."""
+"""W3C headers `traceparent` and `tracestate` of the HTTP request. Tasks that the request starts inherit them."""
 
 
 T = TypeVar("T")
@@ -109,10 +112,10 @@ _NAME: Final = re.compile(r"step-(\d+)/(complete-)?")
 
 
 class ReplayNotes:
-    """A `StepRunner` that wraps another one and records which steps an earlier attempt finished.
+    """Wraps a `StepRunner` and records which steps an earlier attempt finished.
 
-    Those steps are neither counted nor traced again. A step that comes from the journal does not run its function,
-    which shows that it is replayed.
+    Those steps are neither counted nor traced again. The function of a replayed step is not called, because its result
+    comes from the journal.
     """
 
     def __init__(self, inner: StepRunner) -> None:

@@ -1,9 +1,9 @@
-"""Finds the operations in a stream of events that took time: model calls, tool calls, compactions.
+"""Measures the operations in a stream of events: model calls, tool calls and compactions.
 
 An operation is reported at its end, with start and end in nanoseconds since the epoch. Events contain the start of a
-tool. A model call starts when the previous operation of the loop ends. Operations contain only names, sizes and counts,
-and no text of users, models or tools. `error_type` is a constant of this module, `cancelled`, or the class of an error;
-None after success.
+tool call. A model call starts when the previous operation of the loop ends. Operations contain only names, sizes and
+counts, and no text of users, models or tools. `error_type` is a constant of this module, `cancelled`, or the class of
+an error. It is None after success.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Strategy: TypeAlias = Literal["mask", "summarize", "truncate", "emergency"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """An attempt failed. The next one followed after `wait_seconds`."""
+    """A failed attempt, which was repeated after `wait_seconds`."""
 
     at_ns: int
     model: str
@@ -66,7 +66,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """A model call with all attempts. `model` is the configured name, None if unknown."""
+    """A model call with all its attempts. `model` is the configured name, or None if unknown."""
 
     started_ns: int
     ended_ns: int
@@ -97,7 +97,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A compaction or an attempt at one. `strategy` is the last one that succeeded."""
+    """A compaction, which may have failed. `strategy` is the last strategy that succeeded."""
 
     started_ns: int
     ended_ns: int
@@ -112,7 +112,7 @@ class Compaction:
     def with_event(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now_ns: int
     ) -> Compaction:
-        """The compaction after `event`, which belongs to it."""
+        """Return the compaction updated with `event`, which belongs to it."""
         known = replace(self, ended_ns=now_ns)
         match event:
             case CompactionStarted():
@@ -136,7 +136,7 @@ _PARTS_OF_COMPACTIONS = (CompactionStarted, HistoryCompacted, CompactionFailed, 
 
 
 class Timeline:
-    """The operations of one run.
+    """Measures the operations of one run.
 
     `model` is the first model of the chain. Operations that `replays` reports as finished by an earlier attempt are
     omitted.
@@ -162,7 +162,7 @@ class Timeline:
         self._compaction: Compaction | None = None
 
     def note(self, event: AgentEvent) -> tuple[Operation, ...]:
-        """The operations that end with this event."""
+        """Process an event and return the operations that end with it."""
         now = self._clock_ns()
         if isinstance(event, TextDelta):  # by far the most frequent event
             if self._first_text_ns is None:
@@ -172,7 +172,7 @@ class Timeline:
         return (*before, *self._note_tool(event, now), *self._note_model(event, now))
 
     def close(self, error_type: str) -> tuple[Operation, ...]:
-        """The operations that were unfinished at the end of the run. `error_type` is the reason."""
+        """End all unfinished operations with `error_type`, and return them."""
         now = self._clock_ns()
         tools = [
             ToolRun(
@@ -224,7 +224,7 @@ class Timeline:
             case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
                 self._note_compaction(event, now)
             case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
-                pass  # see above
+                pass  # handled by `_note_tool`, or in `note`
             case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
                 pass  # takes no time
             case _:
@@ -268,22 +268,25 @@ class Timeline:
         return call
 
     def _failed_call(self, now: int, error_type: str) -> tuple[ModelCall, ...]:
-        """The current model call, if any."""
+        """End the current model call, if any, with an error."""
         return (self._call_over(now, error_type=error_type),) if self._calling else ()
 
     def _note_compaction(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now: int
     ) -> None:
-        # Compactions without a start event (ageing, the answer to an overflow) started when the loop became free.
+        # Compactions without a start event (ageing, overflow) started when the previous operation ended.
         start = now if isinstance(event, CompactionStarted) else self._ready_ns
         known = self._compaction or Compaction(started_ns=start, ended_ns=now, step=self.step)
         self._compaction = known.with_event(event, now)
         self._ready_ns = now
         if isinstance(event, HistoryCompacted) and event.strategy == "emergency":
-            self._calling = True  # the same turn asks again
+            self._calling = True  # the same turn calls the model again
 
     def _belongs_to_compaction(self, event: AgentEvent) -> bool:
-        """A discarded attempt belongs to the summary until the summary is complete."""
+        """Whether an event is part of the current compaction.
+
+        A discarded attempt is part of it until the summary is complete.
+        """
         if isinstance(event, AttemptDiscarded):
             compaction = self._compaction
             return compaction is not None and compaction.strategy is None and compaction.error_type is None

@@ -1,9 +1,10 @@
-"""Creates OpenTelemetry spans from a stream of events, by the GenAI conventions. Imported only if tracing is on.
+"""Creates OpenTelemetry spans from a stream of events, by the GenAI conventions.
 
-Each run has one span, with child spans for model calls, tools and compactions. Attributes contain only names, ids,
-sizes and counts: no questions, answers, arguments, results or error messages. A thread exports the spans (OTLP over
-HTTP). A slow or missing collector costs spans but does not delay a run, and is logged in one line at intervals. The SDK
-reads its standard variables: headers, timeout, certificates, compression, sampler, batches, resource.
+This module is imported only if tracing is on. Each run has one span, with child spans for model calls, tools and
+compactions. Attributes contain only names, ids, sizes and counts: no questions, answers, arguments, results or error
+messages. A thread exports the spans (OTLP over HTTP). A slow or missing collector loses spans but does not delay a run.
+Failures are logged in one line at intervals. The SDK reads its standard variables: headers, timeout, certificates,
+compression, sampler, batches, resource.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _OTHER: Final = ModelIdentity(provider="_OTHER", model=_UNKNOWN)
 
 
 class InvestigationTracer:
-    """Traces any number of runs. `models` maps the names in events to models."""
+    """Creates traces for any number of runs. `models` contains the identity of each model name in events."""
 
     def __init__(self, tracer: trace.Tracer, models: Mapping[str, ModelIdentity]) -> None:
         self._tracer = tracer
         self._models = models
 
     def reader(self, attributes: RunAttributes, replays: ReplayNotes | None = None) -> InvestigationTrace:
-        """A reader of one run. The run joins the trace of the current HTTP request, if any."""
+        """Create a reader of one run. The run joins the trace of the current HTTP request, if any."""
         return InvestigationTrace(self, attributes, replays)
 
     def start(self, parent: Context) -> trace.Span:
@@ -82,8 +83,6 @@ class InvestigationTracer:
 
 
 class InvestigationTrace:
-    """A `Reader` that traces one run."""
-
     def __init__(self, tracer: InvestigationTracer, attributes: RunAttributes, replays: ReplayNotes | None) -> None:
         self._tracer = tracer
         self._run = attributes
@@ -103,7 +102,7 @@ class InvestigationTrace:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End all open spans."""
-        closed = kind is None or not issubclass(kind, Exception)  # by the reader, a cancellation or a signal
+        closed = kind is None or not issubclass(kind, Exception)  # closed by the consumer, a cancellation or a signal
         interrupted = CANCELLED if closed else kind.__name__ if kind is not None else _UNKNOWN
         for operation in self._timeline.close(interrupted):
             self._add(operation)
@@ -201,7 +200,7 @@ class InvestigationTrace:
 
 
 def usage(stats: RequestStats) -> Attributes:
-    """Tokens and cost. By the conventions, input includes cached tokens, and output includes reasoning."""
+    """Return tokens and cost. By the conventions, input includes cached tokens, and output includes reasoning."""
     attributes: Attributes = {
         "gen_ai.usage.input_tokens": stats.prompt_tokens,
         "gen_ai.usage.output_tokens": stats.completion_tokens,
@@ -218,7 +217,7 @@ def usage(stats: RequestStats) -> Attributes:
 
 
 def fail(span: trace.Span, error_type: str) -> None:
-    """Mark `span` as failed, without a description: messages of providers and tools can contain anything."""
+    """Mark `span` as failed, without a description, because error messages can contain confidential text."""
     span.set_attribute("error.type", error_type)
     span.set_status(Status(StatusCode.ERROR))
 
@@ -235,7 +234,7 @@ _log = logging.getLogger(__name__)
 
 
 class SpanExport:
-    """A running export. `close` sends the remaining spans within a bounded time."""
+    """A running export. `close` sends the remaining spans within a limited time."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -252,18 +251,21 @@ class SpanExport:
 
     def close(self) -> None:
         """Send the remaining spans, for at most `FLUSH_SECONDS`. Blocks, so call it in a thread."""
-        # This thread can be abandoned. The SDK itself would wait 30 seconds.
+        # A daemon thread, which can be abandoned. The SDK itself would wait 30 seconds.
         closing = threading.Thread(target=self._provider.shutdown, name="holmes-spans", daemon=True)
         closing.start()
         closing.join(FLUSH_SECONDS)
         if closing.is_alive():
-            _log.warning("traces: %s did not take all spans within %.0f s", self._address, FLUSH_SECONDS)
+            _log.warning("traces: %s did not accept all spans within %.0f s", self._address, FLUSH_SECONDS)
             _SDK_LOG.mute()  # the thread would repeat the same warning
             self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 class _SparingLog(logging.Handler):
-    """Forwards warnings of the SDK to our own log, which masks them, as single lines; each once in 5 minutes."""
+    """Forwards SDK warnings, as single lines, to the log of Holmes, which masks them.
+
+    Each warning is logged at most once in 5 minutes.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -271,7 +273,7 @@ class _SparingLog(logging.Handler):
         self._muted = False
 
     def listen(self) -> None:
-        """Receive all messages of the SDK, permanently: its threads may log after the end."""
+        """Receive all messages of the SDK, also after `close`, because its threads may log later."""
         self._said.clear()
         self._muted = False
         library = logging.getLogger(_LIBRARY)
@@ -286,7 +288,7 @@ class _SparingLog(logging.Handler):
         _log.warning("traces: %s", excerpt(" ".join(record.getMessage().split()), _LINE_CHARACTERS))
 
     def mute(self) -> None:
-        """Discard all messages from now on."""
+        """Discard all later messages."""
         self._muted = True
 
 

@@ -99,7 +99,7 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
         (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
         (
             Answer(body=b'{"items": [' + b" " * 1000, cut_after=500),
-            "the connection ended before the answer was complete",
+            "the connection ended before the response was complete",
         ),
         (Answer(body=b"{}", delay_seconds=30), "took longer than 2 s"),
     ],

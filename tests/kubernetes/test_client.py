@@ -65,14 +65,14 @@ async def test_probe_takes_a_forbidden_version_for_a_living_cluster(api: Kuberne
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (status(500, "InternalError", "no etcd", {"Retry-After": "0"}), "the API server answered 500: no etcd"),
+        (status(500, "InternalError", "no etcd", {"Retry-After": "0"}), "the API server returned 500: no etcd"),
         (status(404, "NotFound", "nothing here"), "the server does not have '/version'"),
-        (Answer(body=b"<html>Log in</html>"), "the answer is not JSON"),
+        (Answer(body=b"<html>Log in</html>"), "the response is not JSON"),
         (Answer(body=b"[1, 2]"), "JSON that is not an object"),
-        (Answer(body=b"[" * 100_000), "the answer is not JSON"),
+        (Answer(body=b"[" * 100_000), "the response is not JSON"),
         (Answer(body=b'{"hello": 1}'), "has no gitVersion"),
-        (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "answered 302: Moved"),
-        (Answer(body=b"x" * 100, cut_after=20), "the connection ended before the answer was complete"),
+        (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "returned 302: Moved"),
+        (Answer(body=b"x" * 100, cut_after=20), "the connection ended before the response was complete"),
     ],
 )
 async def test_probe_takes_nothing_but_an_answer_of_kubernetes_for_a_cluster(
@@ -84,7 +84,7 @@ async def test_probe_takes_nothing_but_an_answer_of_kubernetes_for_a_cluster(
         await client.probe()
 
     assert str(caught.value).startswith(
-        f"Cannot reach the cluster of context 'test' at {api.url}: it does not answer like"
+        f"Cannot reach the cluster of context 'test' at {api.url}: it does not respond like"
     )
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -100,7 +100,7 @@ async def test_probe_of_credentials_that_are_refused_says_so(api: KubernetesApi,
 async def test_probe_gives_up_in_time(api: KubernetesApi, client: ClusterClient) -> None:
     api.on("/version", Answer(delay_seconds=5))
 
-    expected = r"context 'test' at http://127.*no answer within 0.3 s"
+    expected = r"context 'test' at http://127.*no response within 0.3 s"
     with ends_before(4), pytest.raises(ClusterUnreachable, match=expected):
         await client.probe(timeout_seconds=0.3)
 
@@ -152,7 +152,7 @@ async def test_a_list_that_went_stale_is_read_again_once(api: KubernetesApi, cli
     assert len((await client.list(PODS)).items) == 15
 
     api.on(PODS, pages, gone)
-    with pytest.raises(ApiError, match="answered 410"):
+    with pytest.raises(ApiError, match="returned 410"):
         await client.list(PODS)
 
 
@@ -171,7 +171,7 @@ async def test_an_error_of_the_server_is_tried_again_and_then_told(api: Kubernet
     assert (await client.list(PODS)).items == ()
 
     api.on(PODS, broken)
-    with pytest.raises(ApiError, match=r"list pods in namespace 'shop': the API server answered 500: etcdserver"):
+    with pytest.raises(ApiError, match=r"list pods in namespace 'shop': the API server returned 500: etcdserver"):
         await client.list(PODS)
     assert len(api.asked(PODS)) == 3 + 4
 
@@ -209,7 +209,7 @@ async def test_an_answer_that_is_cut_off_is_read_again(api: KubernetesApi, clien
 async def test_an_answer_that_is_always_cut_off_ends_in_one_line(api: KubernetesApi, client: ClusterClient) -> None:
     api.on(PODS, Answer(body=b"x" * 100, cut_after=20))
 
-    with pytest.raises(ReadCutOff, match="the connection ended before the answer was complete"):
+    with pytest.raises(ReadCutOff, match="the connection ended before the response was complete"):
         await client.list(PODS)
 
 
@@ -231,18 +231,18 @@ async def test_a_flood_is_stopped(api: KubernetesApi, client: ClusterClient) -> 
 
     api.on(PODS, Answer(body=flood))
 
-    with pytest.raises(ToolError, match="list pods: the answer is larger than 200,000 bytes; ask for one namespace"):
+    with pytest.raises(ToolError, match="list pods: the response is larger than 200,000 bytes; ask for one namespace"):
         await client.list(PODS)
     assert sent < 50_000_000
 
 
 async def test_a_page_of_a_proxy_is_not_taken_for_an_object(api: KubernetesApi, client: ClusterClient) -> None:
     api.on(PODS, Answer(body=b"<html>Log in</html>"))
-    with pytest.raises(ToolError, match="the answer is not JSON"):
+    with pytest.raises(ToolError, match="the response is not JSON"):
         await client.list(PODS)
 
     api.on(PODS, Answer(status=302, body=b"Moved", headers={"Location": "/login"}))
-    with pytest.raises(ApiError, match="answered 302: Moved"):
+    with pytest.raises(ApiError, match="returned 302: Moved"):
         await client.list(PODS)
 
 

@@ -171,7 +171,7 @@ async def test_a_connection_that_is_reset_after_the_handshake_hints_at_the_clien
         try:
             async with await ClusterClient.connect(Environment.of({"KUBECONFIG": str(path)})) as client:
                 with pytest.raises(
-                    ClusterUnreachable, match=r"ended before an answer \(.*; check .* client certificate"
+                    ClusterUnreachable, match=r"ended before a response \(.*; check .* client certificate"
                 ):
                     await client.probe()
         finally:
@@ -348,7 +348,7 @@ async def test_an_auth_provider_without_a_token_says_to_log_in(
     user = {"auth-provider": {"name": "azure", "config": {}}}
 
     async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
-        with pytest.raises(ClusterUnreachable, match="auth provider 'azure' of user 'u' gave no token"):
+        with pytest.raises(ClusterUnreachable, match="auth provider 'azure' of user 'u' did not return a token"):
             await client.probe()
 
 

@@ -115,7 +115,7 @@ def test_broken_yaml_names_file_and_line(tmp_path: Path) -> None:
         (json.dumps(_config(current=None)), r"has no current-context; choose one with --context: 'dev'"),
         (json.dumps({**_config(), "clusters": None}), r"uses cluster 'dev-c', which does not define a server"),
         (json.dumps({**_config(), "users": []}), r"uses user 'dev-u', which is not defined"),
-        (json.dumps(_config(exec={"command": "x"})), r"needs `command` and `apiVersion`"),
+        (json.dumps(_config(exec={"command": "x"})), r"requires `command` and `apiVersion`"),
         (json.dumps(_config(**{"client-key-data": "a"})), r"client-key-data of 'dev-u' is not base64"),
     ],
 )

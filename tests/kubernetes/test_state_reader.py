@@ -303,7 +303,7 @@ async def test_an_answer_that_is_no_list_of_objects_is_a_gap_and_no_empty_list(
     state, _ = await read(quiet_cluster, tmp_path)
 
     assert [gap.kind for gap in state.reading.gaps] == ["Pod"]
-    assert "did not answer with a list of objects" in state.reading.gaps[0].why
+    assert "did not return a list of objects" in state.reading.gaps[0].why
     assert not state.is_missing("Pod", "shop", "web")
 
 

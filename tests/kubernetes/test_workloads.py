@@ -112,9 +112,11 @@ async def test_a_missing_name_is_answered_with_the_nearest(api: KubernetesApi, c
     api.on(f"{CORE}/pods", listing([pod("cart-7d9f-abc"), pod("payment-1")]))
     api.on(f"{APPS}/deployments", listing([_workload("cart", "d1")]))
 
-    with pytest.raises(NotFound, match="pods 'cart-7d9f' does not exist in namespace 'shop'; nearest: cart-7d9f-abc"):
+    with pytest.raises(
+        NotFound, match="pods 'cart-7d9f' does not exist in namespace 'shop'; did you mean cart-7d9f-abc"
+    ):
         await find_pods(client, kind="", name="cart-7d9f", namespace="shop")
-    with pytest.raises(NotFound, match="it has: cart-7d9f-abc, payment-1, deployment/cart"):
+    with pytest.raises(NotFound, match="available: cart-7d9f-abc, payment-1, deployment/cart"):
         await find_pods(client, kind="", name="zzz", namespace="shop")
 
 
@@ -122,7 +124,7 @@ async def test_a_missing_namespace_is_answered_with_the_nearest(api: KubernetesA
     api.on("/api/v1/namespaces", listing([{"metadata": {"name": "shop"}}, {"metadata": {"name": "kube-system"}}]))
     api.on("/api/v1/namespaces/shp/pods", listing([]))
 
-    with pytest.raises(NotFound, match="namespace 'shp' does not exist either; nearest: shop"):
+    with pytest.raises(NotFound, match="namespace 'shp' does not exist either; did you mean shop"):
         await find_pods(client, kind="Pod", name="cart", namespace="shp")
 
 

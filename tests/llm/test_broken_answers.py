@@ -79,8 +79,8 @@ async def failure_of(reply: Scripted, recorder: Recorder) -> tuple[ModelError, i
             "<html><style>a{}</style><h1>Log in</h1> to go &amp; ask</html>",
             "it is not an event stream (application/json); it starts with 'Log in to go & ask'; check the API base",
         ),
-        ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the settings of the model"),
-        ('{"detail": "Not Found"}', ": Not Found; check the settings of the model and the API base address"),
+        ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the model settings"),
+        ('{"detail": "Not Found"}', ": Not Found; check the model settings and the API base address"),
         ("[" * 20_000, "it is not an event stream"),
     ],
 )
@@ -221,7 +221,7 @@ async def test_a_line_without_end_is_given_up_early(name: str, recorder: Recorde
     with (
         raw_answers(endless) as (address, hits),
         provider([], model=name, change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum of a reply"),
+        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
     assert len(hits) == 1
@@ -240,7 +240,7 @@ async def test_few_compressed_bytes_that_stand_for_many_are_given_up_early(recor
     with (
         raw_answers(bomb) as (address, _),
         provider([], change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum of a reply"),
+        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
 
@@ -249,8 +249,8 @@ async def test_few_compressed_bytes_that_stand_for_many_are_given_up_early(recor
     ("limits", "words"),
     [
         (AnswerLimits(bytes=3000), "it sent 3,"),
-        (AnswerLimits(characters=100), "its reply did not end after 101 characters in 102 pieces"),
-        (AnswerLimits(pieces=50), "its reply did not end after 50 characters in 51 pieces"),
+        (AnswerLimits(characters=100), "its reply did not end after 101 characters in 102 chunks"),
+        (AnswerLimits(pieces=50), "its reply did not end after 50 characters in 51 chunks"),
         (AnswerLimits(seconds=0.3), "its reply did not end within 0.3 s"),
     ],
 )

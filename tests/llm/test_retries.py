@@ -134,7 +134,7 @@ async def test_no_first_byte_within_the_timeout_is_retried_and_named(recorder: R
         started = time.monotonic()
         with (
             ends_before(20),
-            pytest.raises(ModelError, match=r"No answer from 'openai' for model 'tested' within 0\.3 s") as caught,
+            pytest.raises(ModelError, match=r"No response from 'openai' for model 'tested' within 0\.3 s") as caught,
         ):
             await parts.model.complete(request(), recorder.emit)
         assert time.monotonic() - started >= 0.6

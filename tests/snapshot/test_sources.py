@@ -45,7 +45,7 @@ def test_a_recording_is_loaded(tmp_path: Path) -> None:
         ({"discovery": None}, "discovery.json: cannot read the file: No such file or directory"),
         ({"discovery": "{"}, "discovery.json:1:2: the file is not valid JSON"),
         ({"objects/pods.core": '{"items": [\n{"a" 1}]}'}, "pods.core.json:2:6: the file is not valid JSON"),
-        ({"recording": {**MANIFEST, "format": 2}}, "format 2, above the supported 1; update Holmes"),
+        ({"recording": {**MANIFEST, "format": 2}}, "format 2, but at most 1 is supported; update Holmes"),
         ({"recording": {}}, "'format' is missing"),
         ({"recording": []}, "expected a JSON object"),
         ({"recording": {**MANIFEST, "recordedAt": "yesterday"}}, "'recordedAt' is not a time"),

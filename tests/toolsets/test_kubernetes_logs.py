@@ -318,7 +318,7 @@ async def test_a_missing_pod_is_an_error_with_the_nearest_names(
 ) -> None:
     api.on(PODS, listing([pod("cart-7d9f-abc")]))
 
-    with pytest.raises(NotFound, match="nearest: cart-7d9f-abc"):
+    with pytest.raises(NotFound, match="did you mean cart-7d9f-abc"):
         await _call(toolset, name="cart")
 
 

@@ -1,7 +1,7 @@
-"""Answers `kubectl auth can-i`: the only POST requests that change nothing.
+"""Responds to `kubectl auth can-i`, the only POST requests that change nothing.
 
 The client itself may read everything and change nothing, because this is a recording. For another subject (`--as`,
-`SubjectAccessReview`) the recorded roles and bindings decide.
+`SubjectAccessReview`), the recorded roles and bindings decide.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ REVIEWS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The subject of a review. Without a `user`, it is the client of this recording."""
+    """The subject of a review. An empty `user` is the client of this recording."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, user: str, groups: tuple[str, ...]) -> Subject:
-        """The subject with the groups that Kubernetes adds."""
+        """Create a subject with the groups that Kubernetes adds."""
         added = [_AUTHENTICATED] if user else []
         if user.startswith(_ACCOUNT):
             namespace = user.removeprefix(_ACCOUNT).partition(":")[0]
@@ -51,7 +51,7 @@ class Subject:
 
 
 def review(recording: Recording, plural: str, body: JsonObject, caller: Subject) -> JsonObject:
-    """The posted review with its result. Raises `ApiFailure` if it contains no question."""
+    """Return the posted review with its result. Raises `ApiFailure` if it contains no attributes to check."""
     spec = child(body, "spec")
     match plural:
         case "selfsubjectreviews":
@@ -109,7 +109,7 @@ def _covers(named: tuple[str, ...], wanted: str) -> bool:
 
 
 def _rules(recording: Recording, subject: Subject, namespace: str) -> Iterator[JsonObject]:
-    """All rules that bindings grant `subject` in `namespace`, or in the whole cluster if it is empty."""
+    """Find all rules that bindings grant `subject` in `namespace`, or in the whole cluster if `namespace` is empty."""
     cluster_roles = {
         text(role, "metadata", "name"): children(role, "rules") for role in recording.items(RBAC, "clusterroles")
     }

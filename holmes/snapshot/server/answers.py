@@ -1,4 +1,4 @@
-"""Answers requests for discovery, as recorded or in aggregated form, and for logs."""
+"""Responds to requests for logs and for discovery, as recorded or in aggregated form."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ _CORE_VERSIONS: JsonObject = {
 
 
 def deprecation(group: str, plural: str) -> str:
-    """The warning for a deprecated kind; empty for other kinds."""
+    """Return the warning for a deprecated kind; empty for other kinds."""
     return _DEPRECATED.get((group, plural), "")
 
 
 def plain_answer(discovery: Discovery, parts: tuple[str, ...]) -> JsonObject:
-    """The answer for `/api`, `/apis`, `/api/v1`, `/apis/GROUP` or `/apis/GROUP/VERSION`. Raises `ApiFailure`."""
+    """Return the response for `/api`, `/apis`, `/api/v1`, `/apis/GROUP` or `/apis/GROUP/VERSION`.
+
+    Raises `ApiFailure` for any other path.
+    """
     match parts:
         case ("api",):
             return _CORE_VERSIONS
@@ -54,7 +57,7 @@ def plain_answer(discovery: Discovery, parts: tuple[str, ...]) -> JsonObject:
 
 
 def aggregated_answer(discovery: Discovery, root: str) -> JsonObject:
-    """All groups below `/api` or `/apis` with their resources in one document."""
+    """Return all groups below `/api` or `/apis` with their resources in one document."""
     if root == "api":
         items: list[JsonValue] = [_group(discovery, "", ["v1"])]
     else:
@@ -120,7 +123,7 @@ _GROUPS = (
 
 
 def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) -> bytes:
-    """The requested part of a log of `pod`. Raises `ApiFailure`."""
+    """Return the requested part of a log of `pod`. Raises `ApiFailure`."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     container = _container(pod, query.get("container", ""))
     previous = _flag(query, "previous")
@@ -138,7 +141,7 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
 
 
 def _container(pod: JsonObject, wanted: str) -> str:
-    """The name of the container. It is optional if the pod has only one."""
+    """Return the container to read. The request can omit the name if the pod has one container or a default."""
     name = text(pod, "metadata", "name")
     known = [text(each, "name") for group, _ in _GROUPS for each in children(pod, "spec", group)]
     if wanted:
@@ -158,7 +161,7 @@ def _container(pod: JsonObject, wanted: str) -> str:
 
 
 def _no_log(recording: Recording, pod: JsonObject, key: LogKey) -> ApiFailure:
-    """Why the log is missing: the message of the kubelet, or that it was not recorded."""
+    """Explain why the log is missing: the message of the kubelet, or that it was not recorded."""
     status = next((each for each in _statuses(pod) if text(each, "name") == key.container), {})
     last = child(status, "lastState")
     if key.previous and "terminated" not in last:

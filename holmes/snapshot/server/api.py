@@ -1,4 +1,4 @@
-"""The HTTP application of a recording: finds the object or list of a path and answers.
+"""Serves a recording over HTTP: finds the object or list of a path and returns it.
 
 Requests that would change something on a real cluster are rejected with 405.
 """
@@ -49,7 +49,7 @@ _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """One HTTP request. `impersonated` is the user of `--as`, usually empty."""
+    """One HTTP request. `impersonated` is the subject of `--as`, by default the client itself."""
 
     method: str
     path: str
@@ -61,7 +61,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A complete answer."""
+    """A complete response."""
 
     body: bytes
     content_type: str = JSON
@@ -71,14 +71,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A list that the client watches."""
+    """A request to watch a list, which the server answers with a stream."""
 
     request: ObjectRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A path below `/api` or `/apis` that refers to objects."""
+    """A parsed path below `/api` or `/apis` that refers to objects."""
 
     kind: ResourceType
     namespace: str
@@ -92,7 +92,7 @@ class Api:
         self.objects = ObjectAnswers(recording)
 
     def answer(self, request: ApiRequest) -> Answer | Watch:
-        """The answer to `request`. Raises `ApiFailure`. Reads files and can be slow, so call it in a thread."""
+        """Respond to `request`. Raises `ApiFailure`. Reads files and can be slow, so call it in a thread."""
         parts = tuple(part for part in request.path.split("/") if part)
         if parts[:1] not in {("api",), ("apis",)}:
             _require_reading(request)
@@ -101,7 +101,7 @@ class Api:
             _require_reading(request)
             return self._discovery(request, parts)
         if request.method == "POST" and (parts[1], parts[-1]) in REVIEWS:
-            # kubectl posts them without checking discovery
+            # not checked against discovery, because kubectl does not check it either
             reviewed = review(self._recording, parts[-1], _posted(request), request.impersonated)
             return _json_answer(reviewed, status_code=201)
         place = self._place(parts)
@@ -196,7 +196,7 @@ def _json_answer(document: JsonObject, *, status_code: int = 200, content_type: 
 
 
 def _members_encoded(value: JsonValue) -> bytes:
-    """A list in parts: encoding megabytes in one call would block all other threads and the event loop."""
+    """Encode a list item by item, because one call for megabytes would block all other threads and the event loop."""
     if not isinstance(value, list):
         return _encoded(value)
     return b"[" + b",".join(map(_encoded, value)) + b"]"
@@ -207,18 +207,18 @@ def _encoded(value: JsonValue) -> bytes:
 
 
 def _posted(request: ApiRequest) -> JsonObject:
-    """The object in the body. Raises `ApiFailure`."""
+    """Parse the object in the request body. Raises `ApiFailure`."""
     if request.body.startswith(MAGIC):
         decoded = decode_review(request.body)
         if decoded is None:
-            raise bad_request("the body of the request is not a review")
+            raise bad_request("the request body is not a review")
         return decoded
     try:
         document = json.loads(request.body)
     except (ValueError, RecursionError):
-        raise bad_request("the body of the request is not JSON") from None
+        raise bad_request("the request body is not JSON") from None
     if not isinstance(document, dict):
-        raise bad_request("the body of the request must be a JSON object")
+        raise bad_request("the request body must be a JSON object")
     return document
 
 
@@ -226,7 +226,7 @@ _DEFAULT_SECONDS = 300.0
 
 
 async def watch_events(objects: ObjectAnswers, request: ObjectRequest, closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """The events of a watch, one JSON document per line. Raises `ApiFailure` for a selector that is not valid."""
+    """Send the events of a watch, one JSON document per line. Raises `ApiFailure` for a selector that is not valid."""
     query = request.query
     initial = query.get("sendInitialEvents", "") in {"true", "1"}
     if initial or query.get("resourceVersion", "") in {"", "0"}:
@@ -268,7 +268,7 @@ class SnapshotApp:
             self._headers[RECORDED_NAMESPACES] = ",".join(recording.namespaces)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # no WebSocket, which kubectl tries first for exec
+        if scope["type"] != "http":  # rejects WebSocket, which kubectl tries first for exec
             await send({"type": "websocket.close", "code": 1000})
             return
         request = Request(scope, receive)
@@ -285,7 +285,7 @@ class SnapshotApp:
             wanted = await self._read(request)
             answer = await asyncio.to_thread(self._api.answer, wanted)
             if isinstance(answer, Watch):
-                await asyncio.to_thread(self._api.objects.selected, answer.request)  # reject a wrong selector now
+                await asyncio.to_thread(self._api.objects.selected, answer.request)  # reject invalid selectors now
         except ApiFailure as failure:
             response = _whole(failure_answer(failure), request.method)
             if failure.allow:
@@ -301,7 +301,7 @@ class SnapshotApp:
         async for piece in request.stream():
             body += piece
             if len(body) > _BODY_LIMIT_BYTES:
-                raise ApiFailure(413, "RequestEntityTooLarge", "the body of the request is too large")
+                raise ApiFailure(413, "RequestEntityTooLarge", "the request body is too large")
         groups = tuple(request.headers.getlist("impersonate-group"))
         return ApiRequest(
             method=request.method,

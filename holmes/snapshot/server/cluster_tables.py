@@ -1,4 +1,4 @@
-"""The tables of nodes, namespaces, configuration, quotas and events, and of the configuration of the API server."""
+"""Defines the tables of nodes, namespaces, configuration, quotas, events and API server configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _EVENT_COLUMNS: Final = columns(
     "Last Seen", "Type", "Reason", "Object", "Message", wide=("Subobject", "Source", "First Seen", "Count", "Name")
 )
-# In the order of the API server, wide columns are between the others.
+# The API server places wide columns between the others.
 _EVENT_ORDER: Final = (0, 1, 2, 3, 5, 6, 4, 7, 8, 9)
 
 
@@ -110,7 +110,7 @@ def _component_status(item: JsonObject, _: datetime) -> Cells:
 
 
 def _event(item: JsonObject, now: datetime) -> Cells:
-    """The row of a core event. Events of events.k8s.io are converted first."""
+    """Create the row of a core event. Events of events.k8s.io are converted first."""
     first = since(text(item, "firstTimestamp") or text(item, "eventTime"), now)
     last = since(text(item, "lastTimestamp"), now) if text(item, "lastTimestamp") else first
     count = integer(item, "count") or 1

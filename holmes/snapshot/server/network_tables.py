@@ -1,4 +1,4 @@
-"""The tables of Services, endpoints, ingresses, network policies and addresses."""
+"""Defines the tables of Services, endpoints, ingresses, network policies and addresses."""
 
 from __future__ import annotations
 

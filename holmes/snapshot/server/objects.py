@@ -1,7 +1,7 @@
-"""Answers get and list requests, in pages, from the objects of a recording.
+"""Responds to get and list requests, in pages, with the objects of a recording.
 
-Resources that were not recorded are rejected with the reason, never shown as an empty list. Events of
-`events.k8s.io/v1` are converted from core events, because only those are recorded.
+Requests for resources that were not recorded are rejected with the reason, never answered with an empty list. Events of
+`events.k8s.io/v1` are converted from core events, because only core events are recorded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_new_event(kind: ResourceType) -> bool:
 
 
 def new_event(event: JsonObject) -> JsonObject:
-    """A core event in the form of `events.k8s.io/v1`."""
+    """Convert a core event to `events.k8s.io/v1`."""
     return {_RENAMED.get(key, key): value for key, value in event.items()}
 
 
@@ -53,7 +53,7 @@ _STALE = "The provided continue parameter is too old or belongs to another list;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Part of a list. `token` is empty on the last page. `remaining` counts the objects after this page."""
+    """One page of a list. `token` is empty on the last page. `remaining` is the number of objects after this page."""
 
     items: Sequence[JsonObject]
     token: str
@@ -61,7 +61,7 @@ class Page:
 
 
 def page_of(items: Sequence[JsonObject], limit: str, token: str, *, of: str) -> Page:
-    """The page for `limit` and `token`. `of` identifies the list, so that a token is valid for one list only.
+    """Select the page for `limit` and `token`. `of` identifies the list, so that a token is valid for one list only.
 
     Raises `ApiFailure`: 400 for a limit that is not a number, 410 for a token that is not valid.
     """
@@ -96,7 +96,10 @@ _NODE_LEASES: Final = ("coordination.k8s.io", "leases", "kube-node-lease")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRequest:
-    """The requested objects. `name` is empty for a list, `namespace` for all namespaces and cluster-scoped objects."""
+    """A request for objects. `name` is empty for a list.
+
+    `namespace` is empty for all namespaces and for cluster-scoped objects.
+    """
 
     kind: ResourceType
     namespace: str
@@ -106,9 +109,9 @@ class ObjectRequest:
 
 
 class ObjectAnswers:
-    """The objects of one recording. Safe for concurrent use by threads.
+    """Responds with the objects of one recording. Safe for concurrent use by threads.
 
-    Caches selections for the pages of a long list.
+    Caches selected objects for the pages of a long list.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -118,11 +121,11 @@ class ObjectAnswers:
 
     @property
     def resource_version(self) -> str:
-        """The resource version of every list: that of the newest object."""
+        """The resource version of every list, which is the version of the newest object."""
         return self._newest
 
     def one(self, request: ObjectRequest) -> JsonObject:
-        """One object, or its table. Raises `ApiFailure`."""
+        """Return one object, or its table. Raises `ApiFailure`."""
         item = self.find(request.kind, request.namespace, request.name)
         if request.form == "table":
             metadata = {"resourceVersion": text(item, "metadata", "resourceVersion")}
@@ -130,14 +133,14 @@ class ObjectAnswers:
         return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
 
     def find(self, kind: ResourceType, namespace: str, name: str) -> JsonObject:
-        """The complete object with this name. Raises `ApiFailure`."""
+        """Return the complete object with this name. Raises `ApiFailure`."""
         for item in self._recorded(kind, namespace):
             if text(item, "metadata", "name") == name and text(item, "metadata", "namespace") == namespace:
                 return {"kind": kind.kind, "apiVersion": kind.group_version, **item}
         raise no_such_object(kind.group, kind.plural, name)
 
     def many(self, request: ObjectRequest) -> JsonObject:
-        """A list, or its table, selected and paged. Raises `ApiFailure`."""
+        """Return one page of the selected objects, or its table. Raises `ApiFailure`."""
         items = self.selected(request)
         where = f"{request.kind.qualified}/{request.namespace}"
         limit, token = request.query.get("limit", ""), request.query.get("continue", "")
@@ -156,7 +159,7 @@ class ObjectAnswers:
         return {**head, "metadata": metadata, "items": [self._listed(request.kind, item) for item in page.items]}
 
     def selected(self, request: ObjectRequest) -> Sequence[JsonObject]:
-        """The recorded objects that match the selectors of `request`. Raises `ApiFailure`."""
+        """Return the recorded objects that match the selectors of `request`. Raises `ApiFailure`."""
         query = request.query
         return self._selection(
             request.kind, request.namespace, query.get("labelSelector", ""), query.get("fieldSelector", "")
@@ -179,7 +182,7 @@ class ObjectAnswers:
         return items
 
     def event(self, request: ObjectRequest, item: JsonObject) -> JsonObject:
-        """One object in the form that a watch of `request` sends."""
+        """Return one object in the form that a watch of `request` sends."""
         if request.form == "table":
             return self._table(request, [{**self._head(request.kind), **item}], {})
         return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
@@ -198,7 +201,7 @@ class ObjectAnswers:
         return {**self._head(kind), **self._in_words_of(kind, self._listed(kind, item))}
 
     def _listed(self, kind: ResourceType, item: JsonObject) -> JsonObject:
-        """An object in a list: only custom resources repeat kind and version."""
+        """Return an object as a list item. Only custom resources repeat kind and version in each item."""
         item = self._in_words_of(kind, item)
         return {**item, "apiVersion": kind.group_version} if "apiVersion" in item else item
 
@@ -206,7 +209,7 @@ class ObjectAnswers:
         return new_event(item) if is_new_event(kind) else item
 
     def _recorded(self, kind: ResourceType, namespace: str) -> Sequence[JsonObject]:
-        """All objects of `kind`. Raises `ApiFailure` if they, or those of `namespace`, were not recorded."""
+        """Return all objects of `kind`. Raises `ApiFailure` if they were not recorded, or not in `namespace`."""
         key = CORE_EVENTS if is_new_event(kind) else (kind.group, kind.plural)
         missed = next((each for each in self._recording.unread if _concerns(each, key, namespace)), None)
         if missed is not None:

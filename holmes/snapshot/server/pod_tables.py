@@ -1,4 +1,4 @@
-"""The table of pods with the status of kubectl: Init:0/1, CrashLoopBackOff, Completed, Terminating."""
+"""Defines the table of pods with the kubectl status: Init:0/1, CrashLoopBackOff, Completed, Terminating."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class _Restarts:
-    """The number of restarts, and when the last restarted container ended."""
+    """Number of restarts, and the time at which the last restarted container ended."""
 
     count: int = 0
     last: str = ""
@@ -32,7 +32,7 @@ class _Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class _Summary:
-    """The status of a pod in progress. `initializing` is true until its last init container is done."""
+    """The pod status while containers are examined. `initializing` is true until the last init container is done."""
 
     reason: str
     ready: int = 0

@@ -1,7 +1,7 @@
-"""Error responses, the response format that a client requests with `Accept`, and protobuf requests.
+"""Creates error responses, parses `Accept`, and decodes protobuf requests.
 
-Of the protobuf format of Kubernetes, only the fields of access reviews are supported. All responses are JSON, which all
-clients accept.
+Only access reviews are decoded from the protobuf format of Kubernetes. All responses are JSON, which all clients
+accept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ_ONLY: Final = "this recording is read-only"
 
 
 class ApiFailure(Exception):
-    """An error response. `reason` is a reason of Kubernetes."""
+    """An error response. `reason` is a Kubernetes `Status` reason."""
 
     def __init__(
         self, status_code: int, reason: str, message: str, *, details: JsonObject | None = None, allow: str = ""
@@ -30,7 +30,7 @@ class ApiFailure(Exception):
         self._details = details
 
     def document(self) -> JsonObject:
-        """The `Status` object."""
+        """Return the Kubernetes `Status` object of the error."""
         document: dict[str, JsonValue] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -54,7 +54,7 @@ def no_such_path() -> ApiFailure:
 
 
 def read_only() -> ApiFailure:
-    """The request would change something."""
+    """Create the error for a request that would change something."""
     return ApiFailure(405, "MethodNotAllowed", READ_ONLY, details={}, allow="GET, HEAD")
 
 
@@ -65,7 +65,10 @@ def no_such_object(group: str, plural: str, name: str) -> ApiFailure:
 
 
 def not_recorded(group: str, plural: str, why: str) -> ApiFailure:
-    """The object exists or existed, but is not in this recording. Never answered with an empty list."""
+    """Create the error for an object that exists or existed, but is not in this recording.
+
+    The server never returns an empty list instead.
+    """
     qualified = f"{plural}.{group}" if group else plural
     details = {**({"group": group} if group else {}), "kind": plural}
     return ApiFailure(403, "Forbidden", f"{qualified} is forbidden: {why}", details=details)
@@ -85,14 +88,14 @@ _PLAIN: Final = frozenset({JSON, "application/*", "*/*"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The form of the response, and its `Content-Type`."""
+    """Form of the response, and its `Content-Type`."""
 
     form: Form
     content_type: str
 
 
 def accepted(header: str, *, forms: tuple[Form, ...]) -> Accepted:
-    """The first accepted media type that is in `forms`. Plain JSON without a header.
+    """Return the first accepted media type whose form is in `forms`. Without a header, this is plain JSON.
 
     Raises `ApiFailure` (406) if the client accepts only other formats.
     """
@@ -122,7 +125,7 @@ MAGIC: Final = b"k8s\x00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field by number: text, a list of texts, or a message with its own fields."""
+    """A protobuf field: text, a list of texts, or a message with its own fields by number."""
 
     name: str
     message: Mapping[int, Field] | None = None
@@ -154,7 +157,7 @@ _ENVELOPE: Final[_Fields] = {1: Field(name="type", message=_texts("apiVersion", 
 
 
 def decode_review(body: bytes) -> JsonObject | None:
-    """The review in `body`, which starts with `MAGIC`; None if it is broken or not a review."""
+    """Decode a review from `body`, which starts with `MAGIC`. None if it is malformed or not a review."""
     try:
         content = body[len(MAGIC) :]
         head = _message(content, _ENVELOPE)["type"]
@@ -183,7 +186,7 @@ def _message(content: bytes, fields: Mapping[int, Field]) -> dict[str, JsonValue
 
 
 def _pieces(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of the fields with a length. Skips numbers. Raises `IndexError`."""
+    """Return number and content of each length-delimited field. Skips numeric fields. Raises `IndexError`."""
     position = 0
     while position < len(content):
         tag, position = _varint(content, position)

@@ -1,6 +1,7 @@
-"""Label and field selectors of the API server: `app=web,tier notin (a,b),!legacy`, `status.phase!=Running`.
+"""Parses label and field selectors of the API server.
 
-Only the fields that the API server supports can be selected.
+Examples are `app=web,tier notin (a,b),!legacy` and `status.phase!=Running`. Field selectors can use only the fields
+that the API server supports.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WORDS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One part of a selector. `operator` is one of in, notin, exists, !, < and >."""
+    """One requirement of a label selector. `operator` is in, notin, exists, !, < or >."""
 
     key: str
     operator: str
@@ -53,7 +54,7 @@ class Requirement:
 
 
 def parse_label_selector(selector: str) -> tuple[Requirement, ...]:
-    """The requirements of a selector. Raises `ApiFailure` if it is not valid."""
+    """Parse a label selector. Raises `ApiFailure` if it is not valid."""
     parts = [part.strip() for part in _OUTSIDE_BRACKETS.split(selector)] if selector.strip() else []
     return tuple(_requirement(part) for part in parts)
 
@@ -73,7 +74,7 @@ def _requirement(part: str) -> Requirement:
 
 
 def shown_selector(selector: JsonValue) -> str:
-    """The `LabelSelector` of an object in the format of kubectl: `app=web,tier in (cache,db)`, or `<none>` if empty."""
+    """Format the `LabelSelector` of an object like kubectl: `app=web,tier in (cache,db)`, or `<none>` if empty."""
     shown = [(key, f"{key}={value}") for key, value in text_map(selector, "matchLabels").items()]
     for expression in children(selector, "matchExpressions"):
         key, operator = text(expression, "key"), _WORDS.get(text(expression, "operator"), "")
@@ -83,7 +84,7 @@ def shown_selector(selector: JsonValue) -> str:
 
 
 def shown_labels(labels: JsonValue) -> str:
-    """A map of labels: `app=web,tier=cache`, or `<none>` if empty."""
+    """Format labels like kubectl: `app=web,tier=cache`, or `<none>` if empty."""
     return ",".join(f"{key}={value}" for key, value in sorted(text_map(labels).items())) or "<none>"
 
 
@@ -121,21 +122,20 @@ _FALSE_WHEN_MISSING: Final = ("spec.unschedulable", "spec.hostNetwork")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldTest:
-    """One part of a field selector."""
+    """One requirement of a field selector."""
 
     field: str
     value: str
     equal: bool
 
     def matches(self, item: JsonObject) -> bool:
-        """Whether `item` matches."""
         return (_value(item, self.field) == self.value) is self.equal
 
 
 def parse_field_selector(
     selector: str, kind: ResourceType, custom_fields: Collection[str] = ()
 ) -> tuple[FieldTest, ...]:
-    """The tests of a selector for objects of `kind`. `custom_fields` are those of its definition.
+    """Parse a field selector for `kind`. `custom_fields` are the selectable fields of its definition.
 
     Raises `ApiFailure` if the selector is not valid or a field cannot be selected.
     """
@@ -155,7 +155,7 @@ def parse_field_selector(
 
 
 def _value(item: JsonObject, field: str) -> str:
-    """The value that the API server compares."""
+    """Return the field value in the form that the API server compares."""
     if field in _DERIVED:
         return _DERIVED[field](item)
     found = at(item, *field.split("."))

@@ -71,7 +71,7 @@ async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIte
 
 
 def _make_folder() -> Path:
-    """A private folder with the id of this process in its name. Removes folders of processes that were killed."""
+    """Create a private folder with the id of this process in its name. Removes folders of killed processes."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
         owner = left.name.removeprefix(_FOLDERS).partition("-")[0]
         with suppress(OSError, OverflowError):
@@ -97,7 +97,7 @@ def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> u
     from holmes.snapshot.server.api import SnapshotApp
 
     class SignalFreeServer(uvicorn.Server):
-        """Leaves signals to the caller."""
+        """A server that leaves signal handling to the caller."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -118,7 +118,7 @@ def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> u
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket that already accepts connections, so that clients need not wait for the server."""
+    """Open a socket that already accepts connections, so that clients need not wait for the server."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -128,7 +128,7 @@ def _listen(port: int) -> socket.socket:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else "it is not a valid port"
         raise ConfigError(
-            f"port {port} of {_ADDRESS} cannot be used: {reason}; choose another or leave it out"
+            f"port {port} of {_ADDRESS} cannot be used: {reason}; choose another port or omit it"
         ) from error
     listener.setblocking(False)  # noqa: FBT003  the interface of sockets
     return listener
@@ -141,7 +141,7 @@ def _fingerprint(recording: Recording) -> str:
 
 
 def _write_kubeconfig(path: Path, url: str, namespace: str, context: str) -> None:
-    """JSON is valid YAML and avoids quoting problems."""
+    """Write the kubeconfig as JSON, which is valid YAML and avoids quoting problems."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

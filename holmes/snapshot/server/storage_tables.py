@@ -1,4 +1,4 @@
-"""The tables of volumes, claims, storage classes and drivers."""
+"""Defines the tables of volumes, claims, storage classes and drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table layouts, and cells that many of them share: ages, containers, lists with `+ 2 more...`.
+"""Defines table layouts, and cells that many tables share: ages, containers, lists with `+ 2 more...`.
 
 Cells equal those of a real API server, because users compare them.
 """
@@ -25,7 +25,7 @@ UNKNOWN = "<unknown>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column. `wide` columns are shown only with `-o wide`."""
+    """A table column. `wide` columns are shown only with `-o wide`."""
 
     name: str
     type: str = "string"
@@ -35,9 +35,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The table of one kind. `cells` creates the row of an object; its second argument is the recording time.
+    """The table of one kind. `cells` creates the row of an object at the recording time.
 
-    `order` is for the few kinds that are not sorted by name.
+    `order` is set for the few kinds that are not sorted by name.
     """
 
     columns: tuple[Column, ...]
@@ -46,7 +46,7 @@ class Layout:
 
 
 def columns(*names: str, wide: Sequence[str] = ()) -> tuple[Column, ...]:
-    """Columns with these names. A name can include its type: `Desired:integer`."""
+    """Create columns with these names. A name can include its type: `Desired:integer`."""
     return tuple(
         Column(
             name=name.partition(":")[0],
@@ -64,18 +64,17 @@ def name_of(item: JsonObject) -> str:
 
 
 def age(item: JsonObject, now: datetime) -> str:
-    """The age of an object."""
     return since(text(item, "metadata", "creationTimestamp"), now)
 
 
 def since(timestamp: str, now: datetime) -> str:
-    """The time since `timestamp`, in the format of kubectl."""
+    """Format the time since `timestamp` like kubectl."""
     then = instant(timestamp)
     return UNKNOWN if then is None else human_duration((now - then).total_seconds())
 
 
 def human_duration(seconds: float) -> str:
-    """A duration with two or three digits: `95s`, `4m10s`, `3h5m`, `2d3h`, `64d`, `2y7d`."""
+    """Format a duration with one or two units: `95s`, `4m10s`, `3h5m`, `2d3h`, `64d`, `2y7d`."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -101,24 +100,24 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def container_cells(containers: Iterable[JsonObject]) -> Cells:
-    """Names and images of containers."""
+    """Create two cells with the names and the images of containers."""
     listed = list(containers)
     return [",".join(text(each, "name") for each in listed), ",".join(text(each, "image") for each in listed)]
 
 
 def limited(shown: Sequence[str], *, separator: str = ",", limit: int = 3, empty: str = UNSET) -> str:
-    """The first items of a list, and the number of the others."""
+    """Join the first texts and add the number of the others."""
     if len(shown) > limit:
         return f"{separator.join(shown[:limit])} + {len(shown) - limit} more..."
     return separator.join(shown) or empty
 
 
 def flag(value: JsonValue) -> str:
-    """A boolean as text. It may be missing."""
+    """Format a boolean. A missing value is shown as unset."""
     return {True: "True", False: "False"}.get(value, UNSET) if isinstance(value, bool) else UNSET
 
 
 def scalar(item: JsonValue, *path: str, default: JsonScalar = "") -> JsonScalar:
-    """The text, number or boolean at `path`."""
+    """Return the text, number or boolean at `path`, or `default`."""
     found = at(item, *path)
     return found if isinstance(found, str | int | float | bool) else default

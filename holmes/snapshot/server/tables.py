@@ -1,4 +1,4 @@
-"""Creates the `Table` that kubectl shows, and the layouts of custom resources from their definitions."""
+"""Creates the `Table` that kubectl shows. CustomResourceDefinitions define the layouts of custom resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUILT_IN: Final = {
     **cluster_tables.LAYOUTS,
     **storage_tables.LAYOUTS,
 }
-# Kinds without their own columns: roles, limit ranges, definitions of custom resources.
+# The layout of kinds without their own columns, such as Role, LimitRange and CustomResourceDefinition.
 _PLAIN: Final = Layout(
     columns=columns("Name", "Created At:date"),
     cells=lambda item, _: [name_of(item), text(item, "metadata", "creationTimestamp")],
@@ -34,7 +34,6 @@ _PLAIN: Final = Layout(
 
 
 def layout_of(recording: Recording, kind: ResourceType) -> Layout:
-    """The layout of `kind`."""
     built_in = _BUILT_IN.get((kind.group, kind.plural))
     if built_in is not None:
         return built_in
@@ -47,7 +46,7 @@ def layout_of(recording: Recording, kind: ResourceType) -> Layout:
 def table(
     layout: Layout, items: Sequence[JsonObject], *, now: datetime, metadata: JsonObject, include: str
 ) -> JsonObject:
-    """The `Table` of `items`. `include` is the part of each object in its row: None, Metadata or Object."""
+    """Create the `Table` of `items`. `include` is the part of each object in its row: None, Metadata or Object."""
     rows: list[JsonValue] = []
     for item in sorted(items, key=layout.order) if layout.order else items:
         row: dict[str, JsonValue] = {"cells": layout.cells(item, now)}
@@ -75,7 +74,7 @@ def table(
 
 
 def partial(item: JsonObject) -> JsonObject:
-    """Only the metadata of an object."""
+    """Return only the metadata of an object."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.get("metadata", {})}
 
 
@@ -89,7 +88,7 @@ _STEP = re.compile(
 
 
 def find(path: str, value: JsonValue) -> list[JsonValue]:
-    """All values at `path`, which starts with a dot, in order."""
+    """Return all values at the JSONPath `path`, which starts with a dot, in order."""
     found = [value]
     position = 0
     while position < len(path):
@@ -154,7 +153,7 @@ _AGE_ONLY: Final = Layout(columns=columns("Name", "Age:date"), cells=lambda item
 
 
 def custom_layout(definition: JsonObject, version: str) -> Layout:
-    """The table of the resource that a CustomResourceDefinition defines, in one of its versions."""
+    """Create the layout from the printer columns of one version of a CustomResourceDefinition."""
     versions = children(definition, "spec", "versions")
     entry = next((each for each in versions if text(each, "name") == version), {})
     described = children(entry, "additionalPrinterColumns")
@@ -178,7 +177,7 @@ def custom_layout(definition: JsonObject, version: str) -> Layout:
 
 
 def _cell(found: list[JsonValue], kind: str, now: datetime) -> JsonScalar:
-    """The first value with the type of the column; None without one or with another type."""
+    """Convert the first value to the type of the column. None without a value or if its type differs."""
     value = found[0] if found else None
     match kind:
         case "string" if value is not None:

@@ -1,4 +1,4 @@
-"""The tables of workloads: deployments, sets and jobs, with autoscalers and disruption budgets."""
+"""Defines the tables of workloads: deployments, sets and jobs, with autoscalers and disruption budgets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _deployment(item: JsonObject, now: datetime) -> Cells:
 
 
 def _replicas(item: JsonObject) -> int:
-    """A manifest without a number means one replica."""
+    """Return the desired replicas. A manifest without a number means one replica."""
     return integer(item, "spec", "replicas") if "replicas" in child(item, "spec") else 1
 
 
