@@ -101,9 +101,9 @@ async def test_a_server_that_hangs_is_unavailable_in_time_and_works_again_when_i
     try:
         for process in frozen:
             process.suspend()
-        with ends_before(30), pytest.raises(DatabaseUnavailable, match="no answer"):
+        with ends_before(30), pytest.raises(DatabaseUnavailable, match="no response"):
             await database.transaction(lambda connection: connection.execute(text("SELECT 1")), wait_seconds=0)
-        assert "no answer" in str(database.write_problem)
+        assert "no response" in str(database.write_problem)
     finally:
         for process in reversed(frozen):
             process.resume()

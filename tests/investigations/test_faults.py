@@ -42,7 +42,7 @@ class Fault:
 FAULTS = (
     Fault(name="too-many-requests", answered_by="builtin/triage", says="429", answer="payments-config"),
     Fault(name="server-error", answered_by="builtin/triage", says="500", answer="payments-config"),
-    Fault(name="silence", answered_by="builtin/triage", says="No answer", answer="payments-config"),
+    Fault(name="silence", answered_by="builtin/triage", says="No response", answer="payments-config"),
     Fault(name="cut-off-once", answered_by="scripted", answer=ANSWER),
     Fault(name="cut-off-always", answered_by="builtin/triage", says="scripted", answer="payments-config"),
     Fault(name="overflow", answered_by="builtin/triage", says="scripted", answer="payments-config"),

@@ -231,7 +231,7 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
 
     assert server.process.returncode == 1
     assert "has not replied for a minute and is killed" in messages[0]
-    assert "the server ends" in messages[1]
+    assert "the server exits" in messages[1]
 
 
 def test_a_signal_during_the_start_ends_both(tmp_path: Path) -> None:
