@@ -156,7 +156,7 @@ class _Walk(Readings):
         return tokens
 
     def _with_total(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """Add the word for a sum from the previous assertion: `together they use 2 CPU and hold 4Gi`."""
+        """Repeat the word for a sum of the previous assertion: `together` in `together they use 2 CPU and hold 4Gi`."""
         word = next((token for token in self._last if token.has("total")), None)
         is_number = any(token.shape == "number" for token in tokens)
         says_whose = any(token.has(each) for token in tokens for each in ("total", "all", "of which", "state", "kind"))

@@ -234,7 +234,7 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     is_complete = source.is_complete or (passage.is_empty_list and bool(source.filters) and "|" not in source.filters)
     is_complete = is_complete and source.kind == kind and passage.is_whole and not source.names
     is_sure = is_shown and is_complete and len(passage.cited) == len(passage.records) and None not in held
-    # An empty list proves narrower absences, but a word such as `anywhere` may exceed the list.
+    # An empty list also proves a narrower claim. A word such as `anywhere` may claim more than the list covers.
     is_wider = any(not _narrows(token) for token in rest)
     is_wider = is_wider or (any(token.concept("kind") == "namespace" for token in tokens) and not _namespaces(tokens))
     is_wider = is_wider and not records and source.namespace != "*"

@@ -146,7 +146,7 @@ def _import_litellm() -> LitellmModule:
     # Holmes validates the replies that it reads, so these warnings do not help the user.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     # A request that Ctrl-C cancels while litellm prepares it.
-    warnings.filterwarnings("ignore", "coroutine '.*' was never awaited", RuntimeWarning)
+    warnings.filterwarnings("ignore", r"coroutine 'OpenAIChatCompletion\.\w+' was never awaited", RuntimeWarning)
     warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # raised by imports for some providers
     watch_clients(litellm)
     litellm.suppress_debug_info = True

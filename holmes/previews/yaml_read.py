@@ -228,7 +228,7 @@ def _looks_like_entry(text: str) -> bool:
 
 
 def _split_entry(body: str) -> tuple[str, bool, str]:
-    """Split a line into its key, whether a key exists, and the text after the key."""
+    """Return the key of a line, whether a key exists, and the text after the key."""
     if body[0] in "\"'":
         end = body.find(body[0], 1)
         if end < 0 or body[end + 1 : end + 2] != ":":

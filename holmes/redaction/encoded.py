@@ -146,7 +146,7 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
     """Yield the parts of tokens of `kind` that start in this window and continue in the next lines."""
-    # Without this limit, starts that never become a token would read the same lines repeatedly.
+    # Without this limit, the same lines would be read for every start that never becomes a token.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:
         at = window.piece.find(literal)

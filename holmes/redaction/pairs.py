@@ -1,4 +1,4 @@
-"""Finds secrets whose name is in another field: `name: DB_PASSWORD` and `value: ...`, and secrets in dumps of Go.
+"""Finds secrets whose name is in another field: `name: DB_PASSWORD` and `value: ...`, and secrets in printed Go values.
 
 Reads YAML, JSON (also escaped), TOML, XML and Go values such as `map[password:[104 117]]` and `[]uint8{0x68}`. Other
 fields may be between name and value, within one object. A list of bytes counts as text. In a dump of a Secret, every

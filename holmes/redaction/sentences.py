@@ -193,7 +193,7 @@ def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _name_in(before: str) -> str:
-    """Return the word before a word for a secret, as part of its name: `client secret`, `api key`."""
+    """Return the word before `secret`, `key` and the like, which belongs to the name: `client secret`, `api key`."""
     word = _LAST_WORD.search(before)
     return f"{word[0][:-1]}_" if word else ""
 

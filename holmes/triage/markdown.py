@@ -41,7 +41,7 @@ def plain(text: str, most_characters: int = 600) -> str:
 
 
 def sentence(text: str) -> str:
-    """`text` with a full stop if it has no end mark."""
+    """`text`, with a full stop added unless it ends with punctuation."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 

@@ -63,7 +63,7 @@ def report_from_json(text: str) -> DiagnosisReport:
         message = "not a diagnosis; expected a JSON object with 'incidents'"
         raise ValueError(message)
     if document.get("version") != CONTRACT_VERSION:
-        message = f"a diagnosis of version {document.get('version')!r}; this Holmes reads version {CONTRACT_VERSION}"
+        message = f"the diagnosis has version {document.get('version')!r}; expected version {CONTRACT_VERSION}"
         raise ValueError(message)
     return _REPORTS.decode(DiagnosisReport, document)
 

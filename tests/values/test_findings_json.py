@@ -117,7 +117,7 @@ def test_unknown_keys_of_a_newer_holmes_are_left_alone() -> None:
     [
         ("[]", "not a diagnosis"),
         ('{"kind": "List"}', "not a diagnosis"),
-        ('{"version": 2, "incidents": []}', "version 2; this Holmes reads version 1"),
+        ('{"version": 2, "incidents": []}', "version 2; expected version 1"),
         ("{", "Expecting property name"),
         ("[" * 100_000, "nested too deeply"),
     ],

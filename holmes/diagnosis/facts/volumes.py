@@ -177,7 +177,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The claims whose mounts contain a file that a log line about a full disk names."""
+    """The claims whose mounts contain a file named in a log line about a full disk."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))

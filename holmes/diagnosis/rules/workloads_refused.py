@@ -252,7 +252,7 @@ def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
     return Fault(
         subject=refusal.maker.ref,
         severity=refusal.severity,
-        cause=f"Webhook {name} must be called before a pod of {refusal.workload.ref} is created and fails: {why}",
+        cause=f"Webhook {name}, which must be called before a pod of {refusal.workload.ref} is created, fails: {why}",
         evidence=(refusal.proof,),
         next_check="kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
         since=refusal.since,

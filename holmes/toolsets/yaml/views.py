@@ -1,8 +1,8 @@
 """Applies the transformer `kubernetes_view` to the output of a command.
 
-The view runs in this process, outside the event loop. jq, which may never end, and large outputs run in a separate
-process within the limits of the tool. Incomplete output is not shown, because secrets are recognised by the words
-around them.
+The view runs in this process, outside the event loop. Large outputs, and views with jq, which may never end, have a
+separate process within the limits of the tool. Incomplete output is not shown, because secrets are recognised by the
+words around them.
 """
 
 from __future__ import annotations
