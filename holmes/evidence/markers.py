@@ -103,7 +103,7 @@ class MarkerGroup:
     before: str
 
 
-Piece: TypeAlias = str | MarkerGroup
+TextOrMarkers: TypeAlias = str | MarkerGroup
 
 
 class MarkerScanner:
@@ -116,16 +116,16 @@ class MarkerScanner:
         self._held = ""
         self._before = ""
 
-    def feed(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[TextOrMarkers]:
         """Add `text`, and return the plain text and the markers that are now complete."""
         self._held += text
         return list(self._take(final=False))
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[TextOrMarkers]:
         """Return the held-back text and markers at the end of the text."""
         return list(self._take(final=True))
 
-    def _take(self, *, final: bool) -> Iterator[Piece]:
+    def _take(self, *, final: bool) -> Iterator[TextOrMarkers]:
         held, taken, position = self._held, 0, 0
         while (position := held.find("[", position)) >= 0:
             group = _GROUP.match(held, position)
@@ -157,7 +157,7 @@ def _may_go_on(group: re.Match[str], held: str) -> bool:
     return len(_ONE_MARKER.findall(group[0])) <= _MAX_FURTHER_MARKERS
 
 
-def scan_markers(text: str) -> list[Piece]:
+def scan_markers(text: str) -> list[TextOrMarkers]:
     """Split a whole text into plain text and marker groups, in order."""
     scanner = MarkerScanner()
     return [*scanner.feed(text), *scanner.finish()]

@@ -128,7 +128,7 @@ class Trial(Numbers):
             self._judge(f"no {words}", shown=are_nothing(fields))
 
     def _truth_values(self) -> None:
-        """Judge the words for true, false and unknown against their condition or field: `the condition Ready is False`."""
+        """Judge words for true, false and unknown with their condition or field: `the condition Ready is False`."""
         for index, token in enumerate(self.tokens):
             wanted = token.concept("state")
             if wanted not in _TRUTHS or index not in self._open:

@@ -39,7 +39,7 @@ from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.evidence.markers import Claim, Piece
+    from holmes.evidence.markers import Claim, TextOrMarkers
     from holmes.tokens import TokenCounter
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall
@@ -221,7 +221,7 @@ class CitationFilter:
         self._said: list[str] = []
         self._citations: list[Citation] = []
 
-    async def _pass_on(self, pieces: Iterable[Piece]) -> None:
+    async def _pass_on(self, pieces: Iterable[TextOrMarkers]) -> None:
         for piece in pieces:
             verified = await _verified(piece, self._verifier)
             self._said.append(verified.text)
@@ -240,7 +240,7 @@ async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedTex
     )
 
 
-async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
+async def _verified(piece: TextOrMarkers, verifier: CitationVerifier) -> VerifiedText:
     if not isinstance(piece, MarkerGroup):
         return VerifiedText(text=piece)
     claim = claim_before(piece.before)
