@@ -110,7 +110,7 @@ def _make_volume(cluster: Cluster, namespace: str, folder: Path) -> None:
         "kind": "PersistentVolume",
         "metadata": {"name": namespace},
         "spec": {
-            "capacity": {"storage": "1Gi"},
+            "capacity": {"storage": "100Gi"},
             "accessModes": ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Retain",
             "local": {"path": str(folder / "volume")},
