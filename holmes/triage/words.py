@@ -1,4 +1,4 @@
-"""The words of questions: kinds and their aliases, symptoms, and words that are never names.
+"""Vocabulary of questions: kinds and their aliases, symptoms, and words that are never names.
 
 Contains only data, in lower case.
 """

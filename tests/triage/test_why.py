@@ -128,7 +128,7 @@ async def test_an_object_without_a_fault_is_not_called_healthy_when_something_co
 async def test_an_object_without_a_fault_is_shown_with_what_else_is_broken() -> None:
     told = await ask(shop(), "why is payments slow?")
     assert told.text.startswith("**No faults found in `Deployment shop/payments`.**\n")
-    assert "**Incidents elsewhere**\n- critical: `ConfigMap shop/checkout-settings`" in told.text
+    assert "**Incidents in other objects**\n- critical: `ConfigMap shop/checkout-settings`" in told.text
     assert "**Root cause**" not in told.text
     assert "kubernetes_diagnose namespace=shop resource=deployment/payments" in told.calls
 
@@ -198,7 +198,7 @@ async def test_a_diagnosis_that_fails_is_never_replaced_by_a_guess() -> None:
     )
     told = await ask(cluster, "why is checkout failing?")
     assert told.text.startswith("**The cluster could not be diagnosed**: the cluster cannot be reached")
-    assert "Pods that are not running: could not be read: pods is forbidden" in told.text
+    assert "**Pods that are not running** could not be read: pods is forbidden" in told.text
     assert "Without a diagnosis, the cause cannot be determined." in told.text
 
 
