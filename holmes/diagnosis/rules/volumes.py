@@ -170,7 +170,7 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     "`parameters`.",
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
-    """The culprit is the class if its provisioner does not run or refuses its parameters, otherwise the claim."""
+    """Report the class as the culprit if its provisioner is down or refuses its parameters, otherwise the claim."""
     users = pods_by_claim(state)
     for claim in pending_claims(state, _LONG_GRACES):
         storage_class = _class_of(state, claim)
@@ -206,10 +206,10 @@ def _not_provisioned(
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
     elif makers:
-        why = f"provisioner {provisioner} does not answer, although {makers[0].ref} exists"
+        why = f"provisioner {provisioner} does not respond, although {makers[0].ref} exists"
         values = (made_by, own)
     else:
-        why = f"no provisioner {provisioner} of StorageClass {storage_class.name} answers"
+        why = f"provisioner {provisioner} of StorageClass {storage_class.name} does not respond"
         values = (made_by, own)
     return Fault(
         subject=claim.ref,
@@ -258,7 +258,7 @@ def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether the claim can be bound only to an existing volume."""
+    """Return whether the claim can be bound only to an existing volume."""
     name = class_name(claim)
     if claim.text("spec", "volumeName"):
         return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(

@@ -39,9 +39,11 @@ _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
     severity="critical",
     kinds=("PersistentVolumeClaim", "PersistentVolume"),
     reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
-    explanation="A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding "
-    "cannot be restored, and the data remains only if the storage kept it. A volume is Failed when it "
-    "could not be reclaimed after its claim was deleted; clean it up by hand.",
+    explanation=(
+        "A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding cannot be "
+        "restored, and the data remains only if the storage kept it. A volume is Failed when it could not be reclaimed "
+        "after its claim was deleted. Clean up this volume manually."
+    ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
     for claim in state.of("PersistentVolumeClaim"):
@@ -200,7 +202,7 @@ def not_resized(state: ClusterState) -> Iterator[Fault]:
 
 
 def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]] | None:
-    """Explain why the resize fails, with evidence; None while the resize may still progress."""
+    """Explain why the resize fails, with evidence. Returns None while the resize may still progress."""
     failed = state.events_of(claim, "VolumeResizeFailed")[-1:]
     if failed:
         return failed[0].message, (evidence.event(failed[0]),)
@@ -273,9 +275,11 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
     severity="warning",
     kinds=("PersistentVolumeClaim", "Pod"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers", "Pod spec.volumes"),
-    explanation="The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is deleted; "
-    "the volume works until then. New pods cannot use the claim. The deletion cannot be reverted. If it is intended, "
-    "scale the workload down.",
+    explanation=(
+        "The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is deleted. The "
+        "volume works until then. New pods cannot use the claim. The deletion cannot be reverted. If the deletion is "
+        "intended, scale down the workload."
+    ),
 )
 def deletion_waits(state: ClusterState) -> Iterator[Fault]:
     users: dict[tuple[str, str], list[ClusterObject]] | None = None

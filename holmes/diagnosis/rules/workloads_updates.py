@@ -136,7 +136,7 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Compare containers quickly, because almost all pods match their template and a cluster may have thousands."""
+    """Compare containers quickly, because almost all of possibly thousands of pods match their template."""
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
     ]
@@ -229,7 +229,7 @@ def _started(pod: ClusterObject, pod_started: float) -> float:
 
 
 def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and path of every source of environment variables."""
+    """Yield the kind, name and path of every source of environment variables."""
     for key in ("initContainers", "containers"):
         for index, container in enumerate(pod.children("spec", key)):
             for position, source in enumerate(children(container, "envFrom")):
