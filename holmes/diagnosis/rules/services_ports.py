@@ -121,7 +121,8 @@ def _numbered(
         subject=service.ref,
         culprit=service.ref,
         cause=(
-            f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} {written}"
+            f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
+            + written
             + (", and client connections are refused" if proofs else "")
         ),
         evidence=(
