@@ -97,7 +97,7 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Return score, line number and text of the most severe lines. The worst line is first, with the lowest score."""
+        """Return score, number and text of the most severe lines. The worst line is first, with the lowest score."""
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 
