@@ -178,13 +178,13 @@ def _length_that_fits(
 
 
 def line_end(text: str, position: int) -> int:
-    """Return the end of the last whole line before `position`, or `position` if that would omit a fifth or more."""
+    """Return the end of the last whole line before `position`, or `position` if this would omit a fifth or more."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
 
 
 def _line_start(text: str, position: int) -> int:
-    """Return the start of the next whole line, or `position` if that would omit a fifth or more."""
+    """Return the start of the next whole line, or `position` if this would omit a fifth or more."""
     newline = text.find("\n", position, position + (len(text) - position) // 5)
     return position if newline < 0 else newline + 1
 

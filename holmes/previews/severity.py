@@ -149,7 +149,7 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """Whether `line` may contain severe words. If it is false, `word_severity` is 0."""
+    """Whether `line` may contain severe words. If not, `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
