@@ -148,7 +148,7 @@ async def test_what_was_read_from_the_store_is_cut_and_never_stored_again() -> N
     after = await capped(read, total(read) // 3, store)
     assert total(after) <= total(read) // 3
     assert not store.contents
-    assert all("Ask again for this part alone" in message.text for message in after)
+    assert all("Request this part alone" in message.text for message in after)
 
 
 async def test_pictures_count_and_go_to_the_store_with_their_result() -> None:
