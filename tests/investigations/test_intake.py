@@ -248,7 +248,7 @@ async def test_an_investigation_whose_model_failed_still_counts_for_the_hour(dat
     failed_over = update(INVESTIGATIONS).values(without_llm="the model could not be used", state="answered")
     await database.transaction(lambda connection: connection.execute(failed_over))
     await desk.take(alert(deployment="app-3"), key="group 3")
-    assert "2 have started" in str((await desk.investigations())[-1].without_llm)
+    assert "(alerts.max_per_hour: 2)" in str((await desk.investigations())[-1].without_llm)
 
 
 async def test_an_hour_later_models_answer_again(database: Database) -> None:
