@@ -23,7 +23,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "holmes"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["tests.cluster.fixtures", "tests.services.fixtures"]
+pytest_plugins = ["tests.cluster.fixtures", "tests.services.fixtures", "tests.support.clean_environment"]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,6 +21,7 @@ from tests.helm.container_image import import_image, pack_image
 from tests.helm.root_file_system import make_root
 from tests.services.fixtures import Monitor, RunMonitor
 from tests.services.service import free_port
+from tests.support.clean_environment import SOURCES
 from tests.support.document_shell import Shell, commands_of, shell
 from tests.support.slack_server import SlackServer
 
@@ -28,8 +29,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "deploy.md"
-# What an installation from a checkout reads.
-CHECKOUT = ("CHANGELOG.md", "LICENSE", "README.md", "helm", "holmes", "prompts", "pyproject.toml", "toolsets")
 SILENT = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
 
 
@@ -38,7 +37,7 @@ def home(tmp_path: Path) -> Path:
     """A home that looks like a checkout."""
     folder = tmp_path / "home"
     (folder / ".holmes").mkdir(parents=True)
-    for name in CHECKOUT:
+    for name in SOURCES:
         (folder / name).symlink_to(ROOT / name)
     return folder
 
@@ -68,11 +67,11 @@ def manager(alertmanager: RunMonitor, home: Path) -> Iterator[Monitor]:
 def images(cluster: Cluster, helm: Path, tmp_path: Path) -> None:  # noqa: ARG001  the cluster must run
     """The images that the guide names, as if they had been pushed: the Job of the chart runs the first one."""
     make_root(tmp_path / "root", helm)
-    for tag in ("0.1.0", "0.1.1"):
-        archive = tmp_path / f"{tag}.tar"
-        pack_image(tmp_path / "root", f"registry.shop.example/tools/holmes:{tag}", archive)
-        import_image(Layout.from_environment(), archive)
-        archive.unlink()
+    names = [f"registry.shop.example/tools/holmes:{tag}" for tag in ("0.1.0", "0.1.1")]
+    archive = tmp_path / "image.tar"
+    pack_image(tmp_path / "root", names, archive)
+    import_image(Layout.from_environment(), archive)
+    archive.unlink()
 
 
 @pytest.fixture

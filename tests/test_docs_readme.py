@@ -1,15 +1,14 @@
-"""The README, typed into one shell. What installs Holmes is linted: `test_docs_deploy.py` installs it.
+"""The README, typed into one shell in which Holmes is installed as the README says.
 
-The port and the environment of `make` are replaced; the blocks of `console` are executed as they are written.
+The port and the environment of `make` are replaced; everything else is executed as it is written. The image is only
+linted here; `tests/helm/test_install.py` installs the chart.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,23 +18,11 @@ import yaml
 
 from tests.helm.chart import Helm
 from tests.services.service import free_port
-from tests.support.document_shell import Shell, commands_of, shell
+from tests.support.clean_environment import ROOT, SOURCES
+from tests.support.document_shell import Command, Shell, commands_of, shell
+from tests.support.readme import README, blocks, image, install_commands
 
-ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-CHECKOUT = ("Makefile", "holmes", "pyproject.toml", "requirements.lock")
 PROGRAMS = ("curl", "jq", "make")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), flags=re.MULTILINE | re.DOTALL)
-
-
-def install_commands() -> dict[str, list[str]]:
-    """The commands of the installation, by program."""
-    first = blocks("bash")[0].splitlines()
-    commands = [shlex.split(line) for line in first if not line.startswith("#")]
-    return {" ".join(command[:2]): command[2:] for command in commands}
 
 
 @pytest.fixture
@@ -44,27 +31,33 @@ def port() -> str:
 
 
 @pytest.fixture
-def prompt(tmp_path: Path, port: str) -> Iterator[Shell]:
-    """A shell in a checkout that is installed."""
-    for name in CHECKOUT:
+def prompt(tmp_path: Path, port: str, clean_environment: Path) -> Iterator[Shell]:
+    """A shell in a checkout, with the environment into which it is installed."""
+    for name in (*SOURCES, "Makefile", "requirements.lock"):
         (tmp_path / name).symlink_to(ROOT / name)
     environment = tmp_path / "environment"
     environment.mkdir()
-    (environment / "bin").symlink_to(Path(sys.executable).parent)
+    (environment / "bin").symlink_to(clean_environment / "bin")
     (environment / ".installed").touch()
     variables = {
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.defpath)),
+        "PATH": os.pathsep.join((str(clean_environment / "bin"), os.defpath)),
         "HOME": str(tmp_path),
         "LANG": "C.UTF-8",
         "HOLMES_PORT": port,
+        # The locked environment has what builds the wheel.
+        "PIP_NO_BUILD_ISOLATION": "0",
         "MAKEFLAGS": f"--no-print-directory -- VENV={environment}",
     }
     with shell(tmp_path, variables) as opened:
         yield opened
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=f"needs {', '.join(PROGRAMS)}")
 def test_every_command_prints_what_the_readme_shows(prompt: Shell, port: str) -> None:
+    (install,) = re.findall(r"^pip install .*", blocks("bash")[0], flags=re.MULTILINE)
+    prompt.run(Command(text=install, expected="…"))
     commands = [command for block in blocks("console") for command in commands_of(block.replace("5050", port))]
     assert len(commands) > 5
     for command in commands:
@@ -96,8 +89,7 @@ def test_pip_installs_extras_that_exist() -> None:
 
 def test_the_chart_runs_the_image_that_was_built(helm: Path, tmp_path: Path) -> None:
     commands = install_commands()
-    image = commands["docker build"][1]
-    assert commands["docker push"] == [image]
+    assert commands["docker push"] == [image()]
     (name, chart, *options) = commands["helm install"]
     options.remove("--create-namespace")
     rendered = Helm(program=helm, home=tmp_path).run("template", name, str(ROOT / chart), *options)
@@ -107,4 +99,4 @@ def test_the_chart_runs_the_image_that_was_built(helm: Path, tmp_path: Path) -> 
         if document and document["kind"] == "Deployment"
         for container in document["spec"]["template"]["spec"]["containers"]
     }
-    assert images == {image}
+    assert images == {image()}

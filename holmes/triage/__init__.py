@@ -1,6 +1,6 @@
-"""The built-in model `builtin/triage`: answers questions about a cluster with the built-in rules, without an LLM.
+"""The built-in model `builtin/triage`, which answers questions about a cluster with rules and without an LLM.
 
-It runs in the same loop as every other model: it reads the question, calls tools and writes the answer from their
+It runs in the same loop as every other model. It reads the question, calls tools and writes the answer from their
 results. It keeps no state between requests, needs no API key and costs nothing. It never guesses.
 """
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
-# Token estimates are sufficient, because no provider charges for tokens or rejects long requests.
+# Token estimates are sufficient because no provider charges for tokens or rejects long requests.
 _LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
-"""The context window is large because the smallest context window of a model chain limits every tool result."""
+"""The context window is large because the smallest context window in a model chain limits every tool result."""
 
 _DELTA_CHARACTERS: Final = 400
 
@@ -42,13 +42,13 @@ class TriageModel:
         return self._limits
 
     async def check(self) -> None:
-        """Does nothing."""
+        """Do nothing, because the built-in rules need no connection."""
 
     async def aclose(self) -> None:
-        """Does nothing."""
+        """Do nothing, because no connection is open."""
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Returns the next tool calls, the answer, or a summary if the loop requests one. Never fails."""
+        """Return the next tool calls, the answer, or a summary if the loop requests one. Never fails."""
         step = await asyncio.to_thread(_next_step, request)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))
@@ -61,6 +61,6 @@ class TriageModel:
 
 
 def _next_step(request: ModelRequest) -> Step:
-    from holmes.triage.answers import next_step  # imported late: most runs use another model
+    from holmes.triage.answers import next_step  # imported late because most runs use another model
 
     return next_step(request)

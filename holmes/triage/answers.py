@@ -30,12 +30,12 @@ _SPOKEN_OBJECT = re.compile(
     rf"`({'|'.join(KIND_BY_NAME)}) (?:([a-z0-9][a-z0-9-]{{0,62}})/)?([a-z0-9][a-z0-9.-]{{0,252}})`"
 )
 CAPABILITIES: Final = (
-    "The built-in rules answer these questions: why an object fails, and what is broken in a namespace or the cluster. "
-    "They also list and count objects, for example pods that are not ready, pending, crashing or restarting. "
-    "They show images, replicas, limits, nodes, events, usage, revisions, recent changes and logs (all lines, or lines "
-    "with a word). Name the object, namespace or symptom. For other questions, configure a model."
+    "The built-in rules explain why an object fails and what is broken in a namespace or the cluster. "
+    "They list and count objects, for example pods that are not ready, pending, crashing or restarting. "
+    "They show images, replicas, limits, nodes, events, usage, revisions, recent changes and logs (all lines, or the "
+    "lines that contain a word). Name the object, namespace or symptom. For other questions, configure a model."
 )
-READS_ONLY: Final = "Holmes is read-only: nothing was changed."
+READS_ONLY: Final = "Holmes is read-only. No changes were made."
 _POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})
 _CHANGES: Final = frozenset({
     "apply", "cordon", "create", "delete", "downscale", "drain", "edit", "fix", "kill", "patch", "reboot", "remove",
@@ -55,7 +55,7 @@ class Step:
 
 
 def next_step(request: ModelRequest) -> Step:
-    """Returns a summary if the loop requests one, otherwise the next tool calls or the answer."""
+    """Return a summary if the loop requests one, otherwise the next tool calls or the answer."""
     wanted = summary_request_of(request)
     if wanted is not None:
         return Step(text=summarise(wanted))
@@ -69,7 +69,7 @@ def next_step(request: ModelRequest) -> Step:
 
 
 def _orders_a_change(question: Question) -> bool:
-    """Whether the question is an order to change the cluster."""
+    """Return whether the question is an order to change the cluster."""
     words = [word for word in question.words[:4] if word not in _POLITE]
     return bool(words) and words[0] in _CHANGES
 
@@ -84,16 +84,16 @@ def _answer(lookups: Lookups, question: Question) -> str:
 
 
 def understood(lookups: Lookups) -> Question:
-    """Parses the question of this turn, replaces "it" with the object, and adds names from the attachments."""
-    question = parse_question(lookups.turn.question)
+    """Parse the question, replace "it" with the object, and add names from the attachments."""
+    question = parse_question(lookups.conversation.question)
     if question.points_back or (not question.names and question.text.startswith("and ")):
-        said = last_object(lookups.turn.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
+        said = last_object(lookups.conversation.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
         if said is not None:
             namespace = question.namespace or said.namespace
             return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
-    # If the question names a namespace, its fenced data is not needed, for example in an alert.
-    fenced = () if question.namespace else lookups.turn.fenced
-    attached = "\n".join((*lookups.turn.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
+    # Names in fenced data, for example in an alert, are ignored if the question names a namespace.
+    fenced = () if question.namespace else lookups.conversation.fenced
+    attached = "\n".join((*lookups.conversation.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
     if attached and not any(each.certain for each in question.names):
         found = parse_question(attached)
         names = tuple(each for each in found.names if each.certain)
@@ -107,7 +107,10 @@ def understood(lookups: Lookups) -> Question:
 
 
 def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
-    """The object discussed last: the first of `kinds` in the last message that names objects, else its first object."""
+    """Return the object discussed last.
+
+    Only the last message that names objects is read. An object of one of `kinds` is preferred over the first object.
+    """
     for message in reversed(messages):
         if isinstance(message, UserMessage) and message.kind != "summary":
             continue

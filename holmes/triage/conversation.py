@@ -1,12 +1,12 @@
 """Reads a conversation: the question, earlier messages, tool results, and the source of each quoted line.
 
 The messages are the only input, so the model needs no memory. Compaction may have replaced turns, results may be
-pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`, or not cited
-if the result has no id. A line that was read back from a stored result cites line 1, and the loop moves the citation to
-the quoted line.
+pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`. It is not
+cited if the result has no id. A line that was read back from a stored result cites line 1, and the loop moves the
+citation to the quoted line.
 
-A plan runs from its beginning for every request. `Lookups.ask` returns a result of the conversation, or adds a pending
-call and ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
+A plan starts again for every request. `Lookups.ask` returns a result from the conversation, or adds a pending call and
+ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _REFUSED = re.compile(r'User "([^"\n]{1,200})" cannot (\w{1,20}) resource "([\w.
 _FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
-MAX_ROUNDS: Final = 6
-"""Maximum number of turns with tool calls for one question. Four are typical; the others read stored results."""
+MAX_TURNS: Final = 6
+"""Maximum number of turns with tool calls for one question. Four are typical. Further turns read stored results."""
 _READ_BACK_LINES = 200
 _NUMBERED = re.compile(r"^ *\d+: ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one tool call. `text` is the result without its label.
+    """The result of one tool call.
 
-    `result_id` is the id that answers may cite, or empty. `stored_id` is the id of the stored result. `partial` means
-    that `text` is a pointer, a mask or a difference.
+    `text` is the result without its label. `result_id` is the id that answers can cite, or empty. `stored_id` is the id
+    of the stored result. `partial` means that `text` is a pointer, a mask or a difference.
     """
 
     tool: str
@@ -70,23 +70,23 @@ class Outcome:
     def reason(self) -> str:
         """The error of a failed call on one line, without the prefixes that the tool adds."""
         refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
-        if len(refused) > 1:  # kubectl repeats the sentence for each kind
+        if len(refused) > 1:  # kubectl repeats this sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
         first = self.text.strip().split("\n", 1)[0]
         return shortened(_ERROR_HEAD.sub("", " ".join(first.split())), 400)
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the call failed because the API server denied it."""
+        """Whether the API server denied the call."""
         return self.failed and "forbidden" in self.text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One question with its results.
+class Conversation:
+    """A conversation with its last question and the tool results for this question.
 
-    `attachments` were sent with the question. `fenced` are the fenced blocks in the question. `earlier` are the
-    messages before the question. The keys of `outcomes` are made by `call_key`. `rounds` is the number of turns in
+    `attachments` were sent with the question. `fenced` contains the fenced blocks of the question. `earlier` contains
+    the messages before the question. `call_key` creates the keys of `outcomes`. `turns` is the number of turns in
     which this model called tools.
     """
 
@@ -95,47 +95,47 @@ class Turn:
     fenced: tuple[str, ...]
     earlier: tuple[Message, ...]
     outcomes: Mapping[str, Outcome]
-    rounds: int
+    turns: int
     default_namespace: str = ""
 
 
 def call_key(tool: str, arguments: Mapping[str, JsonValue]) -> str:
-    """A key that is equal for two calls with the same tool and arguments."""
+    """Return a key that is equal for two calls with the same tool and arguments."""
     return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
-def read_turn(request: ModelRequest) -> Turn:
-    """Reads the turn to which `request` belongs. Never fails."""
+def read_conversation(request: ModelRequest) -> Conversation:
+    """Read the last question of `request` with its tool results. Never fails."""
     messages = tuple(request.messages)
     start = _question_position(messages)
     question = messages[start] if 0 <= start < len(messages) else None
     first_attachment = start
     while first_attachment > 0 and _is_user(messages[first_attachment - 1], "attachment"):
         first_attachment -= 1
-    own_rounds = [
+    own_turns = [
         int(match[1]) for call in _calls_of(messages[start + 1 :]) if (match := _OWN_CALL.match(call.id)) is not None
     ]
     asked, fenced = _apart(question.text if isinstance(question, UserMessage) else "")
     attached = (message.text for message in messages[first_attachment:start] if isinstance(message, UserMessage))
-    return Turn(
+    return Conversation(
         question=asked,
         attachments=tuple(attached),
         fenced=fenced,
         earlier=tuple(each for each in messages[:first_attachment] if not isinstance(each, SystemMessage)),
         outcomes=_outcomes(messages, start + 1),
-        rounds=max(own_rounds, default=0),
+        turns=max(own_turns, default=0),
         default_namespace=_default_namespace(messages),
     )
 
 
 def _apart(text: str) -> tuple[str, tuple[str, ...]]:
-    """Splits a message into the question and its fenced blocks, for example a log or an alert."""
+    """Split a message into the question and its fenced blocks, for example a log or an alert."""
     asked = _FENCED.sub("\n", text)
     return (asked, tuple(_FENCED.findall(text))) if asked.strip() else (text, ())
 
 
 def _question_position(messages: Sequence[Message]) -> int:
-    """The index of the last question, or of the last user message if none is a question."""
+    """Return the index of the last question, or of the last user message if none is a question."""
     for kind in ("request", "attachment", "summary"):
         for index in range(len(messages) - 1, -1, -1):
             if _is_user(messages[index], kind):
@@ -158,7 +158,10 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 
 
 def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
-    """The results from message `start` on, by call. An earlier result replaces one that only reports "unchanged"."""
+    """Return the results from message `start` on, by call.
+
+    A result that reports only "unchanged" is replaced by the earlier result.
+    """
     found: dict[str, Outcome] = {}
     whole: dict[str, Outcome] = {}
     waiting: dict[str, str] = {}
@@ -179,7 +182,7 @@ def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
 
 
 def _says_unchanged(text: str) -> bool:
-    """Whether the text reports that a repeated call returned the same result.
+    """Return whether the text reports that a repeated call returned the same result.
 
     "Unchanged except ..." reports a difference.
     """
@@ -216,14 +219,17 @@ class Source:
     lines: tuple[str, ...] = ()
 
     def marker(self, first: int, last: int | None = None) -> str:
-        """The citation of these lines, with a leading space; empty without a result id. Line numbers start at 1."""
+        """Return the citation of these lines, with a leading space, or an empty string without a result id.
+
+        Line numbers start at 1.
+        """
         if not self.result_id:
             return ""
         span = f"{first}-{last}" if last is not None and last != first else str(first)
         return f" [[{self.result_id}:{span}]]"
 
     def of_value(self, key: str, value: str) -> str:
-        """The citation of `"key": "value"` in a JSON result."""
+        """Return the citation of `"key": "value"` in a JSON result."""
         if not self.lines:
             return self.marker(1)
         wanted = f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
@@ -231,7 +237,7 @@ class Source:
         return self.marker(position) if position else ""
 
     def of_evidence(self, evidence: Evidence) -> str:
-        """The citation of a diagnosis entry in the evidence: its object, path and value."""
+        """Return the citation of an evidence entry in a diagnosis: its object, path and value."""
         if not self.lines:
             return self.marker(1)
         path = f'"path": {json.dumps(evidence.path, ensure_ascii=False)}'
@@ -247,7 +253,7 @@ class Source:
 
 
 def source_of(outcome: Outcome) -> Source:
-    """Converts an outcome into a source for citations."""
+    """Convert an outcome into a source for citations."""
     if outcome.partial:
         return Source(result_id=outcome.stored_id)
     return Source(result_id=outcome.result_id, lines=tuple(readable_json(outcome.text).split("\n")))
@@ -267,24 +273,24 @@ class Lookups:
     """Looks up tool results in the conversation and collects the calls to make next."""
 
     def __init__(self, request: ModelRequest) -> None:
-        self.turn = read_turn(request)
+        self.conversation = read_conversation(request)
         self._tools = {tool.name: frozenset(each.name for each in tool.parameters) for tool in request.tools}
-        self._may_call = request.tool_choice == "auto" and self.turn.rounds < MAX_ROUNDS
+        self._may_call = request.tool_choice == "auto" and self.conversation.turns < MAX_TURNS
         self._pending: dict[str, _Pending] = {}
-        self._seed = f"{len(request.messages)} {self.turn.question[:200]}"
+        self._seed = f"{len(request.messages)} {self.conversation.question[:200]}"
 
     def has(self, tool: str) -> bool:
-        """Whether the request offers `tool`."""
+        """Return whether the request offers `tool`."""
         return tool in self._tools
 
     def want(self, tool: str, **arguments: JsonValue) -> None:
-        """Adds this call to the next turn, unless its result is known."""
+        """Add this call to the next turn, unless its result is known."""
         self._find(tool, arguments)
 
     def ask(self, tool: str, **arguments: JsonValue) -> Outcome:
-        """The result of the call. Raises `Waiting` if the call must be made first.
+        """Return the result of the call. Raises `Waiting` if the call must be made first.
 
-        Empty arguments are omitted. The status is `error` if the tool is not available or no more calls are possible.
+        Empty arguments are omitted. The status is `error` if the tool is not available or if no more calls are allowed.
         """
         found = self._find(tool, arguments)
         if found is None:
@@ -294,7 +300,7 @@ class Lookups:
     def _find(self, tool: str, arguments: Mapping[str, JsonValue]) -> Outcome | None:
         given = {name: value for name, value in arguments.items() if value not in ("", None)}
         key = call_key(tool, given)
-        found = self.turn.outcomes.get(key)
+        found = self.conversation.outcomes.get(key)
         if found is not None:
             return found
         if tool not in self._tools:
@@ -310,14 +316,14 @@ class Lookups:
         return None
 
     def query(self, outcome: Outcome, expression: str) -> Outcome:
-        """Runs a jq expression on a stored result. Returns one value per line, without the heading of the tool."""
+        """Run a jq expression on a stored result, and return one value per line without the tool's heading."""
         found = self.ask(QUERY_TOOL, result_id=outcome.stored_id, expression=expression)
         if found.failed:
             return found
         return replace(found, text=found.text.partition("\n")[2], result_id=outcome.stored_id)
 
     def _whole(self, outcome: Outcome) -> Outcome:
-        """`outcome` with the text of its stored result instead of a pointer, if the lines can be read back."""
+        """Replace a pointer in `outcome` with the text of the stored result, if the lines can be read back."""
         if not outcome.partial or not outcome.stored_id or outcome.tool in (QUERY_TOOL, LINES_TOOL):
             return outcome
         if outcome.tool == DIAGNOSE_TOOL:  # truncated JSON is not valid
@@ -334,7 +340,7 @@ class Lookups:
         calls: list[ToolCall] = []
         for index, (key, call) in enumerate(self._pending.items()):
             digest = hashlib.sha256(f"{self._seed} {key}".encode("utf-8", "replace")).hexdigest()[:10]
-            call_id = ToolCallId(f"{CALL_PREFIX}-{self.turn.rounds + 1}-{index}-{digest}")
+            call_id = ToolCallId(f"{CALL_PREFIX}-{self.conversation.turns + 1}-{index}-{digest}")
             arguments = json.dumps(call.arguments, ensure_ascii=False)
             calls.append(ToolCall(id=call_id, name=call.tool, arguments=arguments))
         return tuple(calls)

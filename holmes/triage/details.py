@@ -1,4 +1,4 @@
-"""Reads logs and events of the objects in the incident that answers a question.
+"""Reads logs and events of the objects in an incident.
 
 Selects a few lines with their line numbers, so that each line can be cited. Lines are quoted, never interpreted.
 """
@@ -36,7 +36,7 @@ _ROUTINE_EVENTS: Final = ("Scheduled", "Pulling", "Pulled", "Created", "Started"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedLine:
-    """A line of a result and its citation. The citation may be empty."""
+    """A line of a result and its citation. The citation can be empty."""
 
     text: str
     marker: str = ""
@@ -46,7 +46,7 @@ class QuotedLine:
 class Details:
     """Log lines and events of one incident, each with its object.
 
-    `failures` are the logs and events that could not be read, each with the reason.
+    `failures` contains the logs and events that could not be read, each with the reason.
     """
 
     log_lines: tuple[tuple[ObjectRef, QuotedLine], ...] = ()
@@ -56,7 +56,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """One tool call for one object. `wanted` are the values that a rule quoted from the log of the object."""
+    """One tool call for one object. `wanted` contains the values that a rule quoted from the object's log."""
 
     about: ObjectRef
     tool: str
@@ -65,7 +65,7 @@ class _Look:
 
 
 def look_closer(lookups: Lookups, incident: Incident, named: ObjectRef | None = None) -> Details:
-    """Reads logs and events of the objects in `incident`, and the log of a failing pod of `named`. Raises `Waiting`."""
+    """Read logs and events of the objects in `incident`, and the log of a failing pod of `named`. Raises `Waiting`."""
     looks = [look for look in _looks(incident, named) if lookups.has(look.tool)]
     for look in looks:
         lookups.want(look.tool, **look.arguments)
@@ -122,7 +122,7 @@ def _is_pod_of(ref: ObjectRef, named: ObjectRef) -> bool:
 
 
 def _has_log(incident: Incident) -> bool:
-    """Whether a container has probably run, so that a log exists."""
+    """Return whether a container has probably run, so that a log exists."""
     if any(each.path.startswith("log of") for each in incident.evidence):
         return True
     title = incident.title.lower()
@@ -130,7 +130,10 @@ def _has_log(incident: Incident) -> bool:
 
 
 def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ...]:
-    """At most three lines of a log: those that a rule quoted, else the last errors, else the last lines."""
+    """Return at most three lines of a log.
+
+    Lines that a rule quoted are preferred over the last errors, and the last errors over the last lines.
+    """
     source = source_of(logs)
     numbered = _log_lines(source.lines or tuple(logs.text.split("\n")))
     heads = [one_line(value)[:60] for value in wanted if value.strip()]
@@ -143,7 +146,7 @@ def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ..
 
 
 def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The log lines of all containers with their line numbers, without the headings of the tool."""
+    """Return the log lines of all containers with their line numbers, without the tool's headings."""
     found: list[tuple[int, str]] = []
     inside = False
     for number, line in enumerate(lines, start=1):
@@ -155,7 +158,7 @@ def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Removes repeated messages and keeps the last occurrence. Digits are ignored in the comparison."""
+    """Remove repeated messages, and keep the last occurrence. Digits are ignored in the comparison."""
     kept: dict[str, tuple[int, str]] = {}
     for number, line in lines:
         message = "".join("#" if sign.isdigit() else sign for sign in line)
@@ -165,7 +168,7 @@ def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def telling_events(events: Outcome) -> tuple[QuotedLine, ...]:
-    """The newest warnings of an event table, at most three."""
+    """Return the newest warnings of an event table, at most three."""
     source = source_of(events)
     lines = source.lines or tuple(events.text.split("\n"))
     warnings = [

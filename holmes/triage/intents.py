@@ -1,7 +1,7 @@
-"""Determines what kind of answer a question asks for.
+"""Determines which kind of answer a question asks for.
 
-The first matching test decides. A question that no test matches is a `why` question if it names an object or symptom,
-else `other`.
+The first matching test decides. A question that matches no test is a `why` question if it names an object or symptom.
+Otherwise its intent is `other`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _POD_STATES = (
 
 
 def intent_of(question: Question) -> Intent:
-    """The kind of answer that `question` asks for."""
+    """Return the kind of answer that `question` asks for."""
     if not question.words:
         return "other"
     if _wants_reason(question):
@@ -132,7 +132,7 @@ def _list(question: Question) -> bool:
 
 
 def _symptoms_of_kinds(question: Question) -> frozenset[str]:
-    """The symptoms to ignore, because the name of a kind can also be a symptom word: "jobs", "pvcs"."""
+    """Return the symptoms to ignore, because the name of a kind can also be a symptom word: "jobs", "pvcs"."""
     named = {
         "Job": {"job"}, "CronJob": {"job"}, "PersistentVolumeClaim": {"disk"}, "PersistentVolume": {"disk"},
         "HorizontalPodAutoscaler": {"scaling"}, "StorageClass": {"disk"},

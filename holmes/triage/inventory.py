@@ -1,7 +1,6 @@
 """Answers inventory questions and requests for the logs of one object, with one narrow tool call each.
 
-The answer states its scope and the errors of the tools. For logs, it also states the search text and the number of
-lines.
+The answer states its scope and any tool errors. For logs, it also states the search text and the number of lines.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**3
 
 
 def logs(asked: Asked) -> str:
-    """The newest log lines of the object that the question names."""
+    """Return the newest log lines of the object that the question names."""
     names = wanted_names(asked)
     if not names:
         return answer(asked, "Name the pod or workload, for example `logs of checkout in shop`.")
@@ -80,7 +79,7 @@ def logs(asked: Asked) -> str:
 
 
 def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
-    """The newest log lines of each container, with the headings of the containers."""
+    """Format the newest log lines of each container, with the container headings."""
     lines = outcome.text.strip("\n").split("\n")
     start = max(1, len(lines) - _MOST_LINES)
     body = list(_without_empty_logs(lines[start:]))
@@ -90,7 +89,7 @@ def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: st
     if outcome.status != "success" or not body:
         return answer(asked, f"No log lines{wanted}{since} found for {said}.", sentence(plain(lines[0], 400)))
     source = source_of(outcome)
-    first = 1 if start == 1 else start + 1  # line 1 is the summary of the tool
+    first = 1 if start == 1 else start + 1  # line 1 is the tool's summary
     marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
     left = f" (last {len(lines) - start} lines)" if start > 1 else ""
     lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
@@ -98,7 +97,7 @@ def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: st
 
 
 def _without_empty_logs(lines: list[str]) -> Iterator[str]:
-    """`lines` without the headings of containers that have no lines."""
+    """Yield `lines` without the headings of containers that have no lines."""
     skipped = -1
     for index, line in enumerate(lines):
         following = lines[index + 1] if index + 1 < len(lines) else ""
@@ -109,13 +108,13 @@ def _without_empty_logs(lines: list[str]) -> Iterator[str]:
 
 
 def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
-    """Runs the plan for `intent`. Raises `Waiting`."""
+    """Run the plan for `intent`. Raises `Waiting`."""
     asked = Asked(lookups=lookups, question=question, scope=find_scope(lookups, question))
     return PLANS[intent](asked)
 
 
 def count(asked: Asked) -> str:
-    """Counts the objects of a kind, optionally by node, phase or namespace."""
+    """Count the objects of a kind, optionally by node, phase or namespace."""
     question = asked.question
     kind = KIND_BY_NAME[_kind(asked)]
     by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
@@ -150,13 +149,16 @@ def _is_a_state(question: Question) -> bool:
 
 
 def _kind(asked: Asked) -> str:
-    """The kind that the question asks for: the first kind, except `Namespace` if it is only the scope."""
+    """Return the kind that the question asks for.
+
+    This is the first kind, except `Namespace` if the namespace is only the scope.
+    """
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
 
 
 def list_objects(asked: Asked) -> str:
-    """The objects of a kind, as kubectl lists them."""
+    """List the objects of a kind in the format of kubectl."""
     kind = KIND_BY_NAME[_kind(asked)]
     if kind.namespaced:
         outcome, place = asked.call(GET_TOOL, kind=kind.resource)
@@ -173,7 +175,7 @@ def list_objects(asked: Asked) -> str:
 
 
 def events(asked: Asked) -> str:
-    """Events of a namespace or an object, newest last."""
+    """List events of a namespace or an object, newest last."""
     warnings: bool | None = True if asked.question.says("warning", "warnings") else None
     found = _object(asked)
     if isinstance(found, str):
@@ -200,7 +202,7 @@ def events(asked: Asked) -> str:
 
 
 def usage(asked: Asked) -> str:
-    """The pods, containers or nodes with the highest usage, from metrics-server."""
+    """List the pods, containers or nodes with the highest usage according to metrics-server."""
     question = asked.question
     of_nodes = "Node" in question.kinds and "Pod" not in question.kinds
     if of_nodes:
@@ -233,7 +235,7 @@ def _quantity(text: str) -> float:
 
 
 def history(asked: Asked) -> str:
-    """The revisions of a workload."""
+    """List the revisions of a workload."""
     found = _object(asked)
     if isinstance(found, str):
         return found
@@ -246,7 +248,7 @@ def history(asked: Asked) -> str:
 
 
 def describe(asked: Asked) -> str:
-    """The description of an object, or its YAML."""
+    """Return the description of an object, or its YAML."""
     found = _object(asked)
     if isinstance(found, str):
         return found
@@ -268,7 +270,10 @@ def _shown(asked: Asked, ref: ObjectRef, what: str, outcome: Outcome) -> str:
 
 
 def _object(asked: Asked) -> ObjectRef | str | None:
-    """The object that the question names, None if it names none, or a "not found" message as the answer."""
+    """Return the object that the question names, or None if the question names none.
+
+    For an object that does not exist, return a "not found" answer.
+    """
     names = wanted_names(asked)
     if not names:
         return None

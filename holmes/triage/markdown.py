@@ -1,6 +1,6 @@
 """Quotes text from the cluster in Markdown and writes the commands at the end of an answer.
 
-Quoted text cannot change the layout of an answer. Commands are never run; values in them are quoted for the shell.
+Quoted text cannot change the layout of an answer. Commands are never run, and their values are quoted for the shell.
 Functions that format text return one line, except `fenced` and `table`.
 """
 
@@ -29,24 +29,24 @@ _COMMAND = re.compile(r"(?:kubectl|helm) (?=\S)")
 
 
 def one_line(text: str, most_characters: int = 0) -> str:
-    """`text` on one line without control characters, optionally shortened to `most_characters`."""
+    """Return `text` on one line without control characters, optionally shortened to `most_characters`."""
     line = " ".join(_CONTROL.sub(" ", text).split())
     return shortened(line, most_characters) if most_characters else line
 
 
 def plain(text: str, most_characters: int = 600) -> str:
-    """`text` as running text: code, emphasis, links, tags and citations are escaped."""
+    """Return `text` as running text. Code, emphasis, links, tags and citations are escaped."""
     line = one_line(text, most_characters).replace("`", "'").replace("*", r"\*").replace("](", r"]\(")
     return _MARKER.sub("[ ", _TAG.sub(r"\\<", line))
 
 
 def sentence(text: str) -> str:
-    """`text`, with a full stop added unless it ends with punctuation."""
+    """Add a full stop to `text` unless it ends with punctuation."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def code(text: str, most_characters: int = 240) -> str:
-    """`text` as a code span, even if it contains backticks."""
+    """Format `text` as a code span, even if it contains backticks."""
     line = _MARKER.sub("[ ", one_line(text, most_characters)) or " "
     longest = max((len(run) for run in _BACKTICKS.findall(line)), default=0)
     if not longest:
@@ -56,7 +56,7 @@ def code(text: str, most_characters: int = 240) -> str:
 
 
 def fenced(lines: Iterable[str], language: str = "") -> str:
-    """`lines` as a code block that no line can close."""
+    """Format `lines` as a code block that none of the lines can close."""
     shown = [_MARKER.sub("[ ", _CONTROL.sub(" ", line).rstrip()) for line in lines]
     longest = max((len(run) for line in shown for run in _BACKTICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -64,7 +64,7 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table with single-line cells. Vertical bars in cells are escaped."""
+    """Format a Markdown table with single-line cells. Vertical bars in cells are escaped."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
@@ -75,7 +75,7 @@ def _cell(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
+    """Return a number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -84,18 +84,18 @@ def counted(number: int, noun: str) -> str:
 
 
 def resource_path(ref: ObjectRef) -> str:
-    """The object in the form that kubectl and the tools accept: `deployment/checkout`."""
+    """Return the object in the form that kubectl and the tools accept: `deployment/checkout`."""
     kind = ref.kind.lower() if not ref.group or ref.kind in KIND_BY_NAME else f"{ref.kind.lower()}.{ref.group}"
     return f"{kind}/{ref.name}"
 
 
 def namespace_option(ref: ObjectRef) -> str:
-    """The option ` -n shop`, or an empty string for objects without a namespace."""
+    """Return the option ` -n shop`, or an empty string for objects without a namespace."""
     return f" -n {shlex.quote(ref.namespace)}" if ref.namespace else ""
 
 
 def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The next checks of the rules, divided into commands and checks that are not commands."""
+    """Divide the next checks of the rules into commands and checks that are not commands."""
     checks = tuple(one_line(check, 400) for check in incident.next_checks[:4])
     commands = [check for check in checks if _COMMAND.match(check)]
     if not commands:
@@ -105,7 +105,7 @@ def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def fix_commands(incident: Incident) -> tuple[str, ...]:
-    """The commands for the likely fix: a rollback, or an edit of the wrong field."""
+    """Return the commands for the likely fix: a rollback, or an edit of the wrong field."""
     culprit = incident.culprit
     target, place = shlex.quote(resource_path(culprit)), namespace_option(culprit)
     commands: list[str] = []
@@ -118,13 +118,13 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
         commands.append(f"# create {culprit.kind} {culprit.path}, or correct the reference to it")
     elif path.endswith("limits.memory") and culprit.kind in _ROLLED_OUT:
         commands.append(
-            f"kubectl set resources {target}{place}{_container_option(path, incident.cause)} --limits=memory=<more>"
+            f"kubectl set resources {target}{place}{_container_option(path, incident.cause)} --limits=memory=<limit>"
         )
     elif path.endswith(".image") and culprit.kind in _ROLLED_OUT:
         container = _container_of(path, incident.cause) or "<container>"
-        commands.append(f"kubectl set image {target}{place} {container}=<image that exists>")
+        commands.append(f"kubectl set image {target}{place} {container}=<existing image>")
     elif path == "spec.replicas" and culprit.kind in _ROLLED_OUT | {"ReplicaSet"}:
-        commands.append(f"kubectl scale {target}{place} --replicas=<wanted>")
+        commands.append(f"kubectl scale {target}{place} --replicas=<number>")
     elif path == "spec.unschedulable" and culprit.kind == "Node":
         commands.append(f"kubectl uncordon {shlex.quote(culprit.name)}")
     elif path and culprit.kind not in ("Pod", "Node", "Event"):
@@ -133,7 +133,10 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 
 
 def _is_missing(incident: Incident) -> bool:
-    """Whether the culprit does not exist: the incident reports it as missing and has no evidence from it."""
+    """Return whether the culprit does not exist.
+
+    This is true if the incident reports the culprit as missing and has no evidence from it.
+    """
     culprit = incident.culprit
     says_so = any(
         word in f"{incident.title} {incident.cause}".lower()
@@ -146,7 +149,7 @@ def _is_missing(incident: Incident) -> bool:
 
 
 def _container_of(path: str, cause: str) -> str:
-    """The name of the container in the path or, if the path has none, in the cause."""
+    """Return the container name from the path or, if the path has none, from the cause."""
     match = _CONTAINER.search(path)
     if match and not match[2].isdigit():
         return match[2]

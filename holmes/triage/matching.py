@@ -1,6 +1,6 @@
-"""Selects the incidents that a question is about.
+"""Selects the incidents that match a question.
 
-Names decide first, then symptom words, then the order of the report.
+Names have the highest priority, followed by symptom words and the order of the report.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Match:
 
 
 def is_about(match: Match) -> bool:
-    """Whether the incident answers a question about a named object.
+    """Return whether the incident answers a question about a named object.
 
-    An incident of severity `info` must be about the object itself.
+    An incident of severity `info` answers the question only if its culprit or subject is the named object.
     """
     if match.incident.severity == "info":
         return match.relation in ("culprit", "subject")
@@ -56,7 +56,7 @@ def is_about(match: Match) -> bool:
 
 
 def match_incidents(incidents: Sequence[Incident], question: Question, names: Sequence[Named]) -> tuple[Match, ...]:
-    """All incidents with their matches, the best match first. Equal matches keep the order of the report."""
+    """Return all incidents with their matches, best match first. Equal matches keep the order of the report."""
     matches = [_match(incident, question, names) for incident in incidents]
     return tuple(sorted(matches, key=lambda match: -match.score))
 
@@ -76,7 +76,7 @@ def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Ma
 
 
 def _relation(incident: Incident, names: Sequence[Named]) -> tuple[Relation, ObjectRef | None, float]:
-    """The closest relation of `incident` to one of `names`.
+    """Return the closest relation of `incident` to one of `names`.
 
     An exact name scores slightly higher than a partial name.
     """
@@ -107,10 +107,9 @@ def _objects(incident: Incident) -> Iterator[tuple[Relation, ObjectRef]]:
 
 
 def name_likeness(named: Named, ref: ObjectRef) -> float:
-    """Similarity of a name to an object. The highest value is 5, for the same name.
+    """Return the similarity of a name to an object, from 0 (another object) to 5 (the same name).
 
-    The value is 3 for a pod or ReplicaSet of the workload, 2 for a shortened name or another kind, and 0 for another
-    object.
+    The value is 3 for a pod or ReplicaSet of the workload. It is 2 for a shortened name or another kind.
     """
     if named.namespace and ref.namespace and named.namespace != ref.namespace:
         return 0.0
@@ -127,7 +126,10 @@ def name_likeness(named: Named, ref: ObjectRef) -> float:
 
 
 def is_pod_of(pod: str, workload: str) -> bool:
-    """Whether `pod` is the name of a pod of `workload`: the workload name plus `-hash-hash`, `-hash` or `-0`."""
+    """Return whether `pod` is the name of a pod of `workload`.
+
+    Pod names consist of the workload name and `-hash-hash`, `-hash` or `-0`.
+    """
     if not pod.startswith(f"{workload}-"):
         return False
     rest = pod.removeprefix(f"{workload}-").split("-")
@@ -135,12 +137,15 @@ def is_pod_of(pod: str, workload: str) -> bool:
 
 
 def _is_hash(part: str) -> bool:
-    """Whether a part of a name looks like a hash. Kubernetes hashes have no vowels, except in shortened pod names."""
+    """Return whether a part of a name looks like a hash.
+
+    Kubernetes hashes have no vowels, except in shortened pod names.
+    """
     return 3 <= len(part) <= 10 and part.isalnum() and not set("aeiou") & set(part)
 
 
 def _is_mentioned(named: Named, incident: Incident) -> bool:
-    """Whether the incident mentions the name, for example as a host name in a log."""
+    """Return whether the incident mentions the name, for example as a host name in a log."""
     elsewhere = named.namespace and named.namespace != incident.culprit.namespace
     if len(named.name) < _LEAST_CHARACTERS_MENTIONED or elsewhere:
         return False
@@ -159,7 +164,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def _text_of(incident: Incident) -> str:
-    """The text of an incident in which symptom words are searched: titles, causes and kinds, in lower case."""
+    """Return the text in which symptom words are searched: titles, causes and kinds, in lower case."""
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]

@@ -1,8 +1,8 @@
 """Finds the objects and the namespace that a question names.
 
 Asks the diagnosis tools first, then the API server for the exact name. Lists names only if the object does not exist,
-to suggest similar names. The state is `unknown` if no tool can find out. Verifies that a named namespace exists. A word
-after "in" is a namespace only if that namespace exists.
+to suggest similar names. The state is `unknown` if no tool can determine whether the object exists. A word after "in"
+is treated as a namespace only if that namespace exists.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _NEAREST_NAMESPACE = re.compile(r"closest existing name is '([a-z0-9][a-z0-9-]{0
 class Located:
     """The result of a search for names.
 
-    `objects` exist, workloads before pods and Services. `nearest` are existing names similar to `missing`. `reason`
-    explains the state `unknown`. `about` is the result of `kubernetes_related` for the first object.
+    `objects` contains the existing objects, workloads before pods and Services. `nearest` contains existing names
+    similar to `missing`. `reason` explains the state `unknown`. `about` is the result of `kubernetes_related` for the
+    first object.
     """
 
     state: Literal["found", "missing", "unknown"]
@@ -54,7 +55,7 @@ class Located:
 
 
 def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
-    """Looks up the first three of `names`. Raises `Waiting`."""
+    """Look up the first three of `names`. Raises `Waiting`."""
     wanted = names[:_MOST_NAMES_LOOKED_FOR]
     look_for = _by_related if lookups.has(RELATED_TOOL) else _by_name
     for named in wanted:
@@ -66,7 +67,7 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
     found = tuple(ref for answer in known for ref in answer.objects)
     if found:
         return Located(state="found", objects=found, about=next(each.about for each in known if each.objects))
-    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # the diagnosis may not be allowed to list the objects
+    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # the diagnosis may lack permission to list the objects
         confirmed = _confirmed(lookups, wanted, namespace)
         if confirmed is not None:
             return confirmed
@@ -80,9 +81,9 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
 
 
 def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located | None:
-    """Asks the API server for names that the diagnosis did not find.
+    """Ask the API server for names that the diagnosis did not find.
 
-    None if the API server does not find them either.
+    Returns None if the API server does not find the names either.
     """
     for named in names:
         _call(lookups.want, named, namespace)
@@ -91,7 +92,7 @@ def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Loca
 
 
 def _resource_of(named: Named) -> str:
-    """The `resource` argument of `kubernetes_related`.
+    """Return the `resource` argument of `kubernetes_related`.
 
     "The checkout pod" usually means a pod of the workload `checkout`.
     """
@@ -99,7 +100,7 @@ def _resource_of(named: Named) -> str:
 
 
 def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """Looks up the object with the tool `kubernetes_related`."""
+    """Look up the object with the tool `kubernetes_related`."""
     answer = lookups.ask(RELATED_TOOL, resource=_resource_of(named), namespace=named.namespace or namespace)
     match = _SPOKEN.match(answer.text)
     if answer.status == "success" and match is not None:
@@ -113,7 +114,7 @@ def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """Looks up the object in the API server by its exact name."""
+    """Look up the object in the API server by its exact name."""
     if named.prefix:
         return Located(state="missing", missing=named)
     answer = _call(lookups.ask, named, namespace)
@@ -127,7 +128,7 @@ def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer:
-    """Requests the object by its exact name. The API server selects it, so other objects are not listed."""
+    """Request the object by its exact name. The API server filters by name, so other objects are not listed."""
     kind = KIND_BY_NAME.get(named.kind)
     place = named.namespace or namespace or WHOLE_CLUSTER
     return call(
@@ -139,13 +140,13 @@ def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer
 
 
 def _resources_of(named: Named) -> tuple[str, ...]:
-    """The kinds to search. "The checkout pod" can also mean a pod of the workload `checkout`."""
+    """Return the kinds to search. "The checkout pod" can also mean a pod of the workload `checkout`."""
     kind = KIND_BY_NAME.get(named.kind)
     return _FOUND_WITHOUT_KIND if kind is None or kind.kind == "Pod" else (kind.resource,)
 
 
 def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[ObjectRef, ...]:
-    """Parses the objects in a result of `kubectl get`, which has one table for each kind."""
+    """Parse the objects in a result of `kubectl get`, which has one table for each kind."""
     found: list[ObjectRef] = []
     with_namespace = False
     for line in text.splitlines():
@@ -164,7 +165,10 @@ def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[
 
 
 def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef, ...]:
-    """Objects with names similar to `named`, the best match first. Names that contain it are also included."""
+    """Return objects with names similar to `named`, best match first.
+
+    Objects whose names contain `named` are also included.
+    """
     resources = _resources_of(named)
     if resources == _FOUND_WITHOUT_KIND and not named.prefix:  # a cluster can have thousands of pods
         resources = _NAMES_OF
@@ -182,7 +186,7 @@ def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef,
 
 
 def nearest_objects(name: str, objects: Sequence[ObjectRef]) -> tuple[ObjectRef, ...]:
-    """At most four of `objects` with names similar to `name`, the most similar first."""
+    """Return at most four of `objects` with names similar to `name`, most similar first."""
     names = sorted({ref.name for ref in objects})
     close = difflib.get_close_matches(name, names, n=4, cutoff=0.6)
     close += [each for each in names if (name in each or each in name) and each not in close]
@@ -203,9 +207,9 @@ def _object_of(line: str) -> ObjectRef | None:
 class Scope:
     """The namespace and the names of a question.
 
-    `namespace` is `*` for the whole cluster; if it is empty, the tools use the whole cluster. `names` excludes the
-    namespace. `missing` is a named namespace that does not exist, and `nearest` are existing namespaces with similar
-    names. `guess` is a word after "in" that is not a namespace.
+    `namespace` is `*` for the whole cluster. If it is empty, the tools also read the whole cluster. `names` excludes
+    the namespace. `missing` is a named namespace that does not exist. `nearest` contains existing namespaces with
+    similar names. `guess` is a word after "in" that is not a namespace.
     """
 
     namespace: str
@@ -216,7 +220,7 @@ class Scope:
 
     @property
     def spoken(self) -> str:
-        """The namespace in words: "in namespace `shop`"."""
+        """The namespace as a phrase: "in namespace `shop`"."""
         if self.namespace in ("", WHOLE_CLUSTER):
             return "in the whole cluster"
         return f"in namespace {code(self.namespace)}"
@@ -229,18 +233,18 @@ class _Existence:
 
 
 def find_scope(lookups: Lookups, question: Question, *, by_diagnosis: bool = False) -> Scope:
-    """Determines the scope of `question`. Raises `Waiting`.
+    """Determine the scope of `question`. Raises `Waiting`.
 
-    With `by_diagnosis`, the result of the diagnosis shows whether a namespace exists.
+    With `by_diagnosis`, the diagnosis result shows whether a namespace exists.
     """
-    default = lookups.turn.default_namespace
+    default = lookups.conversation.default_namespace
     named = question.namespace or question.perhaps_namespace
     if named in ("", WHOLE_CLUSTER):
         return Scope(namespace=named or default, names=question.names)
     exists = _by_diagnosis if by_diagnosis and lookups.has(DIAGNOSE_TOOL) else _namespace_by_name
     found = exists(lookups, named)
     rest = tuple(replace(each, namespace="") for each in question.names if each.name != named or each.kind)
-    # The name is accepted if reading namespaces is forbidden.
+    # The name is accepted if Holmes may not read namespaces.
     believed = found.state == "not allowed" or (found.state == "unknown" and bool(question.namespace))
     if found.state == "there" or believed:
         return Scope(namespace=named, names=rest)

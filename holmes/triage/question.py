@@ -1,6 +1,6 @@
 """Parses a question: namespace, names, kinds, symptoms, time, and the text to search for in logs.
 
-Has no access to the cluster. A word that looks like a name is treated as a name; `certain` means that it cannot be an
+Has no access to the cluster. A word that looks like a name is treated as a name. `certain` means that it cannot be an
 ordinary word. Only the beginning and the end of a very long text are read. Parsing never fails.
 """
 
@@ -70,9 +70,9 @@ class Question:
     """A parsed question.
 
     `namespace` is `*` for the whole cluster, and empty if the question names none. `perhaps_namespace` is a word that
-    may be a namespace. `kinds` keeps the order of the question. `symptoms` are names from `words.SYMPTOMS`. `searched`
-    is the text to search for in logs. `since` is an age such as `1h`. `points_back` means that the question refers to
-    an earlier message.
+    may be a namespace. `kinds` keeps the order of the question. `symptoms` contains names from `words.SYMPTOMS`.
+    `searched` is the text to search for in logs. `since` is an age such as `1h`. `points_back` means that the question
+    refers to an earlier message.
     """
 
     text: str
@@ -88,11 +88,11 @@ class Question:
     points_back: bool = False
 
     def says(self, *words: str) -> bool:
-        """Whether one of `words` is in the question."""
+        """Return whether one of `words` is in the question."""
         return any(word in self.words for word in words)
 
     def has(self, *phrases: str) -> bool:
-        """Whether one of `phrases` is in the question. Phrases are in lower case."""
+        """Return whether one of `phrases` is in the question. Phrases are in lower case."""
         return any(phrase in self.text for phrase in phrases)
 
 
@@ -133,12 +133,12 @@ def _both_ends(text: str) -> str:
 
 
 def _plain(token: str) -> str:
-    """The word without punctuation at its end."""
+    """Remove punctuation from the end of a word."""
     return token.rstrip("._/-") if not token.endswith(("…", "*")) else token
 
 
 def _is_name(word: str) -> bool:
-    """Whether `word` is a valid object name and not an ordinary word, number or time."""
+    """Return whether `word` is a valid object name and not an ordinary word, number or time."""
     return (
         len(word) >= 2
         and _LABEL.fullmatch(word) is not None
@@ -149,7 +149,7 @@ def _is_name(word: str) -> bool:
 
 
 def _paths(tokens: Iterable[str]) -> Iterator[Named]:
-    """Names in paths: `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout`, `payments.shop.svc`."""
+    """Yield names in paths: `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout`, `payments.shop.svc`."""
     for token in tokens:
         parts = token.rstrip("…*").split("/")
         cut = token.endswith(("…", "*"))
@@ -168,7 +168,7 @@ def _paths(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _beside_kinds(tokens: list[str]) -> Iterator[Named]:
-    """Names next to a kind: `deployment checkout`, `deployment named checkout`, `the checkout deployment`."""
+    """Yield names next to a kind: `deployment checkout`, `deployment named checkout`, `the checkout deployment`."""
     plain = [token for token in tokens if token not in ("named", "called", "the")]
     for left, right in pairwise(plain):
         kind = _kind_word(left)
@@ -191,7 +191,10 @@ def _quoted_names(quoted: Iterable[str]) -> Iterator[Named]:
 
 
 def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
-    """Words that look like names: `checkout-7d9f4c6b5-x2x4q` is certain to be a name, `checkout` is not."""
+    """Yield words that look like names.
+
+    `checkout-7d9f4c6b5-x2x4q` is certain to be a name, `checkout` is not.
+    """
     for token in tokens:
         word = token.rstrip("…*")
         if "/" not in word and ".svc" not in word and _is_name(word):
@@ -200,7 +203,7 @@ def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _distinct(names: Iterable[Named]) -> tuple[Named, ...]:
-    """Removes repeated names and keeps the first form of each. Certain names come first."""
+    """Remove repeated names, and keep the first form of each. Certain names come first."""
     kept: dict[str, Named] = {}
     for each in names:
         kept.setdefault(each.name, each)
@@ -235,9 +238,10 @@ def _may_be_namespace(word: str) -> bool:
 
 
 def _searched(shown: str, quoted: tuple[str, ...], words: tuple[str, ...], names: tuple[Named, ...]) -> str:
-    """The text to search for in a log: the text after "containing", else a quoted text that is not a name.
+    """Return the text to search for in a log.
 
-    Empty if the question contains neither.
+    The text after "containing" is preferred over a quoted text that is not a name. The result is empty if the question
+    contains neither.
     """
     match = _SEARCHED.search(shown)
     if match is not None and (match[1] or match[2].lower() not in ("in", "the", "for", "logs", "log")):

@@ -1,7 +1,7 @@
 """Writes the report for a `why` question: root cause, evidence, symptoms, next commands.
 
-The same findings always produce the same text. Also writes the answers for objects that were not found, for scopes
-without incidents, and for a cluster that could not be diagnosed.
+The same findings always produce the same text. This module also writes the answers for objects that were not found, for
+scopes without incidents, and for a cluster that could not be diagnosed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEADS: Final = {
     "dependency": "{named} is on the path from the cause to the symptom.",
 }
 _NEEDED: Final = ("Pod", "Deployment")
-"""Kinds that a diagnosis must be able to read. Without them, a diagnosis without incidents proves almost nothing."""
+"""Kinds that a diagnosis must be able to read. Otherwise a diagnosis without incidents proves almost nothing."""
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (
@@ -56,8 +56,8 @@ _NO_TOOLS = (
 class Story:
     """The content of a report.
 
-    `focus` is the incident that answers the question, and `others` are the other incidents. `lead` is the first
-    paragraph. `further_failures` are lookups that failed in addition to those of the diagnosis.
+    `focus` is the incident that answers the question, and `others` contains the other incidents. `lead` is the first
+    paragraph. `further_failures` contains failed lookups that the diagnosis does not report.
     """
 
     report: DiagnosisReport
@@ -72,7 +72,7 @@ class Story:
 
 
 def report_text(story: Story) -> str:
-    """The report as Markdown."""
+    """Format the report as Markdown."""
     parts: list[str] = [story.lead]
     if story.focus is not None:
         incident = story.focus.incident
@@ -90,7 +90,7 @@ def report_text(story: Story) -> str:
 
 
 def _answer(story: Story, match: Match) -> str:
-    """The root cause in one or two sentences. The citation covers only the sentence of the rule."""
+    """Write the root cause in one or two sentences. The citation covers only the rule's sentence."""
     incident = match.incident
     cause = sentence(_with_object(incident.cause or incident.title, incident.culprit))
     marker = story.source.of_value("cause", incident.cause) if incident.cause else ""
@@ -106,7 +106,7 @@ def _answer(story: Story, match: Match) -> str:
 
 
 def _with_object(text: str, ref: ObjectRef) -> str:
-    """`text` as running text, with the name of the object as a code span."""
+    """Return `text` as running text, with the object name as a code span."""
     before, name, after = text.partition(str(ref))
     if not name:
         return plain(text)
@@ -114,20 +114,20 @@ def _with_object(text: str, ref: ObjectRef) -> str:
 
 
 def _joined(text: str) -> str:
-    """`plain`, but keeps one space at each end where `text` has white space."""
+    """Escape like `plain`, but keep one space at each end where `text` has white space."""
     start = " " if text[:1].isspace() else ""
     return f"{start}{plain(text)}{' ' if text[-1:].isspace() and text.strip() else ''}"
 
 
 def _evidence(story: Story, incident: Incident) -> str:
-    """The evidence: values that the rules read, and lines of logs and events."""
+    """List the evidence: values that the rules read, and lines of logs and events."""
     details = story.details
     read = tuple(one_line(line.text) for _, line in details.log_lines) if details is not None else ()
     lines = []
     for evidence in incident.evidence[:_MOST_EVIDENCE]:
         head = one_line(evidence.value)[:_SAME_CHARACTERS]
         if evidence.path.startswith("log of") and head and any(head in line for line in read):
-            continue  # the full line, with its time, is below
+            continue  # the full line with its time is added below
         shown = f"{plain(str(evidence.object))}, {code(evidence.path)}: {code(evidence.value or '(empty)')}"
         lines.append(f"- {shown}{story.source.of_evidence(evidence)}")
     if details is not None:
@@ -137,7 +137,7 @@ def _evidence(story: Story, incident: Incident) -> str:
 
 
 def _chain(incident: Incident) -> str:
-    """The symptoms that follow from the cause."""
+    """List the symptoms that follow from the cause."""
     lines = [_finding_line(finding) for finding in incident.findings[1:_MOST_SYMPTOMS]]
     lines += [_finding_line(finding) for finding in incident.symptoms[:_MOST_SYMPTOMS]]
     left = len(incident.symptoms) - _MOST_SYMPTOMS
@@ -155,12 +155,12 @@ def _chain(incident: Incident) -> str:
 
 
 def _finding_line(finding: Finding) -> str:
-    others = f" (and {finding.subjects - 1} more like it)" if finding.subjects > 1 else ""
+    others = f" (and {counted(finding.subjects - 1, 'similar object')})" if finding.subjects > 1 else ""
     return f"- {_told(finding.subject, finding.cause or finding.title, others)}"
 
 
 def _told(ref: ObjectRef, text: str, more: str = "") -> str:
-    """A sentence about an object that names the object once."""
+    """Write a sentence that names the object once."""
     if str(ref) in text and not more:
         return sentence(_with_object(text, ref))
     return f"{code(str(ref))}{more}: {sentence(plain(text, _SENTENCE_CHARACTERS))}"
@@ -175,7 +175,7 @@ def _changed(incident: Incident) -> str:
 
 
 def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
-    """The other incidents, one line each."""
+    """List the other incidents, one line each."""
     lines = [f"- {each.severity}: {_told(each.culprit, each.cause or each.title)}" for each in others[:_MOST_OTHERS]]
     left = len(others) - _MOST_OTHERS + omitted if len(others) > _MOST_OTHERS else omitted
     if left > 0:
@@ -184,7 +184,7 @@ def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
 
 
 def checked_text(report: DiagnosisReport, scope: Scope) -> str:
-    """The numbers of checked objects without incidents, as a paragraph of the report."""
+    """Write a paragraph with the numbers of checked objects without incidents."""
     shown = [each for each in report.checked if each.total]
     if not shown:
         return ""
@@ -207,7 +207,7 @@ def _spoken_namespaces(report: DiagnosisReport) -> str:
 
 
 def not_checked_text(story: Story) -> str:
-    """The section about checks that were not possible."""
+    """Write the section about checks that were not possible."""
     gaps = story.report.not_checked
     forbidden = [plain(each.what) for each in gaps if each.why.lower().startswith("forbidden")]
     others = [each for each in gaps if not each.why.lower().startswith("forbidden")]
@@ -237,7 +237,7 @@ def _section(title: str, lines: Sequence[str] | dict[str, None]) -> str:
 
 
 def object_list(refs: Sequence[ObjectRef]) -> str:
-    """A list of objects: `Deployment shop/checkout`, `Service shop/checkout`.
+    """List objects as `Deployment shop/checkout`, `Service shop/checkout`.
 
     An object of an unknown kind appears with its name only.
     """
@@ -245,9 +245,9 @@ def object_list(refs: Sequence[ObjectRef]) -> str:
 
 
 def missing_object_text(located: Located, scope: Scope) -> str:
-    """The answer for a named object that was not found or could not be looked up."""
+    """Write the answer for a named object that was not found or could not be looked up."""
     if located.state == "unknown" or located.missing is None:
-        reason = one_line(located.reason, 240) or "no tool is available for it"
+        reason = one_line(located.reason, 240) or "no suitable tool is available"
         return f"Could not check whether {code(scope.names[0].name)} exists: {sentence(plain(reason))}"
     named = located.missing
     if named.name == scope.guess:
@@ -261,7 +261,7 @@ def missing_object_text(located: Located, scope: Scope) -> str:
 
 
 def missing_namespace_text(scope: Scope) -> str:
-    """The answer for a namespace that does not exist; empty if it exists."""
+    """Write the answer for a namespace that does not exist. Returns an empty string if it exists."""
     if not scope.missing:
         return ""
     nearest = f" Did you mean {', '.join(map(code, scope.nearest))}?" if scope.nearest else ""
@@ -269,37 +269,37 @@ def missing_namespace_text(scope: Scope) -> str:
 
 
 def nothing_found_text(report: DiagnosisReport, scope: Scope) -> str:
-    """The answer if no incident was found, with the limits of the diagnosis."""
+    """Write the answer if no incident was found, with the limits of the diagnosis."""
     unseen = [kind for kind in _NEEDED if any(kind in each.kinds for each in report.not_checked)]
     if unseen:
         kinds = " and ".join(counted(2, kind).partition(" ")[2] for kind in unseen)
         return f"**No diagnosis possible {spoken_place(report, scope)}**: {kinds} could not be read."
     text = f"**No faults found {spoken_place(report, scope)}.**"
     if report.complete:
-        return f"{text} All rules were checked. Faults that leave no trace in the cluster are not detected."
-    return f"{text} Some checks were not possible (see below), so faults may remain."
+        return f"{text} All rules ran. Faults that leave no trace in the cluster are not detected."
+    return f"{text} Some checks were not possible (see below), so faults may remain undetected."
 
 
 def spoken_place(report: DiagnosisReport, scope: Scope) -> str:
-    """The scope of the report in words."""
+    """Return the scope of the report as a phrase."""
     if report.namespaces:
         return f"in {', '.join(code(each) for each in report.namespaces[:6])}"
     return "in the whole cluster" if scope.namespace in ("", WHOLE_CLUSTER) else scope.spoken
 
 
 def spoken_symptoms(question: Question) -> str:
-    """The words of the question that name a symptom."""
+    """Return the words of the question that name a symptom."""
     said = (word for symptom in SYMPTOMS if symptom.name in question.symptoms for word in symptom.said)
     return ", ".join(code(word) for word in dict.fromkeys(said) if question.says(word))
 
 
 def paragraphs(*parts: str) -> str:
-    """Joins the parts that are not empty into paragraphs."""
+    """Join the parts that are not empty into paragraphs."""
     return "\n\n".join(part for part in parts if part)
 
 
 def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
-    """The answer without a diagnosis: pods that are not running, and warnings. Raises `Waiting`."""
+    """Write the answer without a diagnosis: pods that are not running, and warnings. Raises `Waiting`."""
     namespace = scope.namespace or WHOLE_CLUSTER
     calls: tuple[tuple[str, str, dict[str, JsonValue]], ...] = (
         (
@@ -317,7 +317,7 @@ def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
             continue
         outcome = lookups.ask(tool, **arguments)
         if outcome.failed:
-            parts.append(f"{title}: could not be read: {sentence(plain(outcome.reason))}")
+            parts.append(f"**{title}** could not be read: {sentence(plain(outcome.reason))}")
         elif outcome.status == "success":
             parts.append(f"**{title}**:\n{cited_excerpt(outcome)}")
         else:
@@ -328,7 +328,7 @@ def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
 
 
 def cited_excerpt(outcome: Outcome, *, most_lines: int = _MOST_LINES_SHOWN) -> str:
-    """The first lines of a result as a code block, with a citation of these lines."""
+    """Format the first lines of a result as a code block, and cite these lines."""
     source = source_of(outcome)
     shown = min(most_lines, outcome.text.rstrip().count("\n") + 1)
     marker = source.marker(1, shown) if source.lines else source.marker(1)
@@ -336,7 +336,7 @@ def cited_excerpt(outcome: Outcome, *, most_lines: int = _MOST_LINES_SHOWN) -> s
 
 
 def excerpt(text: str, *, most_lines: int = _MOST_LINES_SHOWN) -> str:
-    """The first lines of a result as a code block."""
+    """Format the first lines of a result as a code block."""
     lines = text.rstrip().split("\n")
     more = [f"... {len(lines) - most_lines} more lines"] if len(lines) > most_lines else []
     return fenced([shortened(line, 400) for line in lines[:most_lines]] + more)

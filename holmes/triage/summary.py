@@ -1,9 +1,9 @@
 """Summarises a conversation by extraction, for compaction.
 
-A history that is too large for one request arrives as a transcript, whose headings show the role of each message. The
-summary quotes the question, the findings, the calls and the most important lines. The loop uses the same measure of
-importance to check a summary. A line is omitted if a name in it would be cut, so the summary never contains invented
-names.
+A history that is too large for one request arrives as a transcript. The headings of the transcript show the role of
+each message. The summary quotes the question, the findings, the calls and the most important lines. The loop uses the
+same measure of importance to check a summary. A line is omitted if shortening would cut a name in it, so the summary
+never contains invented names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LINE_CHARACTERS: Final = 240
 
 
 def messages_of_transcript(text: str) -> tuple[Message, ...]:
-    """Parses the messages of a transcript. Text without headings becomes one request."""
+    """Parse the messages of a transcript. Text without headings becomes one request."""
     before = _PARTS_BEFORE.match(text)
     start = before or _FIRST.match(text)
     body = text[start.end() :] if start is not None else text
@@ -86,7 +86,7 @@ def _message(heading: re.Match[str], text: str) -> Message | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """A request of the loop for a summary of `messages`, or for lines about names that an earlier summary omitted."""
+    """A request for a summary of `messages`, or for lines about names that an earlier summary omitted."""
 
     kind: Literal["summary", "repair"]
     cap_tokens: int
@@ -94,7 +94,7 @@ class SummaryRequest:
 
 
 def summary_request_of(request: ModelRequest) -> SummaryRequest | None:
-    """The summary that `request` asks for; None if it is a step of an investigation."""
+    """Return the summary that `request` asks for, or None if it asks for a step of an investigation."""
     messages = tuple(request.messages)
     if request.tool_choice != "none" or not messages:
         return None
@@ -116,7 +116,7 @@ def _number(written: str) -> int:
 
 
 def summarise(request: SummaryRequest) -> str:
-    """Writes a summary of about `cap_tokens` tokens.
+    """Write a summary of about `cap_tokens` tokens.
 
     Call it in a thread, because its CPU time grows with the conversation.
     """
@@ -137,7 +137,7 @@ def summarise(request: SummaryRequest) -> str:
 
 
 def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey) -> str:
-    """A section with as many different lines as fit into `room` bytes.
+    """Write a section with as many different lines as fit into `room` bytes.
 
     Lines with names that are not in the source are omitted.
     """
@@ -153,14 +153,14 @@ def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey)
 
 
 def _questions(messages: Sequence[Message]) -> Iterator[str]:
-    """The questions of the user: the first, then the others from newest to oldest."""
+    """Yield the questions of the user: the first question, then the other questions from newest to oldest."""
     asked = [each.text for each in messages if isinstance(each, UserMessage) and each.kind == "request"]
     for text in (*asked[:1], *reversed(asked[1:])):
         yield f"- {whole_words(text, 1_200)}"
 
 
 def _findings(messages: Sequence[Message]) -> Iterator[str]:
-    """The incidents of the newest diagnosis, and the checks that were not possible."""
+    """Yield the incidents of the newest diagnosis, and the checks that were not possible."""
     for message in reversed(messages):
         if not isinstance(message, ToolMessage) or message.tool_name != DIAGNOSE_TOOL or message.status != "success":
             continue
@@ -183,7 +183,7 @@ def _where(message: ToolMessage) -> str:
 
 
 def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]:
-    """Checked claims with their citations, then the lines with the most important names."""
+    """Yield checked claims with their citations, then the lines with the most important names."""
     for entry in written_ledger(messages).entries:
         yield entry.line()
     for item in with_distinct_lines(found.ranked):
@@ -195,7 +195,7 @@ def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]
 
 
 def _label_of_line(line: str, messages: Sequence[Message]) -> str:
-    """The label of the newest result that contains `line`."""
+    """Return the label of the newest result that contains `line`."""
     for message in reversed(messages):
         if isinstance(message, ToolMessage) and line in message.text:
             return _where(message)
@@ -203,7 +203,7 @@ def _label_of_line(line: str, messages: Sequence[Message]) -> str:
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[str]:
-    """The tool calls with their status, newest first."""
+    """Yield the tool calls with their status, newest first."""
     status: dict[str, str] = {each.call_id: each.status for each in messages if isinstance(each, ToolMessage)}
     calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
     for call in reversed(calls[-_MOST_CALLS:]):
@@ -219,7 +219,7 @@ def _arguments(written: str) -> str:
 
 
 def whole_words(text: str, most_characters: int) -> str:
-    """`text` on one line, shortened at a space so that no name is cut."""
+    """Return `text` on one line, shortened at a space so that no name is cut."""
     line = one_line(text)
     if len(line) <= most_characters:
         return line
@@ -227,7 +227,7 @@ def whole_words(text: str, most_characters: int) -> str:
 
 
 def _added_lines(message: Message, room: int) -> str:
-    """One line of the source for each name that a summary omitted."""
+    """Return one line of the source for each name that a summary omitted."""
     text = message.text if isinstance(message, UserMessage) else ""
     lines: list[str] = []
     left = room

@@ -1,7 +1,7 @@
 """Writes tables for inventory answers from the tab-separated lines of one narrow jq call.
 
 Shows images, replicas, resources, placement and states exactly as the call returned them. If the user may not list the
-whole cluster, the default namespace is read, and the answer states this.
+whole cluster, Holmes reads the default namespace, and the answer states this.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class Asked:
         return self.scope.namespace or WHOLE_CLUSTER
 
     def call(self, tool: str, **arguments: JsonValue) -> tuple[Outcome, str]:
-        """The result of `tool` and its scope. Falls back to the default namespace if the whole cluster is forbidden."""
+        """Return the result of `tool` and its scope.
+
+        Falls back to the default namespace if the user may not read the whole cluster.
+        """
         outcome = self.lookups.ask(tool, namespace=self.namespace, **arguments)
         if self.namespace == WHOLE_CLUSTER and outcome.is_forbidden:
             narrower = self.lookups.ask(tool, **arguments)
@@ -65,13 +68,13 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """The scope in words."""
+        """The scope as a phrase."""
         return "in the whole cluster" if self.namespace == WHOLE_CLUSTER else f"in namespace {code(self.namespace)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The table cells of objects, one row for each line. `failure` is the reason if the objects could not be read."""
+    """The rows of a table. `failure` is the reason if the objects could not be read."""
 
     cells: tuple[tuple[str, ...], ...] = ()
     place: str = ""
@@ -86,7 +89,7 @@ class Rows:
 
 
 def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
-    """The rows that a jq expression returns for objects of `kinds`. Raises `Waiting`."""
+    """Read the rows that a jq expression returns for objects of `kinds`. Raises `Waiting`."""
     outcome, place = asked.call(JQ_TOOL, kind=kinds, expression=expression)
     if outcome.failed:
         return Rows(failure=outcome.reason, place=place)
@@ -97,9 +100,9 @@ def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
 
 
 def _closest(cells: tuple[tuple[str, ...], ...], names: Sequence[Named]) -> tuple[tuple[str, ...], ...]:
-    """Only the rows of objects with exactly these names and of their pods: `cart` does not match `cart-worker`.
+    """Return only the rows of objects with exactly these names and of their pods.
 
-    All rows if none of them matches.
+    `cart` does not match `cart-worker`. If no row matches, all rows are returned.
     """
     wanted = {each.name for each in names}
     exact = tuple(row for row in cells if _is_of(row[0].rpartition("/")[2], wanted))
@@ -111,7 +114,7 @@ def _is_of(name: str, wanted: set[str]) -> bool:
 
 
 def name_filter(names: Sequence[Named]) -> str:
-    """A jq condition for objects with these names or derived names; `true` without names.
+    """Return a jq condition for objects with these names or derived names, or `true` without names.
 
     Names are written as JSON strings, so a question cannot inject jq code.
     """
@@ -127,13 +130,16 @@ def name_filter(names: Sequence[Named]) -> str:
 
 
 def wanted_names(asked: Asked) -> tuple[Named, ...]:
-    """The names in the question that refer to objects: the certain names, or all names if none is certain."""
+    """Return the names in the question that refer to objects.
+
+    These are the certain names, or all names if no name is certain.
+    """
     names = [each for each in asked.scope.names if each.kind not in ("Namespace", "Node")]
     return tuple(each for each in names if each.certain) or tuple(names)
 
 
 def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead: str = "") -> str:
-    """A table of `rows` with its title, or an answer that explains why the table is empty."""
+    """Write a table of `rows` with its title, or an answer that explains why the table is empty."""
     if rows.failure:
         return failed_answer(asked, noun, rows.failure)
     if not rows.cells:
@@ -146,12 +152,12 @@ def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead
 
 
 def failed_answer(asked: Asked, what: str, reason: str) -> str:
-    """The answer for a failed lookup, with the reason."""
+    """Write the answer for a failed lookup, with the reason."""
     return answer(asked, f"**The {plain(what)} could not be looked up {asked.place}**: {sentence(plain(reason))}")
 
 
 def nothing_answer(asked: Asked, noun: str, place: str) -> str:
-    """The answer for an empty result. For a name that does not exist, it suggests similar names."""
+    """Write the answer for an empty result. For a name that does not exist, suggest similar names."""
     names = wanted_names(asked)
     if names:
         located = locate(asked.lookups, names, asked.scope.namespace)
@@ -163,12 +169,12 @@ def nothing_answer(asked: Asked, noun: str, place: str) -> str:
 
 
 def answer(asked: Asked, *parts: str) -> str:
-    """Joins the parts of an answer and adds the fixed texts around them."""
+    """Join the parts of an answer, and add the fixed texts around them."""
     return paragraphs(missing_namespace_text(asked.scope), *parts, NO_LLM)
 
 
 def images(asked: Asked) -> str:
-    """The images of workloads."""
+    """List the images of workloads."""
     chosen = f".items[] | select({name_filter(wanted_names(asked))})"
     expression = (
         f"{chosen} | {_WHO} as $who | {_TEMPLATE} as $spec | {_CONTAINERS.replace('{spec}', '$spec')} "
@@ -190,7 +196,7 @@ def images(asked: Asked) -> str:
 
 
 def replicas(asked: Asked) -> str:
-    """The desired and ready replicas of workloads."""
+    """List the desired and ready replicas of workloads."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | [{_WHO}, "
         "(.spec.replicas // .status.desiredNumberScheduled // 0), "
@@ -207,7 +213,7 @@ def replicas(asked: Asked) -> str:
 
 
 def resources(asked: Asked) -> str:
-    """Requests and limits of containers."""
+    """List the requests and limits of containers."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_WHO} as $who | {_TEMPLATE} as $spec "
         f'| {_CONTAINERS.replace("{spec}", "$spec")} | [$who, .name, (.resources.requests.cpu // "none"), '
@@ -220,7 +226,7 @@ def resources(asked: Asked) -> str:
 
 
 def placement(asked: Asked) -> str:
-    """The nodes on which pods run."""
+    """List the nodes on which pods run."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_POD}"
         '| [.metadata.namespace + "/" + .metadata.name, .status.phase, (.spec.nodeName // "not scheduled"), '
@@ -231,7 +237,7 @@ def placement(asked: Asked) -> str:
 
 
 def pods(asked: Asked) -> str:
-    """Pods in the state that the question names. Pods with the most restarts come first."""
+    """List the pods in the state that the question names, most restarts first."""
     state, condition = _state(asked.question)
     named = wanted_names(asked)
     expression = (
@@ -259,7 +265,7 @@ def _plural(state: str) -> str:
 
 
 def _state(question: Question) -> tuple[str, str]:
-    """The pod state that the question asks for, in words and as a jq condition."""
+    """Return the pod state that the question asks for, as a phrase and as a jq condition."""
     crashing = '($now | test("CrashLoopBackOff|Error|OOMKilled")) or ($restarts > 0 and $before != "")'
     tests: tuple[tuple[tuple[str, ...], str, str], ...] = (
         (("pending", "unscheduled", "unschedulable"), "is Pending", '.status.phase == "Pending"'),
@@ -287,7 +293,7 @@ def _state(question: Question) -> tuple[str, str]:
 
 
 def changes(asked: Asked) -> str:
-    """The newest objects; for a named object, its changes in the last 24 hours."""
+    """List the newest objects, or the changes to a named object in the last 24 hours."""
     names = wanted_names(asked)
     if names and asked.lookups.has(RELATED_TOOL):
         located = locate(asked.lookups, names, asked.scope.namespace)
@@ -305,19 +311,19 @@ def changes(asked: Asked) -> str:
     kinds = "deployments,replicasets,statefulsets,daemonsets,cronjobs,configmaps,services"
     rows = read_rows(asked, kinds, expression)
     lead = (
-        f"Newest objects {rows.place}. A new ReplicaSet is a rollout of its Deployment. "
-        "Edits of existing objects are not shown."
+        f"Newest objects {rows.place}. A new ReplicaSet means that its Deployment was rolled out. "
+        "Edits to existing objects are not shown."
     )
     return rows_answer(asked, rows, "object", ("created", "object", "revision", "images"), lead)
 
 
 def _changes_of(asked: Asked, name: str, text: str) -> str:
-    """The answer with the changes section of a `kubernetes_related` result."""
+    """Write the answer from the changes section of a `kubernetes_related` result."""
     lines = text.split("\n")
     heading = next((index for index, line in enumerate(lines) if line.startswith("changed in")), None)
     if heading is None:
-        return answer(asked, f"No changes of {code(name)} found in the last 24 hours: {one_line(lines[0], 200)}.")
+        return answer(asked, f"No changes to {code(name)} found in the last 24 hours: {one_line(lines[0], 200)}.")
     end = next((i for i in range(heading + 1, len(lines)) if not lines[i].startswith(" ")), len(lines))
     return answer(
-        asked, f"Changes of {code(name)} in the last 24 hours:\n{excerpt(chr(10).join(lines[heading + 1 : end]))}"
+        asked, f"Changes to {code(name)} in the last 24 hours:\n{excerpt(chr(10).join(lines[heading + 1 : end]))}"
     )

@@ -1,8 +1,8 @@
 """The plan for a `why` question: diagnose the scope, read details of the matching incident, and report.
 
-The plan runs from its beginning for every request, and `Waiting` ends it while calls are pending. The answer never
-states that an object is healthy, only that no faults were found and which checks were not possible. A stored report of
-`kubernetes_diagnose` is read with jq, in a smaller form with each attempt.
+The plan starts again for every request, and `Waiting` ends it while calls are pending. The answer never states that an
+object is healthy. It states only that no faults were found and which checks were not possible. A stored report of
+`kubernetes_diagnose` is read with jq, in a shorter form with each attempt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NOTHING: Final = Outcome(tool="", status="no_data", text="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosed:
-    """A diagnosis report and the source for citations of it."""
+    """A diagnosis report and its source for citations."""
 
     report: DiagnosisReport
     source: Source
@@ -61,13 +61,13 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDiagnosed:
-    """The diagnosis failed. `reason` is one line."""
+    """The reason why a diagnosis failed, on one line."""
 
     reason: str
 
 
 def diagnose(lookups: Lookups, namespace: str = "", resource: str = "") -> Diagnosed | NotDiagnosed:
-    """Diagnoses `namespace` (`*` for the whole cluster, empty for the default). Raises `Waiting`."""
+    """Diagnose `namespace` (`*` for the whole cluster, empty for the default). Raises `Waiting`."""
     outcome = lookups.ask(DIAGNOSE_TOOL, namespace=namespace, resource=resource)
     if outcome.failed:
         return NotDiagnosed(reason=outcome.reason)
@@ -84,7 +84,7 @@ def _read(text: str, source: Source) -> Diagnosed | NotDiagnosed:
 
 
 def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
-    """Reads the stored report, in a shorter form with each attempt."""
+    """Read the stored report, in a shorter form with each attempt."""
     failed = NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} is no longer in the conversation")
     if not outcome.stored_id:
         return failed
@@ -101,13 +101,13 @@ def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
 
 
 def answer_why(lookups: Lookups, question: Question) -> str:
-    """Writes the report for a `why` question. Raises `Waiting`."""
+    """Write the report for a `why` question. Raises `Waiting`."""
     return _answer_in(lookups, question, find_scope(lookups, question, by_diagnosis=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """The diagnosis and its matches. `matches` contains all incidents, best match first."""
+    """A diagnosis and its matches with the question. `matches` contains all incidents, best match first."""
 
     question: Question
     scope: Scope
@@ -122,7 +122,7 @@ class _Case:
         others_title: str = "Other incidents",
         failures: tuple[str, ...] = (),
     ) -> str:
-        """The report with details of `focus` and one line for each other incident."""
+        """Write the report with details of `focus` and one line for each other incident."""
         answered = focus.incident.id if focus is not None else ""
         others = tuple(each for each in self.diagnosis.report.incidents if each.id != answered)
         source = self.diagnosis.source
@@ -156,7 +156,10 @@ def _answer_in(lookups: Lookups, question: Question, scope: Scope) -> str:
 
 
 def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
-    """The answer if no incident involves the named objects: they are healthy, in another namespace, or missing."""
+    """Write the answer if no incident involves the named objects.
+
+    The objects are healthy, in another namespace, or missing.
+    """
     scope = case.scope
     located = locate(lookups, scope.names, scope.namespace)
     if located.state == "found":
@@ -171,7 +174,10 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
 
 
 def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Source]:
-    """The incident with its evidence, from a narrower diagnosis if a long report contains only a summary of it."""
+    """Return the incident with its evidence.
+
+    A long report contains only a summary of an incident. In this case, a narrower diagnosis supplies the evidence.
+    """
     culprit = match.incident.culprit
     closer = diagnose(lookups, culprit.namespace, resource_path(culprit))
     if isinstance(closer, Diagnosed):
@@ -182,13 +188,16 @@ def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Sou
 
 
 def _may_widen(case: _Case) -> bool:
-    """Whether only the default namespace was read, so that the object may be in another namespace."""
+    """Return whether only the default namespace was read, so that the object may be in another namespace."""
     chosen = case.question.namespace or case.scope.namespace == case.question.perhaps_namespace
     return bool(case.diagnosis.report.namespaces) and not chosen and case.scope.namespace != WHOLE_CLUSTER
 
 
 def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
-    """Reports the incident with the symptom of the question, else the first by severity, else that none was found."""
+    """Report the incident that matches the question's symptom.
+
+    Without a match, report the first incident by severity, or that no incident was found.
+    """
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:
         return case.report(
@@ -197,12 +206,12 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
     lead = _found_text(case)
     if case.question.symptoms and not worst.symptoms:
         place = spoken_place(case.diagnosis.report, case.scope)
-        lead = f"No incident matches {spoken_symptoms(case.question)}. Most severe incident {place}:"
+        lead = f"No incident matches {spoken_symptoms(case.question)}. The most severe incident {place} is:"
     return case.report(lookups, worst, first, lead)
 
 
 def _found_text(case: _Case) -> str:
-    """A lead with the number of incidents, or an empty string if it is less than two."""
+    """Return a lead with the number of incidents, or an empty string if fewer than two exist."""
     severities = [match.incident.severity for match in case.matches]
     omitted = case.diagnosis.report.omitted
     if len(severities) + omitted < 2 or case.question.symptoms:
@@ -210,7 +219,7 @@ def _found_text(case: _Case) -> str:
     counts = [f"{number} {severity}" for severity in SEVERITIES if (number := severities.count(severity))]
     more = f" and {omitted} more" if omitted else ""
     place = spoken_place(case.diagnosis.report, case.scope)
-    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}). Most severe:"
+    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}). The most severe incident is:"
 
 
 def _if_nothing(case: _Case) -> str:
@@ -219,7 +228,7 @@ def _if_nothing(case: _Case) -> str:
 
 
 def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
-    """The answer for an object without incidents: related objects and other incidents."""
+    """Write the answer for an object without incidents, with related objects and other incidents."""
     ref = located.objects[0]
     resource, related = resource_path(ref), located.about or _NOTHING
     closer = diagnose(lookups, ref.namespace, resource)
@@ -227,7 +236,7 @@ def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
         named = (Named(name=ref.name, kind=ref.kind, namespace=ref.namespace),)
         matches = match_incidents(closer.report.incidents, parse_question(""), named)
         concerned = replace(case, diagnosis=closer, matches=matches)
-        lead = f"{code(str(ref))} itself has no fault, but a related object has one:"
+        lead = f"No fault was found in {code(str(ref))} itself, but a related object has a fault:"
         return concerned.report(lookups, matches[0], "" if is_about(matches[0]) else lead)
     shown = excerpt(related.text) if not related.failed and related.text.strip() else ""
     return replace(case, diagnosis=_with_gaps_of(case.diagnosis, closer)).report(
@@ -235,7 +244,7 @@ def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
         None,
         _healthy_text(case, closer, located.objects),
         f"Related objects:\n{shown}" if shown else "",
-        others_title="Incidents elsewhere",
+        others_title="Incidents in other objects",
         failures=(f"diagnosis of {ref}: {closer.reason}",) if isinstance(closer, NotDiagnosed) else (),
     )
 
@@ -244,7 +253,7 @@ def _healthy_text(case: _Case, closer: Diagnosed | NotDiagnosed, objects: tuple[
     text = f"**No faults found in {code(str(objects[0]))}.**"
     is_complete = case.diagnosis.report.complete and isinstance(closer, Diagnosed) and closer.report.complete
     if not is_complete:
-        text += " Some checks were not possible (see below), so faults may remain."
+        text += " Some checks were not possible (see below), so faults may remain undetected."
     if len(objects) > 1:
         text += f" Other objects with this name: {object_list(objects[1:5])}."
     return text

@@ -12,20 +12,24 @@ from tests.cluster.images import ARCHITECTURES
 from tests.helm.dockerfile import stages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.cluster.layout import Layout
 
 
-def pack_image(root: Path, name: str, archive: Path) -> None:
-    """Write an archive in docker's format: one layer, with the configuration of the Dockerfile's last stage."""
+def pack_image(root: Path, names: Sequence[str], archive: Path) -> None:
+    """Write an archive in docker's format: one layer, with the configuration of the Dockerfile's last stage.
+
+    The image gets all `names`, each with its registry and tag.
+    """
     parts = archive.with_suffix(".parts")
     parts.mkdir()
     layer = parts / "layer.tar"
     _tar(layer, root, ".")
     with layer.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
-    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": [layer.name]}]
+    manifest = [{"Config": "config.json", "RepoTags": [*names], "Layers": [layer.name]}]
     (parts / "config.json").write_text(json.dumps(_config(digest)))
     (parts / "manifest.json").write_text(json.dumps(manifest))
     _tar(archive, parts, "manifest.json", "config.json", layer.name)

@@ -16,9 +16,10 @@ import pytest
 from holmes.values.json_types import JsonObject
 from tests.cluster.fixtures import Cluster, create_namespace
 from tests.cluster.layout import NODE_NAME, REGISTRY, Layout
-from tests.helm.chart import CHART, Helm, at
+from tests.helm.chart import CHART, ROOT, Helm, at
 from tests.helm.container_image import import_image, pack_image
 from tests.helm.value_sets import HOLMESGPT
+from tests.support import readme
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -62,7 +63,7 @@ def image(
 ) -> None:
     """The image, in the cluster."""
     archive = tmp_path_factory.mktemp("archive") / "image.tar"
-    pack_image(image_root, f"{REGISTRY}/{IMAGE}", archive)
+    pack_image(image_root, (f"{REGISTRY}/{IMAGE}", readme.image()), archive)
     import_image(Layout.from_environment(), archive)
     archive.unlink()
 
@@ -109,7 +110,7 @@ def _make_volume(cluster: Cluster, namespace: str, folder: Path) -> None:
         "kind": "PersistentVolume",
         "metadata": {"name": namespace},
         "spec": {
-            "capacity": {"storage": "1Gi"},
+            "capacity": {"storage": "100Gi"},
             "accessModes": ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Retain",
             "local": {"path": str(folder / "volume")},
@@ -187,6 +188,19 @@ def test_a_values_file_with_every_key_of_holmesgpt_installs(place: Release) -> N
     assert "CERTIFICATE" in place.inside("env")
     assert place.inside("cat /etc/holmes/model_list.yaml").startswith("gpt:")
     place.helm_run("uninstall", "holmes")
+
+
+def test_the_command_of_the_readme_installs_the_chart(place: Release, tmp_path: Path) -> None:
+    """As it is written, but for the namespace."""
+    (name, chart, *options) = readme.install_commands()["helm install"]
+    own = [place.namespace if option == "holmes" else option for option in options]
+    _make_volume(place.cluster, place.namespace, tmp_path)
+    try:
+        place.helm.run("install", name, str(ROOT / chart), *own)
+        place.kubectl("rollout", "status", "deployment/holmes", "--timeout=110s")
+        place.helm_run("uninstall", name)
+    finally:
+        place.cluster.run("delete", "persistentvolume", place.namespace, "--wait=false")
 
 
 # What the chart rendered before a Job made the keys.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.triage import TriageModel
 from holmes.triage.answers import last_object, next_step
-from holmes.triage.conversation import MAX_ROUNDS, read_turn
+from holmes.triage.conversation import MAX_TURNS, read_conversation
 from holmes.triage.report import NO_LLM
 from holmes.values.errors import ModelError
 from holmes.values.events import AnswerFinished
@@ -83,7 +83,7 @@ def test_every_run_ends_before_the_step_limit(
     turn = iter(range(1_000))
     cluster = RecordedCluster(answers={tool.name: lambda _: results[next(turn) % len(results)] for tool in tools})
     told = asyncio.run(ask(cluster, question, max_steps=MAX_STEPS))
-    assert told.steps <= MAX_ROUNDS + 1 < MAX_STEPS
+    assert told.steps <= MAX_TURNS + 1 < MAX_STEPS
     assert told.text.endswith(NO_LLM)
 
 
@@ -139,10 +139,10 @@ def test_an_unchanged_result_stands_for_the_one_it_refers_to() -> None:
             stored="0123456789ab", spilled=True,
         ),
     )  # fmt: skip
-    turn = read_turn(request(messages, (), "auto"))
-    (outcome,) = turn.outcomes.values()
+    conversation = read_conversation(request(messages, (), "auto"))
+    (outcome,) = conversation.outcomes.values()
     assert outcome.text == "12\n"
-    assert turn.rounds == 1
+    assert conversation.turns == 1
     step = next_step(request(messages, (TOOLS["kubectl_count"],), "auto"))
     assert "There are `12` Pods" in step.text
 

@@ -63,12 +63,12 @@ def test_json_on_one_line_is_cited_by_the_lines_that_the_store_counts() -> None:
     ("incident", "commands"),
     [
         (MISSING_SETTINGS, ("# create ConfigMap shop/checkout-settings, or correct the reference to it",)),
-        (OUT_OF_MEMORY, ("kubectl set resources deployment/cart -n shop --containers=app --limits=memory=<more>",)),
+        (OUT_OF_MEMORY, ("kubectl set resources deployment/cart -n shop --containers=app --limits=memory=<limit>",)),
         (
             BAD_IMAGE,
             (
                 "kubectl rollout undo deployment/search -n shop",
-                "kubectl set image deployment/search -n shop app=<image that exists>",
+                "kubectl set image deployment/search -n shop app=<existing image>",
             ),
         ),
         (HIGH_LIMIT, ()),
