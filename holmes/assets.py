@@ -1,7 +1,7 @@
 """Locates the bundled folders `toolsets/` and `prompts/`.
 
-A wheel contains both folders in `holmes/_data/`. An editable install does not contain this folder, so the checkout next to
-the package is searched second. Other locations are not searched.
+A wheel contains both folders in `holmes/_data/`. An editable install does not contain this folder, so the checkout next
+to the package is searched second. Other locations are not searched.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class Investigators:
         *,
         keep: Callable[[float], Awaitable[None]] | None = None,
     ) -> Budget:
-        """Create the budget of one run, with the daily limit and `max_cost`, which is by default the configured limit."""
+        """Create the budget of one run. `max_cost` is by default the configured limit. The daily limit also applies."""
         server = self.settings.server
         return Budget(
             max_cost=server.max_cost if max_cost is None else max_cost,
