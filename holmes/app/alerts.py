@@ -134,7 +134,7 @@ _TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 
 @asynccontextmanager
 async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, Destination]]:
-    """Open all destinations, and map their names to them. Leaving the context closes the connections.
+    """Open all destinations and yield them by name. Leaving the context closes the connections.
 
     Raises `ConfigError`.
     """

@@ -30,7 +30,7 @@ RECORDINGS_DATABASE = "recordings.db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChoice:
-    """The options of a command that select the cluster. By default, the kubeconfig selects the cluster."""
+    """The command options that select the cluster. By default, the kubeconfig selects the cluster."""
 
     snapshot: Path | None = None
     demo: bool = False
@@ -76,7 +76,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
 
 
 def with_demo_hint(error: HolmesError) -> HolmesError:
-    """Add advice to use the demo cluster if `error` is an unreachable cluster."""
+    """Add the advice to use the demo cluster to an error about an unreachable cluster."""
     if not isinstance(error, ClusterUnreachable):
         return error
     return ClusterUnreachable(f"{error}; or try the demo cluster with --demo")

@@ -33,7 +33,7 @@ def context_policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
 
 
 def _with_keys(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
-    """Replace the policy fields whose settings are set."""
+    """Replace the policy fields for which a setting is configured."""
     changes: dict[str, dict[str, object]] = {}
     for name, key in CONTEXT_KEYS.items():
         value = getattr(own, name)

@@ -76,7 +76,7 @@ CHAT: Final = "chat"
 class InvestigatorsParts:
     """The parts that all runs share.
 
-    If `results` is None, tool results are stored in files. `spent_today` returns the cost of today in US dollars. If
+    If `results` is None, tool results are stored in files. `spent_today` returns today's cost in US dollars. If
     `toolsets` is None, `Investigators` creates a toolset watch.
     """
 

@@ -53,7 +53,7 @@ class OpenToolsets:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """A warning for each failed user-defined toolset. Bundled toolsets may fail because they do not apply here."""
+        """The warnings for failed user-defined toolsets. Bundled toolsets may fail if they do not suit the cluster."""
         return tuple(
             f"toolset {status.name!r} cannot be used: {status.reason}"
             for status in self.readiness.statuses
@@ -158,7 +158,7 @@ def watch_toolsets(
     adopts: bool = False,
     on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
 ) -> ToolsetWatch[OpenToolsets]:
-    """Create the watch that checks the toolsets of the server again after a failure."""
+    """Create the watch that checks the server's toolsets again after a failure."""
     check = partial(open_toolsets, settings, redactor=redactor)
     return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
 

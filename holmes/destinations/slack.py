@@ -135,7 +135,7 @@ class SlackDestination:
         return tuple(await self._arrived("conversations.replies", arguments))
 
     async def _arrived(self, method: str, arguments: dict[str, str]) -> dict[str, str]:
-        """Return the timestamps of Holmes' messages by key. Empty if the token does not allow reading messages."""
+        """Return the timestamps of Holmes' messages by key. Without the right to read, the dictionary is empty."""
         try:
             reply = await self._api.read(method, {**arguments, "limit": "200", "include_all_metadata": "true"})
         except SlackFailed:
@@ -162,4 +162,4 @@ def _keys(reply: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: dict[str, object]) -> JsonObject:
-    return value  # type: ignore[return-value]  # built from JSON
+    return value  # type: ignore[return-value]  # callers pass only JSON values

@@ -83,7 +83,7 @@ class WebhookDestination:
             raise DeliveryFailed(f"{answered}; will retry", retryable=True, retry_after_seconds=wait)
         if 300 <= status < 400:
             raise DeliveryFailed(f"{answered}: redirects are not followed; use the final `url`", retryable=False)
-        raise DeliveryFailed(f"{answered}: check `url`, `secret` and the log of the receiver", retryable=False)
+        raise DeliveryFailed(f"{answered}: check `url`, `secret` and the receiver's log", retryable=False)
 
     def _connection_failure(self, error: Exception) -> str:
         if isinstance(error, httpx.TimeoutException | TimeoutError):

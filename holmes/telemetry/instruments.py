@@ -127,7 +127,7 @@ class Instruments:
     def _make_spending_instruments(self, registry: CollectorRegistry) -> None:
         self.llm_tokens = Counter(
             "holmes_llm_tokens",
-            "Number of tokens. prompt includes cached and cache_creation, completion includes reasoning.",
+            "Number of tokens. prompt includes cached and cache_creation, and completion includes reasoning.",
             (*_SPENT_ON, "kind"),
             registry=registry,
         )
@@ -277,7 +277,7 @@ class QueueGauges(Collector):
         )
         depth = GaugeMetricFamily("holmes_queue_depth", "Number of investigations that wait for a replica.")
         oldest = GaugeMetricFamily(
-            "holmes_queue_oldest_wait_seconds", "Seconds since the oldest waiting investigation was queued."
+            "holmes_queue_oldest_wait_seconds", "Wait time of the oldest waiting investigation, in seconds."
         )
         if reading is not None:
             for state, count in reading.by_state.items():

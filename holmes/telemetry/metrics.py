@@ -188,7 +188,7 @@ class Metrics:
                 self.instruments.llm_context_overflows.labels(self._models.of(event.model)).inc()
 
     def _spend_for_summaries(self, stats: RequestStats) -> None:
-        """Count the cost of summaries for each model. If the models are unknown, count it under an empty name."""
+        """Count the cost of summaries for each model. If the models are unknown, the label `model` is empty."""
         for model, spent in [(each.model, each.stats) for each in stats.summaries] or [("", stats)]:
             self.spend(spent, model=model, purpose="compaction")
 

@@ -224,9 +224,9 @@ class Timeline:
             case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
                 self._note_compaction(event, now)
             case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
-                pass  # handled by `_note_tool`, or in `note`
+                pass  # `_note_tool` and `note` handle these events
             case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
-                pass  # takes no time
+                pass  # these events take no time
             case _:
                 assert_never(event)
         return ()

@@ -146,7 +146,7 @@ def test_a_long_answer_becomes_several_replies_and_what_is_cut_has_a_link() -> N
     assert not any("is cut" in note for note in long[-1].notes)
     endless = replies(news("answered", investigation=replace(ANSWERED, answer="x" * 1_000_000)))
     assert len(endless) == 4
-    assert "This answer is cut; see <https://holmes.example/investigations/inv1|the full answer>" in endless[-1].notes[0]
+    assert "is cut; see <https://holmes.example/investigations/inv1|the full answer>" in endless[-1].notes[0]
     for message in (*long, *endless):
         assert fault_of(message.text, message.blocks()) is None
 
