@@ -15,7 +15,7 @@ import os
 import re
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
 from holmes.values.errors import ToolError
@@ -34,6 +34,8 @@ _GRACE_SECONDS = 0.4
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _GUARD = Guard()
+# The event loop keeps only weak references to tasks.
+_ENDING: Final[set[asyncio.Task[None]]] = set()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
@@ -209,14 +211,22 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet.
-        with contextlib.suppress(OSError, ValueError):
-            await _end_all(await starting, environment.get(VARIABLE) or "")
+        # The program may already be running although this function has no handle to it yet. A second cancellation must
+        # not stop the clean-up.
+        ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
+        _ENDING.add(ending)
+        ending.add_done_callback(_ENDING.discard)
+        await asyncio.shield(ending)
         raise
     except (OSError, ValueError) as error:
         raise ToolError(f"{command[0]!r} cannot be started: {error}; check that it is installed and on PATH") from error
     capture.begin()
     return process
+
+
+async def _end_when_started(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        await _end_all(await starting, mark)
 
 
 def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.Task[None] | None:
