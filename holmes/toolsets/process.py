@@ -15,7 +15,7 @@ import os
 import re
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
 from holmes.values.errors import ToolError
@@ -34,8 +34,6 @@ _GRACE_SECONDS = 0.4
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _GUARD = Guard()
-# The event loop keeps only weak references to tasks.
-_ENDING: Final[set[asyncio.Task[None]]] = set()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
@@ -211,12 +209,12 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet. A second cancellation must
-        # not stop the clean-up.
+        # The program may already be running although this function has no handle to it yet. Its end takes less than a
+        # second, and further cancellations wait for it.
         ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
-        _ENDING.add(ending)
-        ending.add_done_callback(_ENDING.discard)
-        await asyncio.shield(ending)
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
         raise
     except (OSError, ValueError) as error:
         raise ToolError(f"{command[0]!r} cannot be started: {error}; check that it is installed and on PATH") from error
@@ -271,8 +269,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:
         _signal_group(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
