@@ -1,7 +1,6 @@
-"""Runs the hooks that are due at the start and the end of a turn.
+"""Runs hooks at the start and the end of a turn.
 
-A hook never ends a run: if its tool fails, the event of the hook reports the failure. The only exception is a history
-that does not fit the context window, which is an error.
+A failed tool call or compaction does not end the run. The hook's event reports the failure.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class HookRunner:
         self._clock = HookClock()
 
     async def run(self, moment: Moment, step: int) -> None:
-        """Run the due hooks in the order of their declaration."""
+        """Run the hooks of `moment` if their conditions are true, in the order of their declaration."""
         hooks = self._run.models.current.policy.hooks
         if not any(hook.on == moment for hook in hooks):
             return
@@ -59,7 +58,7 @@ class HookRunner:
         run = self._run
         history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
-        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts tokens exactly near the trigger
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,
@@ -116,14 +115,14 @@ class HookRunner:
 
 
 def _filled(message: str, values: dict[str, int]) -> str:
-    """Return `message` with its placeholders replaced. Other braces stay unchanged."""
+    """Replace the placeholders in `message`. Other braces stay unchanged."""
     for name, value in values.items():
         message = message.replace(f"{{{name}}}", f"{value}")
     return message
 
 
 def _adjusted(policy: ContextPolicy, action: CompactContext) -> ContextPolicy:
-    """Return `policy` with the overrides of the action."""
+    """Return `policy` with the values that `action` sets."""
     if action.strategy is not None:
         policy = replace(policy, strategy=action.strategy)
     if action.keep_recent is not None:

@@ -1,7 +1,7 @@
-"""Declared hooks: when a condition holds at the start or the end of a turn, the loop runs an action.
+"""Hook declarations. A hook runs an action at the start or end of a turn if its condition is true.
 
-Contains the declarations, which are validated straight from the configuration, and decides which hooks are due.
-`hook_runner` runs them.
+The configuration is validated directly against these classes. This module selects the hooks to run, and `hook_runner`
+runs them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class _Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(_Declared):
-    """Holds if tokens / (context window - output reserve) is above `threshold`.
+    """A condition that is true if tokens / (context window - output reserve) is above `threshold`.
 
-    If `threshold` is None, the triggers of the policy decide.
+    If `threshold` is None, the condition is true when a trigger of the policy fires.
     """
 
     threshold: Annotated[float, Gt(0), Le(1)] | None = None
@@ -44,7 +44,7 @@ class ContextPressure(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCount(_Declared):
-    """Holds in turn number `count`. The first turn is 1."""
+    """A condition that is true in turn number `count`. The first turn has number 1."""
 
     count: Annotated[int, Ge(1)]
     type: Literal["turn_count"] = "turn_count"
@@ -52,7 +52,7 @@ class TurnCount(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalls(_Declared):
-    """Holds if the run has made more than `threshold` tool calls."""
+    """A condition that is true if the run has made more than `threshold` tool calls."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["tool_calls"] = "tool_calls"
@@ -60,7 +60,7 @@ class ToolCalls(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCount(_Declared):
-    """Holds if the history has more than `threshold` messages."""
+    """A condition that is true if the history has more than `threshold` messages."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["message_count"] = "message_count"
@@ -76,7 +76,7 @@ Condition: TypeAlias = ContextPressure | TurnCount | ToolCalls | MessageCount | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactContext(_Declared):
-    """Compacts the history. A field that is None keeps the value of the policy."""
+    """Compacts the history. If a field is None, the value of the policy applies."""
 
     strategy: Literal["summarize", "truncate"] | None = None
     keep_recent: Annotated[int, Ge(0)] | None = None
@@ -97,7 +97,8 @@ class InjectMessage(_Declared):
 class CallTool(_Declared):
     """Calls the tool `action` and adds its result.
 
-    `module` is the toolset; if it is empty, any toolset matches. `params` is a JSON object.
+    The tool must be in the toolset `module`. If `module` is empty, any toolset matches. `params` contains the arguments
+    of the tool.
     """
 
     action: _Name
@@ -108,7 +109,7 @@ class CallTool(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log(_Declared):
-    """Shows a line of text. Replaces `{turn}`, `{tokens}` and `{messages}`."""
+    """Shows a line of text, in which `{turn}`, `{tokens}` and `{messages}` are replaced with the current values."""
 
     message: _Name
     type: Literal["log"] = "log"
@@ -153,13 +154,16 @@ def hook_of(call_id: str) -> str | None:
 
 
 def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
-    """Return the tool result as a note, because providers reject results of calls that their model did not make."""
+    """Return the tool result as a note, because providers reject a result if the model did not call the tool."""
     note = user_text(f"[Hook {hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
     return replace(note, stored=result.stored)
 
 
 def auto_compact_hook(threshold: float | None) -> Hook:
-    """Return the hook for `auto_compact: true`. Without `threshold`, the triggers of the policy decide when it runs."""
+    """Return the hook for `auto_compact: true`.
+
+    If `threshold` is None, the hook runs when a trigger of the policy fires.
+    """
     return Hook(
         id=AUTO_COMPACT_ID,
         on="turn_start",
@@ -171,7 +175,7 @@ def auto_compact_hook(threshold: float | None) -> Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """The state that conditions test.
+    """The state that the conditions are checked against.
 
     `pressure` is tokens / (context window - reserve). `triggered` is true if a trigger of the policy fired.
     """
@@ -201,13 +205,16 @@ def is_due(condition: Condition, state: TurnState) -> bool:
 
 
 class HookClock:
-    """Applies the cooldown of hooks within one run."""
+    """Selects the hooks to run, and applies their cooldowns within one run."""
 
     def __init__(self) -> None:
         self._fired_at_seconds: dict[str, float] = {}
 
     def due(self, hooks: tuple[Hook, ...], moment: Moment, state: TurnState, now_seconds: float) -> tuple[Hook, ...]:
-        """Return the hooks of `moment` that are due, in order, and mark them as fired."""
+        """Return the hooks of `moment` that run now, in order, and start their cooldowns.
+
+        A hook runs if its condition is true and its cooldown has ended.
+        """
         due = tuple(
             hook
             for hook in hooks

@@ -1,6 +1,6 @@
 """The state of one run of the loop: history, cost, models, and the results of earlier calls.
 
-`LoopParts` holds everything that all runs share.
+`LoopParts` contains the objects that all runs share.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPrompts:
-    """The texts that the loop itself adds, rendered from `prompts/`."""
+    """The texts that the loop adds to the conversation, rendered from `prompts/`."""
 
     compaction: str
     last_step: str
@@ -55,10 +55,10 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """Everything that all runs share.
+    """The objects that all runs share.
 
-    `models` is the chain: the first model answers until it fails permanently. `redactor` masks secrets in user
-    messages; it is None if redaction is disabled. Toolsets mask their own results.
+    The first of `models` answers until it fails permanently, then the next one takes over. `redactor` masks secrets in
+    user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results.
     """
 
     models: tuple[LoopModel, ...]
@@ -70,7 +70,7 @@ class LoopParts:
 
 
 class RepeatedCalls:
-    """The last result of each call in a conversation. Steps are counted from 1."""
+    """Keeps the last result of each call in a conversation. The first step has number 1."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -79,7 +79,7 @@ class RepeatedCalls:
 
     @classmethod
     def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
-        """Return the calls in `messages`. Also sets `rounds` to the number of turns."""
+        """Collect the results in `messages`. Also sets `rounds` to the number of turns."""
         calls = cls(counter)
         waiting: dict[str, ToolCall] = {}
         for message in messages:
@@ -91,7 +91,7 @@ class RepeatedCalls:
         return calls
 
     def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
-        """Record `message`, which joined the history in turn `step` as the result of `call`."""
+        """Record `message`, which was added to the history in turn `step` as the result of `call`."""
         self.rounds = max(self.rounds, step)
         key = call_key(call)
         if message.masked:
@@ -104,13 +104,13 @@ class RepeatedCalls:
                 self._earlier[key] = replace(earlier, latest=message, latest_step=step)
 
     async def answer(self, call: ToolCall, message: ToolMessage, history: Sequence[Message]) -> ToolMessage:
-        """Return `message`, the result of `call`, or a shorter text about a result that `history` still shows."""
+        """Return `message`, or a shorter text if `history` still shows an earlier result of `call`."""
         earlier = self._earlier.get(call_key(call))
         return message if earlier is None else await answer_repeated(earlier, call, message, history, self._counter)
 
 
 class LoopRun:
-    """The state of one run. Never shared or reused."""
+    """The state of one run. Runs never share or reuse it."""
 
     def __init__(self, history: History, parts: LoopParts, emit: EmitEvent) -> None:
         self.history = history
@@ -129,8 +129,7 @@ class LoopRun:
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
         """Repair the conversation of an aborted run, and replace user messages that are too large with pointers.
 
-        Messages that were admitted earlier stay unchanged, even if the context window has turned out to be smaller
-        since.
+        A message that an earlier run accepted stays unchanged, even if the context window is now known to be smaller.
         """
         first = parts.models[0]
         counter = first.make_counter()
@@ -157,7 +156,7 @@ class LoopRun:
         return self._cost.stats
 
     async def emit(self, event: AgentEvent) -> None:
-        """Emit `event`. If it has a cost, add the total cost of the run."""
+        """Emit `event`. If the event has a cost, the total cost of the run is added."""
         if isinstance(event, COSTLY_EVENTS):
             self._cost.note(event)
             event = replace(event, total=self._cost.stats)
@@ -166,9 +165,9 @@ class LoopRun:
     async def compact_if_necessary(self, step: int) -> None:
         """Compact the history if a trigger fires.
 
-        Triggers that an automatic hook replaces are left to the hook, except for the hard limit. If the history cannot
-        fit, the run switches to a model with a larger context window. Raises `CompactionInsufficientError` if the chain
-        has none.
+        Ignores the triggers that an automatic hook replaces, except for the hard limit. If the history cannot fit, the
+        run switches to a model with a larger context window. Raises `CompactionInsufficientError` if the chain has no
+        such model.
         """
         context = self.compaction_context(f"step-{step}/compaction-{self.models.index}", loop=True)
         try:
@@ -177,9 +176,9 @@ class LoopRun:
             await self.switch_model(insufficient, step, larger_window=True)
 
     async def complete(self, step: int, *, tool_choice: Literal["auto", "none"]) -> ModelReply:
-        """Ask the model.
+        """Request a reply from the model.
 
-        After an overflow, cut the history and ask again. After a failure, switch to the next model.
+        After an overflow, cuts the history and repeats the request. After a failure, switches to the next model.
         """
         while True:
             name = f"step-{step}/complete-{self.models.index}-{self.models.overflows}"
@@ -211,13 +210,13 @@ class LoopRun:
         return self._handed_over.by(self.history)
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
-        """Return `message`, or the changes since the same call last ran."""
+        """Return `message`, or a shorter text with the changes since the last result of the same call."""
         if not self.models.current.policy.evidence.unchanged_answers:
             return message
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one turn, limited to the cap of a turn."""
+        """Append the results of one turn. If they exceed the cap of a turn, they are shortened."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -256,9 +255,10 @@ class LoopRun:
     async def switch_model(
         self, error: ModelError | CompactionInsufficientError, step: int, *, larger_window: bool = False
     ) -> None:
-        """Continue with the next model of the chain. Raises `error` if no other model could do better.
+        """Continue with the next model of the chain. Raises `error` if the chain has no suitable model.
 
-        Counts the history again and fits it to the new context window, without the reasoning of the other provider.
+        Removes the reasoning of the failed model from the history, counts the history again, and fits it into the new
+        context window.
         """
         failed = self.models.current.model.name
         switched = self.models.switch(error, larger_window=larger_window)
@@ -273,9 +273,9 @@ class LoopRun:
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
 
     async def _cut_after(self, overflow: ContextOverflow, step: int) -> None:
-        """Cut the history without the model.
+        """Cut the history without a model.
 
-        If it was cut already or cannot be cut, switch to a larger context window.
+        If the history was already cut or cannot be cut, switches to a model with a larger context window.
         """
         self._charge(overflow)
         name = f"step-{step}/overflow-{self.models.index}"
@@ -302,7 +302,7 @@ class LoopRun:
         return replace(reply, message=replace(reply.message, text=verified.text))
 
     def adopt(self, outcome: CompactionOutcome) -> None:
-        """Continue with the result of a compaction. Its cost is already counted by its events."""
+        """Continue with the result of a compaction. The events of the compaction have already added its cost."""
         self.history = outcome.history
 
     def failed(self, error: HolmesError) -> RunFailed:
@@ -314,7 +314,7 @@ class LoopRun:
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
         """Return the parts of a compaction for the current model.
 
-        With `loop`, leave out the triggers that an automatic hook replaces.
+        If `loop` is true, the budget ignores the triggers that an automatic hook replaces.
         """
         current = self.models.current
         return CompactionContext(
@@ -341,13 +341,13 @@ class LoopRun:
         )
 
     def _counted_tokens(self) -> int | None:
-        """Return the local token count of the request, or None if the history is too short to need counting."""
+        """Return the local token count of the request, or None if the history has not been counted."""
         if not self.history.is_counted:
             return None
         return self.history.tokens() + self.history.counter.count_tools(self._parts.executor.tools)
 
     def _charge(self, error: ModelError) -> None:
-        """Add the cost of a failed call, at most once."""
+        """Add the cost of a failed request to the cost of the run. A second call with the same error has no effect."""
         if error.stats is not None:
             self._cost.charge(error.stats)
             error.stats = None

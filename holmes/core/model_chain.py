@@ -1,8 +1,8 @@
-"""The chain of models of a run: which model answers, what is known about it, and what happens when it fails.
+"""The model chain of a run: selects the model that answers, and the next model after a failure.
 
-`ModelChain` decides and the run acts; the chain uses neither I/O nor a tokenizer. `Calibration` records how one model
-counts tokens and how large its context window really is. All runs that use the same model at the same endpoint share
-it.
+`ModelChain` makes the decisions and the run executes them. The chain uses neither I/O nor a tokenizer. `Calibration`
+records how one model counts tokens and the real size of its context window. All runs that use the same model at the
+same endpoint share one `Calibration`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_FACTOR = 3.0
 SUSPICIOUS_RATIO = 0.7
 MIN_WINDOW_TOKENS = 1_000
 MAX_WINDOW_TOKENS = 100_000_000
-# Providers add a few hundred tokens to a request, for tools alone. In a shorter request, these tokens would distort the
+# Providers add a few hundred tokens to each request with tools. In a short request, these tokens would distort the
 # factor.
 MIN_LEARNED_TOKENS = 500
 LEARNED_WINDOW_SECONDS = 3_600.0
@@ -48,8 +48,8 @@ _LONGEST_PROBLEM_CHARACTERS = 300
 class Observation:
     """A comparison of token counts.
 
-    `ratio` is the reported count divided by the local count, or None without a reported count. `suspicious` is true if
-    the reported count is so low that the provider may have dropped a part of the request.
+    `ratio` is the reported count divided by the local count, or None if a count is missing. `suspicious` is true if the
+    reported count is so low that the provider may have dropped a part of the request.
     """
 
     ratio: float | None
@@ -58,12 +58,13 @@ class Observation:
 
 
 class Calibration:
-    """The token factor and the context window of one model. Thread-safe.
+    """Learns the token factor and the context window of one model. Thread-safe.
 
-    Integer arithmetic keeps conversions from drifting. A local count can be a third too low, so the factor rises
-    immediately and falls slowly. A reported count far below the request is ignored, because gateways that leave out
-    cached tokens look like providers that cut prompts. The context window is learned only from error texts. It never
-    grows, and expires one hour after the last such error. `clock` returns monotonic seconds.
+    The arithmetic uses integers, so that rounding errors do not accumulate. A local count can be a third too low, so
+    the factor rises immediately and falls slowly. A reported count far below the local count does not change the
+    factor. The cause can be a gateway that does not count cached tokens, or a provider that cuts prompts. The context
+    window is learned only from error texts. The learned value never grows, and expires one hour after the last error
+    that states a size. `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,8 +81,8 @@ class Calibration:
 
     @property
     def learned_window_tokens(self) -> int | None:
-        """The smallest context window that an error of the last hour stated, in provider tokens."""
-        if self._window_tokens is None:  # the usual case, read several times per step
+        """The learned context window, in provider tokens, or None if it is unknown or has expired."""
+        if self._window_tokens is None:  # fast path, because each step reads this value several times
             return None
         with self._lock:
             return self._remembered_window()
@@ -99,7 +100,7 @@ class Calibration:
             return Observation(ratio=ratio, factor=self.factor)
 
     def learn_window(self, tokens: int) -> None:
-        """Remember the context window that an overflow error stated, in provider tokens.
+        """Record the context window that an overflow error states, in provider tokens.
 
         Numbers below 1,000 are ignored, because they are error codes or message counts.
         """
@@ -111,7 +112,7 @@ class Calibration:
             self._learned_at = self._clock()
 
     def effective_window(self, window_tokens: int) -> int:
-        """Return the context window to use, in provider tokens. `window_tokens` is the documented one."""
+        """Return the context window to use, in provider tokens. `window_tokens` is the documented context window."""
         learned = self.learned_window_tokens
         return window_tokens if learned is None else min(window_tokens, learned)
 
@@ -128,7 +129,7 @@ class Calibration:
 
 
 def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int:
-    """Return the new factor after another ratio. It rises immediately, and falls by a tenth of the difference."""
+    """Return the new factor, in thousandths. The factor rises immediately, and falls by a tenth of the difference."""
     seen = -(-reported_tokens * _SCALE // estimated_tokens)
     moved = seen if seen >= thousandths else thousandths - (thousandths - seen) // _FALL_SHARE
     return max(int(MIN_FACTOR * _SCALE), min(int(MAX_FACTOR * _SCALE), moved))
@@ -136,7 +137,10 @@ def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopModel:
-    """One model of a chain and the policy for its context window. `summary_model`, if set, writes the summaries."""
+    """One model of a chain and the policy for its context window.
+
+    If `summary_model` is set, it writes the summaries.
+    """
 
     model: ChatModel
     policy: ContextPolicy
@@ -145,12 +149,12 @@ class LoopModel:
 
     @property
     def window_tokens(self) -> int:
-        """The context window in locally counted tokens."""
+        """The size of the context window, in locally counted tokens."""
         return self.calibration.our_tokens(self._provider_window_tokens)
 
     @property
     def output_tokens(self) -> int:
-        """The tokens that are reserved for the reply and sent as max_tokens, in provider tokens."""
+        """The maximum length of a reply, in provider tokens. Requests send it as `max_tokens`."""
         return self.model.limits.reserve_tokens(self.policy.trigger.output_reserved, self._provider_window_tokens)
 
     @property
@@ -162,7 +166,7 @@ class LoopModel:
         return make_counter(limits.encoding, self.policy.counting, image_formula=limits.image_formula)
 
     def budget(self) -> HistoryBudget:
-        """Return the budget of the context window as currently known. Tools and system prompt are not counted yet."""
+        """Return the budget of the learned context window. The tokens of tools and system prompt are still 0."""
         return HistoryBudget(
             window_tokens=self.window_tokens,
             reserve_tokens=self.calibration.our_tokens(self.output_tokens),
@@ -174,7 +178,7 @@ class LoopModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Window:
-    """All limits derived from the current model's context window. They are valid while `basis` stays the same."""
+    """All limits derived from the current model's context window. The limits are valid while `basis` is unchanged."""
 
     basis: tuple[int, ModelLimits, float, int | None]
     budget: HistoryBudget
@@ -184,7 +188,7 @@ class _Window:
 
 
 class ModelChain:
-    """Tracks which model answers in one run. The first model answers until it fails permanently."""
+    """The models of one run. The first model answers until it fails permanently, then the next one takes over."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models
@@ -199,12 +203,12 @@ class ModelChain:
 
     @property
     def index(self) -> int:
-        """The position of the current model. The names of durable steps contain it."""
+        """The position of the current model in the chain. The names of durable steps contain this number."""
         return self._index
 
     @property
     def overflows(self) -> int:
-        """The number of consecutive overflows. The names of durable steps contain it."""
+        """The number of consecutive overflows. The names of durable steps contain this number."""
         return self._overflows
 
     @property
@@ -223,7 +227,7 @@ class ModelChain:
         return self._present().output_tokens
 
     def result_cap_tokens(self, history_tokens: int) -> int:
-        """Return the cap of a single tool result. Some policies also limit it to a share of the free context window."""
+        """Return the cap of a single tool result. Some policies limit it to a share of the free context window."""
         window, share = self._present(), self.current.policy.spill.available_share
         if share is None:
             return window.result_cap_tokens
@@ -231,12 +235,12 @@ class ModelChain:
         return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
 
     def round_cap_tokens(self) -> int | None:
-        """Return the cap of all results of one turn together, or None if the policy has none."""
+        """Return the cap of all results of one turn together, or None if the policy has no cap."""
         factor = self.current.policy.spill.round_factor
         return None if factor is None else int(self._present().result_cap_tokens * factor)
 
     def replied(self, reply: ModelReply, sent_tokens: int | None) -> PromptShortened | None:
-        """Learn how the provider counts tokens.
+        """Update the token factor with the count that the provider reports.
 
         Returns a warning, once for each model, if the reported count is far below `sent_tokens`.
         """
@@ -251,24 +255,24 @@ class ModelChain:
         return PromptShortened(model=name, estimated_tokens=sent_tokens, reported_tokens=reply.reported_prompt_tokens)
 
     def overflowed(self, overflow: ContextOverflow) -> CompactionInsufficientError | None:
-        """Learn the context window that `overflow` states.
+        """Record the context window that `overflow` states.
 
-        Returns the error to act on if cutting the history did not help.
+        Returns an error if the history was already cut, because another cut would not help.
         """
         if overflow.window_tokens is not None:
             self.current.calibration.learn_window(overflow.window_tokens)
         self._overflows += 1
         if self._overflows > 1:
             return CompactionInsufficientError(
-                f"{self.current.model.name!r} rejected the conversation as too long again after a cut: {overflow} "
+                f"{self.current.model.name!r} rejected the shortened conversation as too long: {overflow} "
                 "Start a new conversation, or use a model with a larger context window."
             )
         return None
 
     def useful(self) -> None:
-        """Record that the reply had a call that could run.
+        """Record that the reply contained a call that can run.
 
-        A call that fails is useful too, because the model reads why.
+        A call that fails also counts, because the model reads the error.
         """
         self._useless = self._empty = 0
 
@@ -294,9 +298,9 @@ class ModelChain:
             )
 
     def switch(self, error: ModelError | CompactionInsufficientError, *, larger_window: bool = False) -> ModelSwitched:
-        """Switch to the next model and reset the counters. Raises `error` if no other model could do better."""
+        """Switch to the next model and reset the counters. Raises `error` if the chain has no suitable model."""
         failed = self.current
-        needed = failed.window_tokens if larger_window else 0  # the real size, if an error has stated it
+        needed = failed.window_tokens if larger_window else 0  # the size that an error stated, if any
         rest = range(self._index + 1, len(self._models))
         index = next((i for i in rest if self._models[i].window_tokens > needed), None)
         if index is None:
@@ -306,7 +310,7 @@ class ModelChain:
         return ModelSwitched(from_model=failed.model.name, to_model=self.current.model.name, reason=str(error))
 
     def _present(self) -> _Window:
-        """Return the limits, recomputed only if the model, its limits or its calibration changed."""
+        """Return the current limits. Recomputes them only if the model, its limits or its calibration changed."""
         basis = self._basis()
         if self._window.basis != basis:
             self._window = self._measured(basis)

@@ -1,7 +1,7 @@
-"""Settings of context management: the thresholds that keep a conversation within the context window.
+"""Settings of context management: the limits that keep a conversation within the context window.
 
-Each field is declared once, here, with its type, bounds and default. `holmes.settings.context` maps configuration keys
-to fields and validates them against these types.
+This module declares each field with its type, bounds and default. `holmes.settings.context` maps configuration keys to
+fields and validates their values against these types.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ Positive: TypeAlias = Annotated[int, Gt(0)]
 Share: TypeAlias = Annotated[float, Ge(0), Le(1)]
 
 UNLIMITED_TOKENS = 1_000_000
-"""Larger than any context window, so that only the other limits apply."""
+"""A limit larger than any context window, so that only the other limits apply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillPolicy:
     """Limits for one tool result or user message, and for its preview.
 
-    `max_pct` is a percentage of the context window; outside (0, 100], only `max_tokens` applies. `available_share`
-    limits a result to this share of the free part of the context window. `char_limit` is an additional limit in
-    characters. All results of one turn together take at most `round_factor` times the limit of one result. A preview
-    takes at most min(limit * `preview_share`, `preview_max_tokens`) tokens. A `structured` preview shows findings and
-    an outline. A `head` preview shows the beginning of a text, or the first items of a JSON array.
+    `max_pct` is a percentage of the context window. If it is outside (0, 100], only `max_tokens` applies.
+    `available_share` limits a result to this share of the free part of the context window. `char_limit` is an
+    additional limit in characters. All results of one turn together take at most `round_factor` times the limit of one
+    result. A preview takes at most min(limit * `preview_share`, `preview_max_tokens`) tokens. A `structured` preview
+    shows unusual values and an outline. A `head` preview shows the beginning of a text, or the first items of a JSON
+    array.
     """
 
     max_pct: float = 15.0
@@ -56,11 +57,11 @@ class SpillPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskingPolicy:
-    """How old tool results are shortened. Only the fields of the active `kind` apply.
+    """Settings for masking old tool results. Only the fields of the active `kind` apply.
 
-    `fingerprint` masks results older than `protect_rounds` turns. It does not mask the newest min(`protect_tokens`,
-    `protect_share` of the usable context window) tokens of results. It masks only if that frees at least
-    min(`minimum_tokens`, `minimum_share` of the usable context window) tokens.
+    `fingerprint` masks results older than `protect_rounds` turns. The newest min(`protect_tokens`, `protect_share` of
+    the usable context window) tokens of results stay. Masking must free at least min(`minimum_tokens`, `minimum_share`
+    of the usable context window) tokens.
 
     `preview` applies to histories above `max_total_tokens`. It masks results above `max_tool_message_tokens`, except in
     the last `keep_recent_messages` messages.
@@ -68,8 +69,8 @@ class MaskingPolicy:
     `path` masks results that are older than the last `older_than_messages` messages and larger than
     `larger_than_characters`.
 
-    Results of `protected_tools` are never masked. With `every_step`, masking runs before each request. Otherwise it
-    runs only when the prompt cache becomes invalid anyway. The mode `compress` masks nothing.
+    Results of `protected_tools` are never masked. If `every_step` is true, masking runs before each request. Otherwise
+    it runs only when the prompt cache becomes invalid anyway. The mode `compress` masks no results.
     """
 
     enabled: bool = True
@@ -90,13 +91,13 @@ class MaskingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerPolicy:
-    """When a history is compacted. Any one trigger is enough. A trigger set to None is disabled.
+    """Triggers of a compaction. One trigger is enough. A trigger that is None is disabled.
 
     If `enabled` is false, compaction runs only after the provider rejects a request as too long. `threshold_pct` limits
     tokens plus reserve, in percent of the context window. `tokens`, `fraction` (of the context window) and `messages`
-    limit the size of the history. `pressure` limits tokens / (context window - reserve). `output_reserved` is that
-    reserve, and also limits a reply. None stands for the output limit of the model, at most a quarter of the context
-    window. `reserved` fires if fewer than max(`reserved`, output limit of the model) tokens are free.
+    limit the size of the history. `pressure` limits tokens / (context window - reserve). `output_reserved` is this
+    reserve and the maximum length of a reply. If it is None, the output limit of the model applies, up to a quarter of
+    the context window. `reserved` fires if fewer than max(`reserved`, output limit of the model) tokens are free.
     """
 
     enabled: bool = True
@@ -111,12 +112,11 @@ class TriggerPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepPolicy:
-    """Which messages at the end of a history stay verbatim, always in whole turns.
+    """The messages at the end of a history that stay verbatim, in whole turns.
 
-    The tail has min(`tail_share` of the usable context window, `tail_tokens`) tokens. If `messages` is set, the
-    tail has that number of messages instead. When a history is truncated, `fraction` is the share that stays.
-    `newest_round` keeps the turn that the model has not seen yet, cut to `newest_round_share` of the usable context
-    window.
+    The tail has min(`tail_share` of the usable context window, `tail_tokens`) tokens. If `messages` is set, the tail
+    has this number of messages instead. A truncation keeps the share `fraction` of the history. If `newest_round` is
+    true, the turn that the model has not seen yet stays, cut to `newest_round_share` of the usable context window.
     """
 
     tail_share: float = 0.20
@@ -127,18 +127,18 @@ class KeepPolicy:
     newest_round_share: float = 0.30
 
     def counting(self, messages: int) -> KeepPolicy:
-        """Return a policy that keeps the newest `messages` messages, regardless of their size and of the strategy."""
+        """Return settings that keep the newest `messages` messages, regardless of their size and the strategy."""
         return replace(self, messages=messages, tail_share=1.0, tail_tokens=UNLIMITED_TOKENS, fraction=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPolicy:
-    """How summaries are written.
+    """Settings for summaries.
 
-    `max_tokens` limits one summary; None stands for min(4096, usable context window / 8). `group_token_threshold`
-    splits a long history into groups, which are summarised one by one and stored under `chat_id`. A history of at most
-    `compress_above_tokens` is not summarised. `reminder` adds a reminder after a compaction. `verify_entities` checks a
-    summary for missing and invented names.
+    `max_tokens` limits one summary. If it is None, the limit is min(4096, usable context window / 8). A long history is
+    split into groups of at most `group_token_threshold` tokens. Each group is summarised separately and stored under
+    `chat_id`. A history of at most `compress_above_tokens` is not summarised. `reminder` adds a list of the tools after
+    a compaction. `verify_entities` checks a summary for missing and invented names.
     """
 
     max_tokens: Annotated[int, Ge(1)] | None = None
@@ -153,11 +153,11 @@ class SummaryPolicy:
 class SafetyPolicy:
     """Limits that prevent endless compaction.
 
-    After a compaction, the next one waits for `cooldown_rounds` turns and for `cooldown_share` of the usable context
-    window in new tokens. At the hard limit, it does not wait. Compaction stops after `max_attempts` in a row, or after
-    two attempts that free less than `least_progress`. Masking alone is enough if it leaves at most
-    `mask_is_enough_share` of the trigger. A compaction aims at `compaction_target_share` of the trigger. With
-    `auto_ratio`, a summary follows unless masking leaves at most this share of the history. After an overflow, the
+    The next compaction waits for `cooldown_rounds` turns, and until new tokens fill `cooldown_share` of the usable
+    context window. Above the hard limit, a compaction does not wait. Compaction stops after `max_attempts` in a row, or
+    after two attempts that free less than `least_progress`. Masking is enough if it shortens the history to at most
+    `mask_is_enough_share` of the trigger. The target of a compaction is `compaction_target_share` of the trigger. If
+    `auto_ratio` is set, masking is enough only if it leaves at most this share of the history. After an overflow, the
     history is cut to `emergency_share` of the context window.
     """
 
@@ -173,9 +173,10 @@ class SafetyPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencePolicy:
-    """`citations` labels every result and checks the citations of the answer.
+    """Settings for citations and repeated calls.
 
-    With `unchanged_answers`, the result of a repeated call is "unchanged" or a diff.
+    `citations` labels every result and checks the citations of the answer. `unchanged_answers` replaces the result of a
+    repeated call with "unchanged" or a diff.
     """
 
     citations: bool = True
@@ -184,10 +185,10 @@ class EvidencePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPolicy:
-    """A complete policy. The defaults are those of `balanced`.
+    """A complete policy. The defaults are the values of `balanced`.
 
-    `name` is the named policy that this one is based on. The mode `compact` only masks, `compress` only summarises, and
-    `auto` does both as needed. `counting` selects the exact tokenizer or an estimate.
+    `name` is the named policy on which this policy is based. The mode `compact` only masks, `compress` only summarises,
+    and `auto` does both as needed. `counting` selects the exact tokenizer or an estimate.
     """
 
     name: str = "balanced"
@@ -204,7 +205,7 @@ class ContextPolicy:
     counting: Counting = "exact"
 
     def without_automatic_triggers(self) -> ContextPolicy:
-        """Return the policy without the triggers that its automatic hook replaces. The hard limit always stays.
+        """Return the policy without the triggers that its automatic hook replaces. The hard limit still applies.
 
         A hook with a threshold replaces `pressure`. A hook without a threshold replaces all triggers.
         """

@@ -1,6 +1,6 @@
-"""The agentic loop: asks the model and runs the tools that it calls, until it answers.
+"""The agentic loop: requests replies from the model and runs the tools that the model calls, until the model answers.
 
-The loop is independent of providers, tools and user interfaces. It reports everything through the events of
+The loop is independent of providers, tools and user interfaces. It reports its progress through the events of
 `call_stream()`.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class ToolCallingLLM:
-    """Runs the loop. One object serves any number of conversations."""
+    """Runs the loop. One object can run any number of conversations."""
 
     def __init__(self, parts: LoopParts, *, max_steps: int = 100) -> None:
         self._parts = parts
@@ -52,8 +52,8 @@ class ToolCallingLLM:
     def call_stream(self, messages: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
         """Answer `messages`, which start with the system message and end with the user's message.
 
-        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the model call and stops the
-        tools with their process groups.
+        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the request to the model and
+        stops the process groups of the tools.
         """
 
         async def produce(emit: EmitEvent) -> None:
@@ -126,7 +126,7 @@ class ToolCallingLLM:
         )
 
     async def _require_use(self, run: LoopRun, reply: ModelReply, calls: Sequence[ToolCall], step: int) -> None:
-        """Add a reminder after an empty reply, and switch the model after too many useless replies.
+        """Add a reminder after an empty reply, and switch to the next model after too many useless replies.
 
         `calls` are the calls of `reply` that ran.
         """
@@ -142,13 +142,13 @@ class ToolCallingLLM:
             await run.switch_model(error, step)
 
     def _unanswered(self, run: LoopRun) -> str:
-        """Return the error for a run that reached the step limit, with the last text of the model."""
+        """Return the error message for a run that reached the step limit. It includes the last text of the model."""
         found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
-        last_words = f" Its last text: {found}" if found else ""
+        last_words = f" Last text of the model: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
-        """Run all calls of one reply concurrently. The results join the history in the order of the calls."""
+        """Run all calls of one reply concurrently, and add their results to the history in the order of the calls."""
         calls = reply.message.tool_calls
         messages = await concurrently(
             self._run_tool_call(run, call, f"step-{step}/tool-{index}", answer)
@@ -159,7 +159,7 @@ class ToolCallingLLM:
     async def _run_tool_call(
         self, run: LoopRun, call: ToolCall, step_name: str, answer: ToolMessage | None = None
     ) -> ToolMessage:
-        """Run `call` as a durable step, unless `answer` already has its result. Emits `ApprovalRequired` first."""
+        """Run `call` as a durable step, unless `answer` already contains its result."""
         executor, emit = self._parts.executor, run.emit
         toolset, description = executor.toolset_name(call), executor.describe(call)
         await emit(ToolCallStarted(call=call, toolset=toolset, description=description))

@@ -1,4 +1,4 @@
-"""Maintains a conversation between two questions: compacts it now, or measures its size.
+"""Compacts a conversation between two questions, or measures its size.
 
 The loop itself compacts in `holmes.core.loop_run`.
 """
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage:
-    """How full the context window is, in tokens as the provider counts them.
+    """The use of the context window, in tokens as the provider counts them.
 
-    `by_role` is the size of the messages by role, `schema_tokens` the size of the tools, and `reserve_tokens` the size
-    reserved for the reply. `policy` is the name of the policy. `compaction` is when the loop compacts next. `off`: only
-    after an overflow. `due`: before the next request. `resting`: a trigger fired, but the last compaction is too
-    recent. `later`: above `trigger_tokens`, or after `messages_left` more messages. `messages_left` is None without a
-    limit of messages.
+    `by_role` is the size of the messages by role, `schema_tokens` is the size of the tools, and `reserve_tokens` is
+    reserved for the reply. `policy` is the name of the policy.
+
+    `compaction` states when the loop compacts next. `off` means only after an overflow, and `due` means before the next
+    request. `resting` means that a trigger fired, but the last compaction is too recent. `later` means above
+    `trigger_tokens`, or after `messages_left` more messages. If messages are not limited, `messages_left` is None.
     """
 
     model: str
@@ -54,12 +55,12 @@ class ContextUsage:
 
     @property
     def used_tokens(self) -> int:
-        """The tokens of messages and tools."""
+        """The tokens that messages and tools use."""
         return self.schema_tokens + sum(tokens for _, tokens in self.by_role)
 
     @property
     def used_share(self) -> float:
-        """The used share of the context window, from 0 to 1, or above 1 if it overflows."""
+        """The used share of the context window: from 0 to 1, or above 1 after an overflow."""
         return self.used_tokens / max(1, self.window_tokens)
 
 
@@ -80,7 +81,7 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
 
 
 async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
-    """Measure how much of the first model's context window `messages` use, and when the loop compacts them."""
+    """Measure how much of the first model's context window `messages` use, and find when the loop compacts them."""
 
     async def ignore(_: AgentEvent) -> None:
         return None
@@ -115,10 +116,10 @@ def _usage(run: LoopRun) -> ContextUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The sizes above which the triggers and the hooks compact a conversation.
+    """The sizes above which triggers and hooks compact a conversation.
 
-    `budget` is the budget of the loop's own triggers. Hooks that count turns or tool calls are left out, because a
-    conversation does not show these counts.
+    `budget` contains the triggers that no automatic hook replaces. Hooks that count turns or tool calls are ignored,
+    because these numbers belong to a run and not to a conversation.
     """
 
     enabled: bool

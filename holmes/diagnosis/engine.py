@@ -1,6 +1,6 @@
-"""Discovers the rules in `holmes.diagnosis.rules` and runs one of them on a cluster state.
+"""Discovers the rules in `holmes.diagnosis.rules` and runs them on a cluster state.
 
-Identical faults of several pods become one finding. The engine reads only the state and sends no requests.
+The engine merges identical faults of several pods into one finding. It reads only the state and sends no requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, sorted by id. Raises `ValueError` if two rules have the same id."""
+    """Return every rule, sorted by id. Raises `ValueError` if two rules have the same id."""
     found: dict[str, Rule] = {}
     for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -40,7 +40,10 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules with these ids in any case, or all rules if `ids` is empty. Raises `ConfigError` for an unknown id."""
+    """Return the rules with these ids (case-insensitive), or all rules if `ids` is empty.
+
+    Raises `ConfigError` for an unknown id.
+    """
     if not ids:
         return all_rules()
     known = {rule.id.lower(): rule for rule in all_rules()}
@@ -53,7 +56,7 @@ def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
 
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
-    """Runs one rule and returns its findings, merged and sorted by culprit."""
+    """Run one rule and return its findings, merged and sorted by culprit."""
     return merged_findings(rule, rule.check(state), state)
 
 
@@ -84,15 +87,16 @@ def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
 
 
 def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
-    """The outermost owner of an object, or the object itself if it has no owner or is not in the state."""
+    """Return the outermost owner of an object, or the object itself if it has no owner or is not in the state."""
     found = state.find(ref)
     return ref if found is None else state.workload_of(found).ref
 
 
 def _merged(earlier: Finding, later: Finding) -> Finding:
-    """Merges the findings for two pods with the same fault.
+    """Merge two findings for the same fault.
 
-    Keeps the more severe finding, or the first by name if both are equally severe, with the earlier of the two times.
+    The result is the more severe finding, or the first by name if both are equally severe. It starts at the earlier of
+    the two times.
     """
     times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
     first, second = sorted((earlier, later), key=lambda finding: (SEVERITIES.index(finding.severity), finding.subject))

@@ -1,8 +1,8 @@
 """Merges findings into ranked incidents, each with one root cause and the symptoms that follow from it.
 
-A finding is explained by the findings at the objects in its `because`. A symptom is also explained by every cause at
-the same workload. If explanations form a cycle, the most specific finding is the root. The same findings always produce
-the same incidents, ids and order.
+A finding's `because` names objects, and their findings explain this finding. Every cause at the same workload also
+explains a symptom. If explanations form a cycle, the most specific finding is the root. The same findings always
+produce the same incidents, ids and order.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
-"""Rules that report a failure without its cause. Their findings rank behind others of the same role and severity."""
+"""Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
 
 
 def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
-    """Sort key that puts the most specific finding first."""
+    """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
@@ -53,11 +53,11 @@ class _Links:
         self._explained_by = [self._edges(index) for index in range(len(self._findings))]
 
     def roots(self) -> list[int]:
-        """For each finding, the index of its root. A finding without an explanation is its own root."""
+        """Return the index of each finding's root. A finding without an explanation is its own root."""
         return [self._root(index) for index in range(len(self._findings))]
 
     def _root(self, index: int) -> int:
-        """Follows the most specific explanations to the root. In a cycle, the most specific finding is the root."""
+        """Follow the most specific explanations to the root. In a cycle, the most specific finding is the root."""
         path: list[int] = []
         while self._explained_by[index]:
             if index in path:
@@ -92,7 +92,7 @@ class _Links:
         return found - {index}
 
     def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
-        """The object, its workload and, for a Service, the workloads whose pods the Service selects."""
+        """Return the object, its workload and, for a Service, the workloads whose pods the Service selects."""
         found = {ref, self.workload(ref)}
         service = self._state.find(ref) if ref.kind == "Service" else None
         if service is not None:
@@ -109,7 +109,7 @@ _MOST_CHANGES: Final = 5
 
 
 def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Incident, ...]:
-    """Groups all findings into incidents, the most important incident first."""
+    """Group all findings into incidents, the most important incident first."""
     ordered = sorted(findings, key=_rank)
     links = _Links(ordered, state)
     members: dict[ObjectRef, list[int]] = defaultdict(list)
@@ -129,7 +129,7 @@ def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Inci
 
 
 def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
-    """Sort key: severity, then the number of affected objects and pods, then the newest incident first."""
+    """Return a sort key: severity, then the number of affected objects and pods, then the newest incident first."""
     return (
         SEVERITIES.index(incident.severity),
         -len(incident.affected),
@@ -140,7 +140,10 @@ def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
 
 
 def _trouble(root: Finding) -> ObjectRef:
-    """Grouping key: root findings with the same culprit form one incident, but `info` findings stay separate."""
+    """Return the grouping key.
+
+    Root findings with the same culprit form one incident, but `info` findings stay separate.
+    """
     if root.severity != "info":
         return root.culprit
     return ObjectRef(kind=f"info {root.culprit.kind}", namespace=root.culprit.namespace, name=root.culprit.name)
@@ -169,7 +172,7 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
 
 
 def _incident_id(finding: Finding) -> str:
-    """Incident id, which stays the same in every scan for the same rule and culprit."""
+    """Return the id of an incident. It stays the same in every scan for the same rule and culprit."""
     culprit = finding.culprit
     note = "info\n" if finding.severity == "info" else ""
     written = f"{note}{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
@@ -178,7 +181,7 @@ def _incident_id(finding: Finding) -> str:
 
 
 def _affected_pods(affected: Iterable[ObjectRef], findings: Sequence[Finding], state: ClusterState) -> int:
-    """Number of pods that are not ready in affected workloads or that are the subject of a finding."""
+    """Count the pods that are subjects of findings and the pods of affected workloads that are not ready."""
     uids = {finding.subject for finding in findings if finding.subject.kind == "Pod"}
     for ref in affected:
         workload = state.find(ref)
@@ -196,7 +199,7 @@ def _fails(pod: ClusterObject) -> bool:
 
 
 def _changes(first: Finding, links: _Links, state: ClusterState, since: str) -> tuple[Change, ...]:
-    """At most five recent changes of the culprit and of the workload that shows the failure, newest first."""
+    """Return at most five recent changes of the culprit and of the workload that shows the failure, newest first."""
     about = dict.fromkeys((first.culprit, links.workload(first.subject)))
     found = {change: None for ref in about for change in recent_changes(state, ref, moment(since))}
     return tuple(sorted(found, key=lambda change: change.at, reverse=True))[:_MOST_CHANGES]

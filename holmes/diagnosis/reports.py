@@ -64,7 +64,7 @@ def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
 
 
 def plain_kind(written: str) -> str:
-    """Converts a kind as kubectl accepts it (`deploy`, `deployments`, `Deployment`) to one lower-case word."""
+    """Convert a kind in any form that kubectl accepts (`deploy`, `deployments`) to one lower-case word."""
     plain = written.strip().lower().partition(".")[0]
     if plain in _SHORT_NAMES:
         return _SHORT_NAMES[plain]
@@ -95,8 +95,8 @@ def _has_labels(ref: ObjectRef, state: ClusterState, labels: dict[str, str]) -> 
 class Comparison:
     """The differences between the incidents of an earlier and a later report.
 
-    `gone` are earlier incidents that the later report checked for and did not find. `unknown` are earlier incidents
-    that the later report did not check for.
+    `gone` contains earlier incidents that the later report checked for and did not find. `unknown` contains earlier
+    incidents that the later report did not check for.
     """
 
     new: tuple[Incident, ...]
@@ -105,9 +105,10 @@ class Comparison:
 
 
 def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool = False) -> Comparison:
-    """Compares two reports. Each list keeps the order of the report that it comes from.
+    """Compare two reports.
 
-    `narrowed` means that the later report covers only some rules, kinds or objects.
+    Each list keeps the order of its source report. `narrowed` means that the later report covers only some rules, kinds
+    or objects.
     """
     missing = [incident for incident in earlier.incidents if incident.id not in {each.id for each in later.incidents}]
     before = {incident.id for incident in earlier.incidents}
@@ -119,7 +120,7 @@ def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool 
 
 
 def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
-    """Whether the report would contain the incident if it still existed."""
+    """Return whether the report would contain the incident if it still existed."""
     namespace = incident.culprit.namespace
     if report.namespaces and namespace and namespace not in report.namespaces:
         return False
@@ -127,7 +128,7 @@ def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
-    """The report with `mask` applied to all text from the cluster. Identical texts are masked only once."""
+    """Return the report with `mask` applied to all text from the cluster. Identical texts are masked only once."""
     mask = cache(mask)
     return replace(
         report,
@@ -147,7 +148,7 @@ def _masked_incident(incident: Incident, mask: Callable[[str], str]) -> Incident
 
 
 def _masked_finding(finding: Finding, mask: Callable[[str], str]) -> Finding:
-    """Masks a value together with its path, because a field name can show that its value is secret."""
+    """Mask a value together with its path, because a field name can show that its value is secret."""
     evidence = tuple(
         replace(each, value=mask(f"{each.path}: {each.value}").removeprefix(f"{each.path}: "))
         for each in finding.evidence

@@ -1,4 +1,4 @@
-"""A rule is a description, for `holmes rules` and the documentation, and a pure function of the cluster state.
+"""Defines a rule: a description for `holmes rules` and the documentation, and a pure function of the cluster state.
 
     @Row(
         id="P03",
@@ -13,8 +13,9 @@
             ...
                 yield Fault(subject=pod.ref, cause="...", evidence=(...), next_check="...")
 
-The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings. It adds the
-defaults of the row, replaces a culprit that is a pod with its workload, and merges identical faults of several pods.
+The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings. The engine
+adds the defaults of the row, replaces a culprit that is a pod with its workload, and merges identical faults of
+several pods.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Fault:
     """A fault that a rule found at one object.
 
     `subject` is the object that shows the fault. `culprit` is the object to change or create, by default the workload
-    that owns the subject. The first `evidence` is the decisive one: the wrong field with its value. `cause` is one
-    sentence that names the culprit, the field and the value. `because` are objects whose own faults would explain this
-    fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure without its
-    cause (not ready, not available, no endpoints). A symptom ranks behind every cause at the same workload. `logs` are
-    the logs that can add detail, the most useful first.
+    that owns the subject. The first item of `evidence` is the decisive one: the wrong field with its value. `cause` is
+    one sentence that names the culprit, the field and the value. `because` contains objects whose own faults would
+    explain this fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure
+    without its cause (not ready, not available, no endpoints). A symptom ranks behind every cause at the same workload.
+    `logs` contains the logs that can add detail, the most useful first.
     """
 
     subject: ObjectRef
@@ -62,7 +63,7 @@ Check: TypeAlias = Callable[[ClusterState], Iterable[Fault]]
 class Rule:
     """A row of the catalogue with the function that detects its fault.
 
-    Decorating a function with a `Row` creates it.
+    Decorating a function with a `Row` creates a rule.
     """
 
     row: Row
@@ -75,12 +76,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of the catalogue. If a row has several rules, a letter follows its id.
+    """A row of the catalogue.
 
-    `severity` is the default. `kinds` are the kinds that the rule judges, `needs` further kinds that it must be able to
-    list. If one of these kinds cannot be listed, the report names the rule as not checked. `reads` are the fields and
-    event reasons that the rule reads. `explanation` describes the fault, its difference from similar states, and the
-    usual fix.
+    If a row has several rules, a letter follows its id. `severity` is the default severity. `kinds` contains the kinds
+    that the rule judges. `needs` contains other kinds that the rule must be able to list. If one of these kinds cannot
+    be listed, the report names the rule as not checked. `reads` contains the fields and event reasons that the rule
+    reads. `explanation` describes the fault, its difference from similar states, and the usual fix.
     """
 
     id: str

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""If more kinds than this cannot be read in a namespace for the same reason, one line of the report covers them all."""
+"""Maximum number of kinds per namespace and read error that the report lists on separate lines."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
     "HorizontalPodAutoscaler",
 )  # fmt: skip
-"""Built-in kinds whose objects the report counts. It also counts the objects of custom resources."""
+"""Built-in kinds whose objects the report counts. The report also counts custom resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,13 @@ class ScanResult:
     state: ClusterState
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
-        """The report with only the incidents that match `wanted`."""
+        """Return the report with only the incidents that match `wanted`."""
         kept = tuple(each for each in self.report.incidents if in_scope(each, self.state, (), wanted))
         return replace(self.report, incidents=kept, resource=wanted.resource)
 
 
 async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
-    """Scans the cluster of `client`.
+    """Scan the cluster of `client`.
 
     Raises `ClusterUnreachable` if nothing can be read, and `ConfigError` for an unknown rule or namespace.
     """
@@ -85,9 +85,9 @@ async def scan(client: ClusterClient, request: ScanRequest, progress: Progress |
 
 @contextmanager
 def _deferred_collections() -> Iterator[None]:
-    """Disables garbage collection, because a scan frees no memory before its end.
+    """Disable garbage collection, because a scan frees no memory until it ends.
 
-    Collections over 100 MB of objects would take a third of its time.
+    Garbage collection with 100 MB of objects would take a third of the scan's time.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -137,9 +137,9 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRun:
-    """The findings of each rule, and the logs that can add detail to them, the most useful logs first.
+    """The findings of each rule, and the logs that can add detail to the findings, the most useful logs first.
 
-    `log_readers` are the ids of the rules that use logs. Only their findings can change after logs are read.
+    `log_readers` contains the ids of the rules that use logs. Only their findings can change after logs are read.
     """
 
     by_rule: dict[str, tuple[Finding, ...]]
@@ -152,7 +152,7 @@ class RuleRun:
 
 
 def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | None = None) -> RuleRun:
-    """Runs all rules. After an `earlier` run without logs, runs again only the rules that use logs."""
+    """Run all rules. After an `earlier` run without logs, run again only the rules that use logs."""
     by_rule: dict[str, tuple[Finding, ...]] = {}
     wanted: list[tuple[int, int, str, str, LogKey]] = []
     readers: set[str] = set()
@@ -177,7 +177,7 @@ def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | Non
 def _wanted_logs(
     rule: Rule, faults: Sequence[Fault], state: ClusterState
 ) -> Iterator[tuple[int, int, str, str, LogKey]]:
-    """The requested logs with their sort keys.
+    """Yield the requested logs with their sort keys.
 
     The first pod of each workload precedes its other pods, because pods of one workload log the same lines.
     """
@@ -220,7 +220,7 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
 def _not_checked(
     rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
 ) -> tuple[NotChecked, ...]:
-    """The kinds and logs that could not be read, with the rules that need them."""
+    """Return the kinds and logs that could not be read, with the rules that need them."""
     alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
         alike[gap.namespace, gap.category].append(gap)

@@ -15,8 +15,8 @@ from holmes.diagnosis.engine import all_rules
 from holmes.settings.table import between_markers
 
 _NOT_DONE: Final[dict[str, str]] = {
-    "I01": "recognised, except a missing controller for a class, because classes and controllers cannot be matched "
-    "to pods",
+    "I01": "recognised, except a missing controller for a class, because the controller of a class cannot be "
+    "matched to its pods",
     "I03": "recognised, except a wrong type or missing keys of the Secret and expired certificates, because only the "
     "names of Secrets are read",
     "N-S07": "recognised, except `externalTrafficPolicy: Local`, because clients outside the cluster are unknown",
@@ -24,16 +24,16 @@ _NOT_DONE: Final[dict[str, str]] = {
         "recognised, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults by themselves"
     ),
     "N06": "recognised for the kubelets of different nodes, but not for the API server or the kernel",
-    "N08": "recognised for memory requests and limits; actual usage requires the metrics API",
+    "N08": "recognised for memory requests and limits, but not for actual usage, which requires the metrics API",
     "P19": "not a separate rule, because other rules quote the decisive line of the logs that they read",
-    "V04": "recognised, except a missing CSIDriver, because a provisioner is known only by the names in its pods",
-    "V11": "recognised from logs; only the kubelet statistics show how full a volume is",
+    "V04": "recognised, except a missing CSIDriver, because only the names in its pods identify a provisioner",
+    "V11": "recognised from logs, because only the kubelet statistics show how full a volume is",
     "W06": "recognised for partitions and `OnDelete`. The API server rejects `maxSurge: 0` with `maxUnavailable: "
-    "0`; `Recreate` with a ReadWriteOnce volume is correct",
+    "0`. `Recreate` with a ReadWriteOnce volume is correct",
     "W07": (
         "recognised for images and resources, but not for environment variables, because injectors add them everywhere"
     ),
-    "W11": "recognised; overdue runs are detected by an upper bound for simple schedules, not by a calendar",
+    "W11": "recognised. The rule detects overdue runs by an upper bound for simple schedules, not by a calendar",
     "W12": "recognised, except the adoption of ReplicaSets",
     "G03": "not a separate rule, because every incident lists recent changes",
 }
@@ -44,7 +44,7 @@ END: Final = "<!-- rules: end -->"
 
 
 def rules_text() -> str:
-    """The table of all rules, the rows that are not recognised, and a section for each rule, in Markdown."""
+    """Return the table of all rules, the rows that are not recognised, and a section for each rule, in Markdown."""
     lines = ["| rule | severity | title | kinds |", "|---|---|---|---|"]
     for rule in all_rules():
         row = rule.row
@@ -68,7 +68,7 @@ def rules_text() -> str:
 
 
 def with_rules(document: str) -> str:
-    """`document` with the current rules between its markers. Raises `ValueError` if a marker is missing."""
+    """Return `document` with the current rules between its markers. Raises `ValueError` if a marker is missing."""
     return between_markers(document, (BEGIN, END), rules_text())
 
 

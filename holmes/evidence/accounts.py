@@ -40,10 +40,10 @@ _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ag
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """Progress of judging one assertion against one record.
+    """Tracks the judgement of one assertion against one record.
 
-    `missing` lists parts of the assertion that the record lacks or contradicts. `doubts` lists parts that cannot be
-    judged. `proved` counts the parts that the record shows.
+    `missing` contains the parts of the assertion that the record lacks or contradicts. `doubts` contains the parts that
+    cannot be judged. `proved` is the number of parts that the record shows.
     """
 
     record: Record
@@ -78,7 +78,7 @@ class Account:
         return said(self.tokens, category) is not None
 
     def _has_word(self, category: str) -> bool:
-        """Whether the assertion contains a word of the lexicon list `category`."""
+        """Return whether the assertion contains a word of the lexicon category `category`."""
         return any(word in words_of(category) for token in self.tokens for word in token.text.casefold().split())
 
     def _texts(self) -> Iterator[str]:
@@ -90,7 +90,7 @@ class Account:
             yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Record that `text` is shown (True), contradicted (False) or cannot be judged (None)."""
+        """Note that the record shows `text` (True), contradicts it (False), or leaves it undecided (None)."""
         if shown is None:
             self.doubts.append(text)
         elif shown:
@@ -99,9 +99,9 @@ class Account:
             self.missing.append(text)
 
     def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
-        """Yield the indexes of the field words on each side of a value.
+        """Yield the token indexes of the field words on each side of a value.
 
-        The right run comes first if it is directly beside the value, otherwise the left run.
+        The words on the right come first if they directly follow the value. Otherwise the words on the left come first.
         """
         left, right = self._run_from(index, -1), self._run_from(index, 1)
         is_beside = bool(right) and (
@@ -109,7 +109,7 @@ class Account:
         )
         sides = [frozenset(key for place in side for key in keys_of(self.tokens[place])) for side in (left, right)]
         if is_beside and all(RESOURCES & keys for keys in sides):
-            yield (*left, *right)  # `requests 512Mi of memory`
+            yield (*left, *right)  # example: `requests 512Mi of memory`
             return
         ordered = (right, left) if right and right[0] == index + 1 else (left, right)
         for side in filter(None, ordered):
@@ -117,7 +117,7 @@ class Account:
             is_identifier = (
                 self.record.form == "row" and len(side) > 1 and side[-1] == index - 1 and side[-1] - side[-2] > 1
             )
-            yield side[-1:] if is_identifier and not is_named else side  # `the change cause of revision 3`
+            yield side[-1:] if is_identifier and not is_named else side  # example: `the change cause of revision 3`
 
     def _run_from(self, index: int, step: int) -> tuple[int, ...]:
         place = index + step
@@ -129,7 +129,7 @@ class Account:
             if is_measure and (
                 self.tokens[place].has("not") or self.tokens[place].text.casefold() in words_of("copula")
             ):
-                return ()  # `500Gi is available`, `3 days without a restart`
+                return ()  # examples: `500Gi is available`, `3 days without a restart`
             place += step
         found: list[int] = []
         while 0 <= place < len(self.tokens):
@@ -142,31 +142,31 @@ class Account:
         return tuple(sorted(found))
 
     def _may_pass(self, place: int) -> bool:
-        """Whether the search for a field word continues beyond the token at `place`."""
+        """Return whether the search for a field word continues beyond the token at `place`."""
         token = self.tokens[place]
         if token.quoted or (self._lookup.names_field(token) and place in self._open):
             return False
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """Return the indexes of tokens in any of `categories`, at most two tokens from `index`."""
+        """Return the indexes of the tokens in any of `categories`, at most two tokens from `index`."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
     def _note_exact(self, index: int, fields: Sequence[Field]) -> None:
-        """Remember whether a number or name is the whole value of its field, and whether the key is unique."""
+        """Note whether a number or name is the whole value of its field, and whether the key is unique."""
         keys = {each.key for each in fields}
         is_whole = any(each.value.strip() == self.tokens[index].text for each in fields)
         self._exact.append((index, is_whole and len(self.record.of(keys)) == len(keys)))
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember the list elements that contain a value, so that values from two elements are not combined."""
+        """Note the list elements that contain a value, so that values from different elements are not combined."""
         found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
         if found and () not in found and not all(each.key in ("name", "type") for each in fields):
             self._elements.append(found)
 
     def _note_condition(self, state: str) -> None:
-        """Remember the list elements of the conditions that express `state`."""
+        """Note the list elements of the conditions that express `state`."""
         self._note_elements(conditions_of(self.record, lexicon().states[state].conditions.split()))
 
     def _value(self, index: int, token: Token) -> None:
@@ -202,7 +202,7 @@ class Account:
             self._unbound_value(index, token, bound)
 
     def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
-        """Judge a name or a quote without a field word, which may be anywhere in the record."""
+        """Judge a name or a quote without a field word, which can be anywhere in the record."""
         text = token.text
         stands = self._stands(token) and not self._is_denied(text)
         if stands and self._is_text and self._is_said_otherwise(index):
@@ -214,12 +214,15 @@ class Account:
         claimed = self._kind_before(index)
         own = ("", self.source.kind, canonical_kind(self.record.kind))
         is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
-        is_namesake = text in self.record.names and claimed not in own  # an account or claim with the same name
+        is_namesake = text in self.record.names and claimed not in own  # for example an account with the same name
         if stands and (is_open or is_namesake or self._is_unplaced(token)):
             self.doubts.append(text)
 
     def _is_said_otherwise(self, index: int) -> bool:
-        """Whether a log entry or event uses a name in another role: denied, reversed, or as part of a path."""
+        """Return whether a log entry or event uses a name in another role.
+
+        For example, the text denies the name, reverses its direction, or contains it only as part of a path.
+        """
         text = self.record.folded
         is_field = any(
             each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
@@ -236,21 +239,21 @@ class Account:
         return self.tokens[index - 1].concept("kind") if index else ""
 
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
-        """Whether a text calls the name another kind than the claim does: `volume "certs"`, not a Secret."""
+        """Return whether a text uses the name for another kind than the claim: `volume "certs"` instead of a Secret."""
         claimed = self._kind_before(index)
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
         told = {_noun(text[at - 1]) for at in places}
         return bool(claimed and told) and "" not in told and claimed not in told
 
     def _is_of_another_kind(self, index: int) -> bool:
-        """Whether the record gives this name another kind than the claim."""
+        """Return whether the record uses this name for another kind than the claim."""
         claimed = self._kind_before(index)
         named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
         kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}
         return bool(claimed and kinds - {""}) and claimed not in kinds
 
     def _is_place(self, index: int) -> bool:
-        """Whether the token is the namespace of the record and follows a word such as `in`."""
+        """Return whether the token is the record's namespace and follows a word such as `in`."""
         beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
         before = self.tokens[index - 1].text.casefold() if index else ""
         is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
@@ -258,12 +261,12 @@ class Account:
         return is_named and self.tokens[index].text in spaces
 
     def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
-        """Whether a key directly follows a name. In a log entry, a copula may separate them: `a1 is the leader`."""
+        """Return whether a key follows a name, directly or after a verb in a log entry: `a1 is the leader`."""
         between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
         return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
 
     def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
-        """Return the fields that match a quote such as `app: checkout`, limited to the fields named beside it."""
+        """Return the fields that match a quote such as `app: checkout`. If `bound` is given, return only its fields."""
         match = _PAIR.fullmatch(token.text) if token.quoted else None
         if match is None:
             return ()
@@ -279,7 +282,7 @@ class Account:
         return self.record.names | self.record.labels | self.source.names | {self.source.namespace}
 
     def _is_unplaced(self, token: Token) -> bool:
-        """Whether the token is the name of another object, or a key whose value differs from the claimed one."""
+        """Return whether the token is the name of another object, or a key whose value is not the claimed value."""
         says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
         if says_more and self._lookup.own(token):
             return True
@@ -294,7 +297,7 @@ class Account:
     def _denies(
         self, token: Token, bound: Sequence[Token], fields: Sequence[Field], matching: Sequence[Field]
     ) -> bool | None:
-        """Whether the record proves the absence of a value."""
+        """Return whether the record proves the absence of a value, or None if this cannot be judged."""
         told = has_value(self.record, token.text)
         if self._is_absent_key(token):
             return True
@@ -304,7 +307,7 @@ class Account:
         return True if fields or (not bound and told is False) else None
 
     def _is_absent_key(self, token: Token) -> bool:
-        """Whether a complete object lacks this key: `no key DB_USER`."""
+        """Return whether a complete object lacks this key: `no key DB_USER`."""
         keys = {part for each in self.record.fields for part in each.path}
         is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
         return (
@@ -314,13 +317,13 @@ class Account:
         )
 
     def _is_denied(self, text: str) -> bool:
-        """Whether the record has `no` or `not` directly before the words of a quote."""
+        """Return whether the record has `no` or `not` directly before the words of a quote."""
         parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
         negative = words_of("not") | {"non"}
         return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
 
     def _stands(self, token: Token) -> bool:
-        """Whether the lines of the record contain the token, or the whole result has this name."""
+        """Return whether the record's lines contain the token, or the whole result has this name."""
         text = token.text
         if self.record.says(text, exactly=token.quoted):
             is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
@@ -331,7 +334,7 @@ class Account:
             return bool(self._paired(token))
         pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
         if token.quoted and text.endswith(("…", "...")) and pieces:
-            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
+            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be incomplete
         if token.quoted and pieces and pieces != [text]:
             return all(self.record.says(piece) for piece in pieces if piece)
         parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
@@ -343,7 +346,7 @@ def _by_sentences(text: str) -> str:
 
 
 def are_nothing(fields: Sequence[Field]) -> bool | None:
-    """Whether all fields are empty; None if no fields are given."""
+    """Return whether all fields are empty, or None if no fields are given."""
     if not fields:
         return None
     numbers = [next(numbers_of([each]), None) for each in fields]
@@ -354,5 +357,5 @@ def are_nothing(fields: Sequence[Field]) -> bool | None:
 
 
 def _noun(word: str) -> str:
-    """Return the kind of object that a word names; empty if the word is not a kind."""
+    """Return the kind of object that a word names, or an empty string if the word is not a kind."""
     return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

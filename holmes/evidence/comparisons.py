@@ -34,7 +34,7 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
     """Judge `ran for 12 seconds` by the duration of one record, or the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
-        verb = None  # `running for 3 days without a restart`, for one record
+        verb = None  # example: `running for 3 days without a restart`
     if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
         verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
     number = number_in(tokens)
@@ -57,7 +57,7 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
 
 
 def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bool:
-    """Whether the claim means another time: of an object that has not ended, or of the previous run."""
+    """Return whether the claim means another time, because the record has not ended or describes the previous run."""
     ended = any(token.concept("state") in ("succeeded", "finished") for token in tokens) or _COMPLETED.search(verb.text)
     is_before = any("laststate" in each.path for each in record.fields)
     says_last = any(token.has("last") for token in tokens)
@@ -69,7 +69,7 @@ def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bo
 
 
 def _times_of(record: Record) -> tuple[Quantity, ...] | None:
-    """Return the duration of a record, stated or computed from its start and end; None if unknown."""
+    """Return the duration of a record, stated or computed from its start and end, or None if unknown."""
     told = record.of(("duration", "elapsed"))
     starts, ends = record.of(_STARTS), record.of(_ENDS)
     if len(told) == 1:
@@ -85,7 +85,7 @@ def _times_of(record: Record) -> tuple[Quantity, ...] | None:
 def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
     """Judge `B came 31 seconds after A`.
 
-    Two cited log entries must differ by this time, and each half of the claim must match one of them.
+    The times of two cited log entries must differ by this time, and each half of the claim must match one entry.
     """
     number = next((token for token in tokens if token.quantity and "time" in token.quantity.dimensions), None)
     word = said(tokens, "later")
@@ -227,7 +227,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """Sum the named field in each dimension. Without a name, sum the only field that every record has."""
+    """Sum the named field in each dimension. Without a name, each record must have only one number."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]
@@ -260,7 +260,7 @@ def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, c
 
 
 def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
-    """Return the number in the field with one of `keys`; None unless exactly one field has such a key."""
+    """Return the number in the field with one of `keys`, or None unless exactly one field has such a key."""
     fields = [each for each in record.fields if each.path[0] in keys and len(each.path) == 1]
     order: list[Dimension] = ["time", "count", "memory", "cpu", "percent"]
     order.sort(key=lambda dimension: dimension not in keys)
@@ -270,14 +270,14 @@ def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
 
 
 def holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | None:
-    """Whether `record` matches the rest of an assertion."""
+    """Return whether `record` matches the rest of an assertion."""
     if all(token.is_neutral or token.concept("compare") == "=" for token in tokens):
         return True
     return Trial(record=record, source=passage.source, tokens=tokens).run().holds
 
 
 def number_of(token: Token) -> Fraction | None:
-    """Return the plain number of a token; None for other tokens."""
+    """Return the plain number of a token, or None for other tokens."""
     return token.quantity.number("count") if token.quantity is not None else None
 
 

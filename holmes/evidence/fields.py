@@ -1,4 +1,4 @@
-"""Finds the fields that words of a claim mean, compares numbers with them, and decides which states a record shows.
+"""Finds the fields that the words of a claim mean, compares numbers with them, and decides which states a record shows.
 
 A word in the record does not prove a state, because every description lists its conditions, whatever their status.
 """
@@ -56,7 +56,7 @@ _ROUNDED: Final = 10
 
 
 def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
-    """Whether `record` shows `state`, a name of the lexicon.
+    """Return whether `record` shows `state`, a state of the lexicon.
 
     `last` selects the previous state of the object, and `now` excludes it. Returns None if the fields neither show nor
     deny the state.
@@ -79,7 +79,7 @@ def shows(record: Record, state: str, *, last: bool = False, now: bool = False) 
 
 
 def has_value(record: Record, value: str) -> bool | None:
-    """Whether `record` shows `value`, a status, reason or condition outside the lexicon."""
+    """Return whether `record` shows `value`, a status, reason or condition that is not in the lexicon."""
     conditions = set(_named_booleans(record, (plain_key(value),)))
     if len(conditions) == 1:
         return conditions.pop()
@@ -92,12 +92,12 @@ def has_value(record: Record, value: str) -> bool | None:
 
 
 def is_nothing(value: str) -> bool:
-    """Whether a value means "none"."""
+    """Return whether a value means "none"."""
     return value.strip().casefold() in _NOTHING
 
 
 def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
-    """Yield groups of verdicts, the most reliable group first. The first group with a verdict decides."""
+    """Yield groups of verdicts, most reliable group first. The first group with a verdict decides."""
     yield _named_booleans(record, words.conditions.split())
     yield _full_ratios(record, words.ratios.split())
     yield _above_zero(record, words.above_zero.split())
@@ -154,7 +154,8 @@ def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
     wanted = frozenset(names)
     conditions = conditions_of(record, wanted)
     if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
-        conditions = [each for each in record.fields if each.path == ("status",)]  # one condition of a list
+        # The record is one condition of a list.
+        conditions = [each for each in record.fields if each.path == ("status",)]
     fields = conditions or [each for each in record.fields if each.key in wanted]
     for each in fields:
         if (value := _BOOLEANS.get(each.value.casefold())) is not None:
@@ -174,7 +175,7 @@ def _conditions(record: Record) -> frozenset[str]:
 
 
 def _tells_of(record: Record, state: str) -> bool | None:
-    """Whether a log entry or event reports a failure, judged by its status code or level, else by its words."""
+    """Return whether a log entry or event reports a failure. Its words decide only without a status code or level."""
     if state == "failed" and (code := _code_of(record)) is not None:
         return code
     if state == "error" and (levels := record.of(_LEVELS)):
@@ -183,13 +184,13 @@ def _tells_of(record: Record, state: str) -> bool | None:
 
 
 def _code_of(record: Record) -> bool | None:
-    """Whether the HTTP status code of the record is an error; None without a code."""
+    """Return whether the HTTP status code of the record is an error, or None without a code."""
     codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
     return next(iter(codes)) >= "4" if len(codes) == 1 else None
 
 
 def _tells_of_failure(record: Record) -> bool:
-    """Whether the level of the record reports a failure, or one of its words does and is not denied."""
+    """Return whether the record reports a failure, by its level or by a word that is not denied."""
     if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
         return True
     words = record.folded.split()
@@ -201,7 +202,7 @@ def _tells_of_failure(record: Record) -> bool:
 
 
 def _is_well(record: Record) -> bool:
-    """Whether a row has a healthy status."""
+    """Return whether a row has a healthy status."""
     return any(_parts(each.value) & _WELL for each in record.of(("status", "type", "level")))
 
 
@@ -218,7 +219,7 @@ def _parts(value: str) -> set[str]:
 class Lookup:
     """Finds fields of `record` by the words of a claim.
 
-    With `last`, it searches the previous state, if the record has one. `words` are all words of the claim.
+    With `last`, it searches the previous state, if the record has one. `words` contains all words of the claim.
     """
 
     record: Record
@@ -226,10 +227,7 @@ class Lookup:
     words: frozenset[str] = frozenset()
 
     def names_field(self, token: Token) -> bool:
-        """Whether a token names a field of this record.
-
-        A kind counts as a field name if the record has such a field.
-        """
+        """Return whether a token names a field of this record. Kinds can also be names of fields."""
         if token.shape == "number" or any(token.has(each) for each in ("not", "compare", "ago", "later")):
             return False
         if token.has("kind"):
@@ -254,14 +252,14 @@ class Lookup:
         return found or self.record.of((whole, *(f"{whole}{unit}" for unit in _UNITS_OF_KEYS)))
 
     def is_heading(self, token: Token) -> bool:
-        """Whether the token is a column heading such as `READY`."""
+        """Return whether the token is a column heading such as `READY`."""
         is_upper = token.text.isupper() and len(token.text) > 2 and self.record.form in ("row", "event")
         return is_upper and bool(self.record.of((plain_key(token.text),)))
 
     def of(self, tokens: Sequence[Token]) -> tuple[Field, ...]:
         """Return the fields that the words name together: `memory limit` is `limits.memory`.
 
-        Empty if no field matches.
+        The result is empty if no field matches.
         """
         if len(tokens) == 1 and not tokens[0].has("field") and (own := self.own(tokens[0])):
             return self._now(own, frozenset({plain_key(tokens[0].text)}))
@@ -283,23 +281,23 @@ class Lookup:
 
     @property
     def ready(self) -> tuple[Field, ...]:
-        """The fields with the first number of `1/2`: ready replicas or containers."""
+        """The fields with the first number of `1/2`, which is the number of ready replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "current"))
 
     @property
     def ready_total(self) -> tuple[Field, ...]:
-        """The fields with the second number of `1/2`: all replicas or containers."""
+        """The fields with the second number of `1/2`, which is the number of all replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "total"))
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
         """Keep only the fields of the previous state if `last` is set, otherwise only those of the current state."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # the size of `request`, if `response` has a size too
+        found = below or found  # example: the size of `request` if `response` also has a size
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Whether the words can mean this field. The total of `1/2` or of a target needs a matching word."""
+    """Return whether the words can mean this field. The total in `1/2` or in a target needs a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
@@ -338,7 +336,7 @@ def quantities_of(each: Field) -> tuple[Quantity, ...]:
 
 
 def has_number(each: Field, quantity: Quantity, sign: str = "=", *, rounded: bool = False) -> bool:
-    """Whether a field has this number, or a larger or smaller one according to `sign`."""
+    """Return whether a field has this number, or a larger or smaller number if `sign` requires it."""
     claimed = tuple(quantity.measured(measure) for measure in _MEASURES if measure in ways(each)) or (quantity,)
     found = quantities_of(each)
     if each.key not in FREE_TEXT | _LISTS and not each.key.startswith("port"):
@@ -361,7 +359,7 @@ def _compare(claimed: Quantity, found: Quantity, sign: str, *, rounded: bool) ->
 
 
 def measures(each: Field, quantity: Quantity) -> bool:
-    """Whether a field starts with a value in a dimension of `quantity`."""
+    """Return whether a field starts with a value in one of the dimensions of `quantity`."""
     wanted = quantity.dimensions | ({"moment"} if "clock" in quantity.dimensions else frozenset())
     found = quantities_of(each)
     return (
@@ -379,7 +377,7 @@ def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
 
 
 def holds_text(value: str, text: str) -> bool:
-    """Whether a value contains the words of `text`."""
+    """Return whether a value contains the words of `text`."""
     return tokens_of(text).casefold() in tokens_of(value).casefold()
 
 
@@ -388,7 +386,7 @@ def gaps(record: Record, keys: frozenset[str], quantity: Quantity, *, is_lack: b
     totals = {each.path[:-1]: each for each in record.fields if each.key == "total" and len(each.path) > 1}
     for each in record.fields:
         if ("ready" in each.path) is not is_lack:
-            continue  # only replicas can be missing, and only capacity can be left
+            continue  # only replicas can be missing, and only capacity can be left over
         if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
             pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
             measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"

@@ -1,8 +1,8 @@
-"""Determines which stored results belong to a conversation, so that no others can be read or listed in it.
+"""Determines which stored results belong to a conversation, so that other results cannot be read or listed.
 
-Conversations share a store. A result belongs to a conversation if its messages, summaries or ledger point to it, or if
-the user names its id. Ids in tool results, model replies and quotations are ignored, because untrusted parties may have
-written them.
+Conversations share a store. A result belongs to a conversation if the conversation's messages, summaries or ledger
+point to it, or if the user writes its id. Ids in tool results, model replies and quotations are ignored, because
+untrusted parties may have written them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 _ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
-# Data in a question is fenced. Unsigned messages of a client are quoted.
+# Text that is not from the user: fenced data in a question, and unsigned client messages, which are quoted.
 _NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
 _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
 
 
 class HandedOverSoFar:
-    """Finds the results that belong to a growing conversation, and reads each message once."""
+    """Finds the results that belong to a growing conversation. Reads each message only once."""
 
     def __init__(self) -> None:
         self._known = NOTHING_HANDED_OVER
@@ -55,9 +55,9 @@ def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> Handed
 
 
 def _removed(message: UserMessage) -> Iterator[ResultId]:
-    """Yield the ids of results that hold removed messages.
+    """Yield the ids of the results that contain removed messages.
 
-    The first part of a summary also contains text of the model, so only ids in `message.stored` are accepted there.
+    The first part of a summary also contains text from the model, so only ids in `message.stored` are accepted there.
     """
     if message.kind != "summary":
         return

@@ -38,7 +38,7 @@ _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A key or list element to which deeper lines still belong."""
+    """A key or list element that can still contain deeper lines."""
 
     indent: int
     key: str
@@ -49,7 +49,7 @@ class _Open:
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """An object whose lines are being read: its values, each with the open keys above it."""
+    """An object whose lines are being read. Each value is stored with the open keys that contain it."""
 
     first_line: int
     lines: list[Line] = field(default_factory=list)
@@ -94,7 +94,7 @@ class _Draft:
 
 
 def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
-    """Yield the field that each adjacent pair of `path` and `value` describes."""
+    """Yield the field that each pair of adjacent `path` and `value` keys describes."""
     for before, each in pairwise(fields):
         if before.key == "path" and each.key == "value" and before.path[:-1] == each.path[:-1]:
             path = tuple(plain_key(part) for part in _PATH_PARTS.split(before.value) if part)
@@ -102,7 +102,7 @@ def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
 
 
 def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Record]:
-    """Yield the objects of `lines`: one, the elements of a list, or several in sequence."""
+    """Yield the objects of `lines`: a single object, the elements of a list, or several objects in sequence."""
     elements = frozenset() if is_one else _starts_of_elements(lines)
     indent_of_elements = _indent(lines[min(elements)][1]) if elements else 0
     draft = _Draft(first_line=lines[0][0] if lines else 1)
@@ -140,7 +140,7 @@ def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Recor
 
 
 def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last: bool) -> None:
-    """Read one line: a key, an element, or only a value."""
+    """Read a line with a key, an element, or only a value."""
     indent, rest = _opened_elements(opened, text)
     match = _KEY.match(rest)
     if rest == "{":
@@ -166,14 +166,17 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last
 
 
 def _read_plain(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
-    """Read a line without a key. The line belongs to the open key, and may be a setting in a text block."""
+    """Read a line without a key.
+
+    The line belongs to the open key, and may be a setting in a text block.
+    """
     draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(text), number)] if text and opened else []
     if opened and (setting := _SETTING.fullmatch(text)):
         draft.values.append((tuple(opened), plain_key(setting[1]), setting[2], number))
 
 
 def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, number: int) -> None:
-    """Read a key with its value. The value may name its element or consist of several values."""
+    """Read a key with its value. The value may name its element or contain several values."""
     element = opened[-1] if opened and opened[-1].is_element else None
     rank = _NAMES_OF_ELEMENTS.index(own.key) if own.key in _NAMES_OF_ELEMENTS else 99
     if element is not None and rank < element.rank and (own.key != "path" or shown.startswith("/")):
@@ -186,12 +189,12 @@ def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, numb
     if draft.description and own.key in _PAIRED and (setting := _SETTING.fullmatch(shown)):
         draft.values.append(((*opened, own), plain_key(setting[1]), setting[2], number))
     if draft.description and own.key != "message":
-        # Lines below `State: Running` belong to it, and `Labels: a=b` continues below its first value.
+        # Lines below `State: Running` belong to this key, and `Labels: a=b` continues below its first value.
         opened.append(own)
 
 
 def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open, ...], str, str]]:
-    """Yield the values of one-line JSON, each with its open keys and its own key."""
+    """Yield the values of one-line JSON, each with its open keys and its key."""
     try:
         value: JsonValue = json.loads(text.rstrip().removesuffix(","))
     except (ValueError, RecursionError):
@@ -207,7 +210,7 @@ def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open,
 
 
 def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
-    """Open the elements that start in a line. Returns the indentation and the text after them."""
+    """Open the elements that start in a line. Returns the remaining text and its indentation."""
     indent, rest = _indent(text), text.strip()
     while rest.startswith("- ") or rest == "-":
         _open(opened, _Open(indent=indent, key="", is_element=True))
@@ -246,7 +249,7 @@ def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, .
 
 
 def _starts_of_elements(lines: Sequence[Line]) -> frozenset[int]:
-    """Return the start positions of the objects in the outermost list; empty for a single object."""
+    """Return the start positions of the objects in the outermost list. The result is empty for a single object."""
     for position, (_, text) in enumerate(lines[:2_000]):
         stripped = text.strip()
         if plain_key(stripped.partition(":")[0]) == "metadata" and _indent(text) <= 2 and position < 6:
@@ -291,7 +294,7 @@ def _open(opened: list[_Open], new: _Open) -> None:
 
 
 def _close(opened: list[_Open], indent: int, *, keeps_key: bool = False) -> None:
-    """Close the keys that `indent` ends. A list may start at the indentation of its key."""
+    """Close the keys that end at `indent`. A list may start at the indentation of its key."""
     while opened and (
         opened[-1].indent > indent
         or (opened[-1].indent == indent and not (keeps_key and not opened[-1].is_element and opened[-1].key))

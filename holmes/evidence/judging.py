@@ -1,7 +1,7 @@
 """Judges a claim against the cited lines: checked, cited, or not found.
 
 The weakest assertion of a claim determines the outcome. An assertion without a subject inherits the subject of the
-previous assertion. The record of the subject must show the assertion.
+previous assertion. The subject's record must show the assertion.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
-    """Judge `statement` by all `passages` together."""
+    """Judge `statement` against all `passages` together."""
     passage = Passage.joined(passages)
     walk = _Walk(passage)
     for assertion in assertions_of(statement):
@@ -47,7 +47,7 @@ def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
 
 
 def stands_there(statement: str, passage: Passage) -> bool:
-    """Whether the cited lines contain the whole statement word for word. Such a statement is quoted, not proved."""
+    """Return whether the cited lines quote the whole statement. A quoted statement is not proved."""
     cited = _words(passage.text)
     parts = (_words(statement), _words(statement.partition(": ")[2]))
     return any(part in cited and part.count(" ") > _FEWEST_WORDS for part in parts)
@@ -72,7 +72,10 @@ class _Walk(Readings):
         self._element: Token | None = None
 
     def take(self, assertion: Assertion) -> None:
-        """Judge one assertion. Names alone are subjects of the next assertion, or continue a list."""
+        """Judge one assertion.
+
+        An assertion that contains only names gives the subjects of the next assertion, or continues a list.
+        """
         tokens = (*self._lead, *assertion.tokens)
         self._lead = tokens if assertion.leads and _is_label(tokens) else ()
         if self._lead:
@@ -91,7 +94,7 @@ class _Walk(Readings):
             self._judge(tokens, named, goes_on=assertion.goes_on, is_caused=is_caused)
 
     def _judge(self, tokens: tuple[Token, ...], named: Sequence[Token], *, goes_on: bool, is_caused: bool) -> None:
-        """Judge an assertion about its own subjects, or about those of the previous assertion."""
+        """Judge an assertion about its own subjects, or about the subjects of the previous assertion."""
         subjects = self._waiting + [token for token in self._first_names(tokens) if token in named]
         if subjects:
             self._subjects = tuple(dict.fromkeys(subjects))
@@ -99,15 +102,15 @@ class _Walk(Readings):
         elif self._states_another(first_thing(tokens), tokens) or (
             goes_on and self._states_another(self._last[-1] if self._last else None, tokens)
         ):
-            self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
+            self._subjects, self._is_foreign = (), True  # example: `runs on node-2; node-2 is ready`
         elif (
             self._last
             and tokens[0].text.casefold() in words_of("relative pronoun")
             and self._last[-1] not in self._subjects
         ):
-            self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
+            self._subjects, self._is_foreign = (), True  # example: `on node-2, which is not ready`
             if any(token.concept("state") in ("exists", "notfound") for token in tokens):
-                tokens = (*self._last[-2:], *tokens)  # `the volume data, which does not exist`
+                tokens = (*self._last[-2:], *tokens)  # example: `the volume data, which does not exist`
         self._waiting = []
         if not goes_on or subjects:
             self._shared = None
@@ -119,13 +122,13 @@ class _Walk(Readings):
             self._judgements.append(judgement)
 
     def _states_another(self, token: Token | None, tokens: tuple[Token, ...]) -> bool:
-        """Whether, in a table, `token` is an unknown name and `tokens` state its condition."""
+        """Return whether the result is a table, `token` is an unknown name and `tokens` state its condition."""
         is_row = any(record.form == "row" for record in self._passage.cited)
         is_name = token is not None and token.is_value and NAME.fullmatch(token.text) and not self._is_subject(token)
         return bool(is_row and is_name and self._subjects and states_of(tokens))
 
     def _waits(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether an assertion only introduces the next one: `in total,` or `one second after the restart,`."""
+        """Return whether an assertion only introduces the next one: `in total,` or `one second after the restart,`."""
         content = [token for token in tokens if not token.is_neutral]
         if content and all(token.has("total") for token in content):
             return True
@@ -146,7 +149,7 @@ class _Walk(Readings):
         return found
 
     def _with_element(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """Add the container or condition of the previous assertion if `tokens` name none."""
+        """Add the container or condition of the previous assertion if `tokens` do not name one."""
         labels = {label for record in self._passage.cited for label in record.labels}
         own = [token for token in tokens if token.text in labels]
         if own or any(self._is_subject(token) for token in tokens):
@@ -156,7 +159,7 @@ class _Walk(Readings):
         return tokens
 
     def _with_total(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """Repeat the word for a sum of the previous assertion: `together` in `together they use 2 CPU and hold 4Gi`."""
+        """Repeat the sum word of the previous assertion: `together` in `together they use 2 CPU and hold 4Gi`."""
         word = next((token for token in self._last if token.has("total")), None)
         is_number = any(token.shape == "number" for token in tokens)
         says_whose = any(token.has(each) for token in tokens for each in ("total", "all", "of which", "state", "kind"))
@@ -181,7 +184,7 @@ class _Walk(Readings):
         return Token(shape="word", text=kind, tags=frozenset({("kind", kind)})) if kind else None
 
     def _continued(self, tokens: tuple[Token, ...], judgement: Judgement) -> Judgement:
-        """Return the judgement of an assertion that may continue the previous one: `ports 80 and 443`."""
+        """Return the judgement of an assertion that may continue the previous assertion: `ports 80 and 443`."""
         says_more = any(token.has(each) and not token.quoted for token in tokens for each in ("field", "state"))
         if judgement.outcome == "checked" or not self._last or says_more:
             return judgement
@@ -194,7 +197,10 @@ class _Walk(Readings):
         return judgement
 
     def _as_cause(self, judgement: Judgement) -> Judgement:
-        """Limit the judgement of a cause: it is checked only if one log entry, event or condition states both facts."""
+        """Limit the judgement of a cause.
+
+        A cause is checked only if one log entry, event or condition states both facts.
+        """
         return CITED if judgement.outcome == "checked" and not self._is_told() else judgement
 
     def _is_told(self) -> bool:
@@ -227,7 +233,7 @@ class _Walk(Readings):
         return judgement
 
     def _listed(self, names: Sequence[Token]) -> Judgement:
-        """Judge `the pods are a, b and c`: these pods exist, and no others."""
+        """Judge `the pods are a, b and c`. These pods must exist, and no others."""
         found = frozenset(name for record in self._passage.cited for name in record.names)
         missing = [token.text for token in names if not names_of(token) & found]
         if missing:
@@ -244,7 +250,7 @@ class _Walk(Readings):
         for token in tokens:
             if self._is_subject(token):
                 if token in found:
-                    break  # a namespace or account with the same name
+                    break  # for example a namespace with the same name
                 found.append(token)
             elif token.shape == "number" or token.is_value or token.has("state") or token.has("field"):
                 break
@@ -255,7 +261,7 @@ class _Walk(Readings):
 
 
 def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequence[Token]) -> bool:
-    """Whether an assertion only names objects: `the two volumes a`."""
+    """Return whether an assertion only names objects: `the two volumes a`."""
     if any(token.has("relation") and not token.has("neutral") for token in tokens) or len(set(named)) < len(named):
         return False
     return all(
@@ -267,15 +273,15 @@ def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequenc
 
 
 def _is_label(tokens: tuple[Token, ...]) -> bool:
-    """Whether an assertion only names the owner of the next value: `memory request of app:`."""
+    """Return whether an assertion only names the owner of the next value: `memory request of app:`."""
     return any(t.has("field") for t in tokens) and not any(t.shape == "number" or t.has("state") for t in tokens)
 
 
 def _counts_on(tokens: tuple[Token, ...]) -> bool:
-    """Whether an assertion continues a count: `3 are ready` after `of 5 pods`."""
+    """Return whether an assertion continues a count: `3 are ready` after `of 5 pods`."""
     return len(tokens) > 2 and tokens[0].is_count and tokens[1].is_neutral
 
 
 def _counts_things(token: Token) -> bool:
-    """Whether a token counts the names that follow."""
+    """Return whether a token counts the names that follow."""
     return token.has("of which") or token.has("both") or token.has("all") or (token.is_count or bool(token.parts))

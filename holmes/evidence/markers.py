@@ -1,9 +1,9 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
 The marker contains the outcome. A checked claim has no suffix. `[[<id>:12-18 cited]]` means that the lines cannot prove
-the whole claim, `[[<id>:12-18 not found there: OOMKilled, 137]]` that a part is missing. One bracket may contain
-several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`,
-`[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
+the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines lack a part of it. One bracket
+may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[
+-f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ _EDGES = " \t\n|,;:.—–-("  # noqa: RUF001  models write dashes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A citation of lines in a stored result. Lines are counted from 1, and `last_line` is included.
+    """A citation of lines in a stored result.
 
-    `missing` lists what the lines lack, for display. It may be empty.
+    Line numbers start at 1, and `last_line` is included. `missing` contains the parts that the lines lack, for display.
+    It may be empty.
     """
 
     result_id: ResultId
@@ -75,7 +76,7 @@ class Marker:
 
     @property
     def words(self) -> str:
-        """The outcome: empty for checked, `cited`, or `not found there: OOMKilled, 137`."""
+        """The outcome in words: empty for checked, `cited`, or `not found there: OOMKilled, 137`."""
         match self.outcome:
             case "checked":
                 return ""
@@ -94,7 +95,7 @@ class Marker:
 class MarkerGroup:
     """Adjacent markers of one claim.
 
-    `text` is the original text, `before` up to 4,000 characters before it.
+    `text` is the original text of the markers. `before` is the text before them, up to 4,000 characters.
     """
 
     text: str
@@ -102,11 +103,11 @@ class MarkerGroup:
     before: str
 
 
-Piece: TypeAlias = str | MarkerGroup
+TextOrMarkers: TypeAlias = str | MarkerGroup
 
 
 class MarkerScanner:
-    """Splits streamed text into plain text and markers, independent of the chunks.
+    """Splits streamed text into plain text and markers. The result does not depend on the chunks.
 
     Plain text is returned immediately. At most 200 characters that may become a marker are held back.
     """
@@ -115,16 +116,16 @@ class MarkerScanner:
         self._held = ""
         self._before = ""
 
-    def feed(self, text: str) -> list[Piece]:
-        """Add `text`, and return the pieces that are now complete."""
+    def feed(self, text: str) -> list[TextOrMarkers]:
+        """Add `text`, and return the plain text and the markers that are now complete."""
         self._held += text
         return list(self._take(final=False))
 
-    def finish(self) -> list[Piece]:
-        """Return the held-back pieces at the end of the text."""
+    def finish(self) -> list[TextOrMarkers]:
+        """Return the held-back text and markers at the end of the text."""
         return list(self._take(final=True))
 
-    def _take(self, *, final: bool) -> Iterator[Piece]:
+    def _take(self, *, final: bool) -> Iterator[TextOrMarkers]:
         held, taken, position = self._held, 0, 0
         while (position := held.find("[", position)) >= 0:
             group = _GROUP.match(held, position)
@@ -149,14 +150,14 @@ class MarkerScanner:
 
 
 def _may_go_on(group: re.Match[str], held: str) -> bool:
-    """Whether another marker of `group` may follow in the held-back text."""
+    """Return whether another marker of `group` may follow in the held-back text."""
     left = len(held) - group.end()
     if left >= MAX_MARKER_CHARACTERS + 3 or not _OPEN_GROUP.fullmatch(held, group.end()):
         return False
     return len(_ONE_MARKER.findall(group[0])) <= _MAX_FURTHER_MARKERS
 
 
-def scan_markers(text: str) -> list[Piece]:
+def scan_markers(text: str) -> list[TextOrMarkers]:
     """Split a whole text into plain text and marker groups, in order."""
     scanner = MarkerScanner()
     return [*scanner.feed(text), *scanner.finish()]
@@ -183,9 +184,9 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 
 
 def without_markers(text: str) -> str:
-    """Return `text` for output without links.
+    """Return `text` for display without links.
 
-    Markers of checked claims are removed; other outcomes are written in words.
+    Markers of checked claims are removed. Other outcomes are written in words.
     """
     if "[[" not in text:
         return text
@@ -209,19 +210,22 @@ def _outcome_of(words: str) -> tuple[CitationOutcome, tuple[str, ...]]:
 
 
 def shown_missing(item: str) -> str:
-    """Return `item` shortened for a marker, without brackets, commas and line feeds."""
+    """Shorten `item` for a marker, and remove brackets, commas and line feeds."""
     plain = " ".join(_NOT_SHOWN.sub(" ", item).split())
     return plain if len(plain) <= _MISSING_CHARACTERS else f"{plain[: _MISSING_CHARACTERS - 1].rstrip()}…"
 
 
 def end_of_last_marker(text: str) -> int:
-    """Return the position after the last marker in `text`; 0 if `text` has no marker."""
+    """Return the position after the last marker in `text`, or 0 if `text` has no marker."""
     return max((match.end() for match in _ONE_MARKER.finditer(text)), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim: `text` is one line for display, `statement` the whole claim, `block` the lines of a fenced block."""
+    """A claim before a marker.
+
+    `text` is one line for display. `statement` is the whole claim. `block` contains the lines of a fenced block.
+    """
 
     text: str
     statement: str = ""
@@ -252,7 +256,7 @@ def _without_citations_at_end(before: str) -> str:
         text = text[:start].rstrip()
     last_line = text.rpartition("\n")[2]
     if text.endswith("`") and not _FENCE.fullmatch(last_line) and last_line.count("`") % 2:
-        text = text[:-1].rstrip()  # the marker itself is in backticks
+        text = text[:-1].rstrip()  # backticks enclose the marker
     return text
 
 
@@ -271,7 +275,7 @@ def _fenced_block(text: str) -> tuple[str, list[str]] | None:
 
 
 def _last_statement(text: str) -> str:
-    """Return the last sentence of the last list item or paragraph, after markers of other claims."""
+    """Return the last sentence of the last list item or paragraph, after any markers of other claims."""
     end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
     lines = text[end:].rstrip().split("\n")
     start = len(lines) - 1
@@ -294,13 +298,13 @@ def _plain(statement: str) -> str:
 
 
 def _claim_text(statement: str) -> str:
-    """Return `statement` on one line without Markdown, at most 240 characters. A clipped quote is closed."""
+    """Return `statement` on one line without Markdown, with at most 240 characters. A clipped quote is closed."""
     line = " ".join(_DECORATION.sub("", statement).replace("|", " ").split()).strip(_EDGES)
     return clipped_claim(line)
 
 
 def clipped_claim(line: str) -> str:
-    """Clip `line` to 240 characters. The function is idempotent."""
+    """Clip `line` to 240 characters. A clipped line is unchanged."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

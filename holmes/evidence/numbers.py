@@ -1,7 +1,7 @@
 """Judges the numbers of an assertion against one record.
 
-A number must be in the field that the adjacent words name, or computable from the record. Without such words, the
-number must be the only one of its unit.
+A number must be in the field that the adjacent words name, or follow from other numbers of the record. Without such
+words, the number must be the only number of its unit.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Numbers(Account):
         return self._gap(index, quantity) or self._counted_elements(index, token)
 
     def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
-        """Return the fields that `run` names and that contain such a number.
+        """Return the fields that `run` names and that contain a number of this dimension.
 
-        If none does, return the lists among the named fields.
+        If no such field exists, return the lists among the named fields.
         """
         fields = self._lookup.of([self.tokens[place] for place in run])
         quantities = (quantity, *token.parts)
@@ -96,7 +96,7 @@ class Numbers(Account):
         return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
 
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
-        """Accept a number that `matching` contains. Without matching fields, it is a share of several fields."""
+        """Accept a number that `matching` contains. If `matching` is empty, the number is a share: `2 of 3`."""
         token = self.tokens[index]
         is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
@@ -110,12 +110,12 @@ class Numbers(Account):
         self._note_exact(index, matching)
 
     def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
-        """Whether a number is of the previous state although the claim says "running": `Running with exit code 137`."""
+        """Return whether a "running" claim uses a number of the previous state: `Running with exit code 137`."""
         is_before = bool(matching) and all("laststate" in each.path for each in matching)
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Whether a number is a limit, request or capacity, but the claim does not say so or means usage."""
+        """Return whether a number is a limit, request or capacity, but the claim omits this or states usage."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -123,7 +123,7 @@ class Numbers(Account):
         return bool(matching) and ((is_used and any(allowed)) or all(hidden))
 
     def _are_running(self, run: tuple[int, ...], token: Token) -> bool:
-        """Whether the number of ready replicas equals the claimed number: `runs 5 replicas`."""
+        """Return whether the number of ready replicas equals the claimed number: `runs 5 replicas`."""
         counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
         if not counts_replicas or not self._has("runs") or token.quantity is None:
             return True
@@ -147,10 +147,7 @@ class Numbers(Account):
                 yield (*beside, place) if not token.parts else (place,)
 
     def _comparison(self, index: int) -> tuple[str, bool]:
-        """Return the comparison (`>` for `more than`) and whether the number is rounded.
-
-        The words that say so are accounted for.
-        """
+        """Account for comparison words. Returns the comparison (`>` for `more than`) and whether it is approximate."""
         before = [each for each in (index - 1, index - 2) if each >= 0]
         signs = [each for each in before if self.tokens[each].has("compare")]
         rough = [each for each in before if self.tokens[each].has("approximate")]
@@ -162,8 +159,8 @@ class Numbers(Account):
     ) -> None:
         """Judge `the exit code is not 137` and `one is not ready`.
 
-        In the first form, the field must have another value. In the second, the number must be the difference of a
-        ratio.
+        In the first form, the field must have another value. In the second form, the number must be the difference
+        between the numbers of a ratio.
         """
         if by_key:
             self._judge(token.text, shown=self._are_left(quantity, fields))
@@ -185,7 +182,7 @@ class Numbers(Account):
         return None if first is None or last is None else last - first == quantity.number("count")
 
     def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """Whether one field has the part and another the total: `2 of 3 replicas are available`."""
+        """Return whether one field has the part and another field the total: `2 of 3 replicas are available`."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
         wholes = wholes or self._lookup.ready_total or self.record.of(("total", "ready", "current"))
@@ -196,7 +193,7 @@ class Numbers(Account):
         )
 
     def _of_replicas(self) -> set[int]:
-        """Return the indexes of the words that only say that replicas are counted."""
+        """Return the indexes of the words that only name replicas as the counted objects."""
         return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
 
     def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
@@ -225,7 +222,7 @@ class Numbers(Account):
         return any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
 
     def _is_said(self, index: int, quantity: Quantity) -> bool:
-        """Whether a log entry or an event contains the number after the same word, or as a point in time."""
+        """Return whether a log entry or event contains the number after the same word, or as a point in time."""
         is_loose = self._is_only_count() and not self._said
         if is_loose and any(stands_beside(text, self.tokens, index) for text in self._texts()):
             return True
@@ -234,7 +231,7 @@ class Numbers(Account):
     def _is_only(
         self, index: int, quantity: Quantity, matching: tuple[Field, ...], *, is_one: bool, is_keyed: bool
     ) -> bool:
-        """Whether a number is the only one of its unit and no adjacent word gives it another meaning.
+        """Return whether a number is the only number of its unit and no adjacent word gives it another meaning.
 
         The age of an object does not prove how long the object has been in a state.
         """
@@ -251,15 +248,15 @@ class Numbers(Account):
         return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
 
     def _is_plain_count(self, quantity: Quantity) -> bool:
-        """Whether a quantity is a count and no word names what is counted."""
+        """Return whether a quantity is a count and the assertion has other content."""
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
-        """Whether the assertion has only one plain number. With several, only their order would show their meaning."""
+        """Return whether the assertion has only one plain number, so that the order of numbers does not matter."""
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
-        """Whether an absent number may be derived: a count in words, a sum, a difference."""
+        """Return whether an absent number may be derived: a count in words, a sum, a difference."""
         if token.text[:1].isalpha() or token.parts:
             return True
         numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
@@ -274,14 +271,14 @@ class Numbers(Account):
         return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
 
     def _is_as_old(self) -> bool:
-        """Whether a pod has been in its state since its creation, because it never restarted or is still pending."""
+        """Return whether a pod has kept its state since its creation: it never restarted or is still pending."""
         states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
         return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
 
     def _times(self, index: int, quantity: Quantity) -> bool:
-        """Judge `25 times` by the count of an event. Returns whether the event has a count and the claim means it."""
+        """Judge `25 times` by the count of an event. Returns whether the event has a count that the claim means."""
         fields = self.record.of(("count",)) if self.record.form == "event" else ()
         words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
         if not words:
@@ -291,7 +288,7 @@ class Numbers(Account):
         return True
 
     def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
-        """Judge a time without a field word as an age, a duration or a period. Returns whether one of them applies."""
+        """Judge a time without a field word as an age, duration or period. Returns whether one applies."""
         if "time" not in quantity.dimensions:
             return False
         beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}
@@ -301,7 +298,7 @@ class Numbers(Account):
             and not agos
             and any(has_number(each, quantity) for each in self.record.of(("age",)))
         ):
-            self.proved += 1  # `12 restarts in 18 hours`, for an object of that age
+            self.proved += 1  # `12 restarts in 18 hours`, for an object that is 18 hours old
             return True
         fields = self._ago_fields() if agos else self.record.of(("window",))
         fields = fields if agos or self._has("state") else self.record.of(("window", "duration"))
@@ -328,7 +325,7 @@ class Numbers(Account):
         return self.record.of(("ago",)) if restarted or is_last else ()
 
     def _gap(self, index: int, quantity: Quantity) -> bool:
-        """Judge `2 more` or `40Gi of memory are left` by the difference of a ratio. Returns whether a ratio applies."""
+        """Judge `2 more` or `40Gi of memory are left` by the difference in a ratio. Returns whether a ratio applies."""
         words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
         is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
         named = [place for run in self._runs(index) for place in run]
@@ -362,7 +359,7 @@ class Numbers(Account):
                 is_part = ready and ready[0].value != totals[0].value
                 if is_of_state and is_part and "ready" not in states_of(self.tokens):
                     self.doubts.append(token.text)
-                    return True  # a running container may not be ready
+                    return True  # a running container is not necessarily ready
                 meant = ready if is_of_state else totals
                 self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
                 return True
@@ -394,6 +391,6 @@ class Numbers(Account):
 
 
 def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
-    """Whether a field has the number, or a version or tag that looks like the number."""
+    """Return whether a field has the number, or a version or tag that looks like the number."""
     is_version = token.text.count(".") > 1 or token.text.startswith("v")
     return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

@@ -97,7 +97,7 @@ def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[
 
 
 def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
-    """Whether the lines are one value in JSON, YAML or a description, with keys and indentation."""
+    """Return whether the lines are one value in JSON, YAML or a description, with keys and indentation."""
     if first.rstrip() in ("{", "[", "---", "[{"):
         return True
     if _OBJECT_LINE.match(first):
@@ -109,7 +109,7 @@ def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
 
 
 def _goes_on(text: str, *, stamped: bool) -> bool:
-    """Whether a line belongs to the previous log entry, for example in a stack trace."""
+    """Return whether a line belongs to the previous log entry, for example in a stack trace."""
     if _STAMP.match(text) or _HEADING.fullmatch(text) or text.startswith("{"):
         return False
     return stamped or bool(_STACK.match(text))
@@ -164,7 +164,7 @@ def _text_fields(number: int, text: str) -> Iterator[Field]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """The columns of a table; empty if only tabs separate the cells."""
+    """The columns of a table, or no columns if only tabs separate the cells."""
 
     cells: tuple[str, ...]
     starts: tuple[int, ...]
@@ -191,7 +191,7 @@ class _Header:
 
     @classmethod
     def without_heading(cls, first: str, source: Source) -> _Header | None:
-        """Return the default columns of a kind if the command omitted the header, else None."""
+        """Return the default columns of a kind if the command omitted the header, otherwise None."""
         keys = lexicon().columns.get(source.kind, ())
         if "--no-headers" not in source.words or not keys:
             return None
@@ -227,7 +227,10 @@ class _Header:
         )
 
     def _cells(self, text: str) -> tuple[str, ...]:
-        """Split a row into cells at gaps, else at column positions, else at single spaces. Empty if nothing fits."""
+        """Split a row into cells at gaps, column positions or single spaces.
+
+        The first method that fits the columns is used. The result is empty if none fits.
+        """
         cells = tuple(cell.strip() for cell in _GAP.split(text.strip()))
         if not self.cells or len(cells) == len(self.cells):
             return cells
@@ -241,7 +244,7 @@ class _Header:
         return words if len(words) == len(self.cells) else ()
 
     def _kind(self) -> str:
-        """Return the kind of object that these columns identify; empty if ambiguous or unknown."""
+        """Return the kind of object that these columns identify, or an empty string if it is ambiguous or unknown."""
         own = frozenset(self.keys)
         if {"reason", "object"} <= own and ("message" in own or "type" in own):
             return "event"
@@ -253,7 +256,7 @@ class _Header:
 def _key(cell: str) -> str:
     """Return the key of a column heading.
 
-    `PORT(S)` means ports, `CPU(cores)` CPU, `MEMORY(%)` the percentage of memory.
+    `PORT(S)` means ports, `CPU(cores)` means CPU, and `MEMORY(%)` means the percentage of memory.
     """
     name, _, unit = cell.partition("(")
     return "ports" if cell == "PORT(S)" else plain_key(f"{name}%" if unit.startswith("%") else name)

@@ -1,8 +1,8 @@
 """Determines the outcome and the lines of a claim's citations, given the cited texts.
 
-Runs in a thread, in pieces, so that no call blocks the interpreter for long. Raises `TimeoutError` after the deadline.
-Of a large result, only the surroundings of the cited lines are read, so statements about the whole result cannot be
-checked.
+This code runs in a thread and in short steps, so that no call blocks the interpreter for long. It raises `TimeoutError`
+after the deadline. For a large result, only the lines around the citation are read, so claims about the whole result
+cannot be checked.
 
 All tools and citations use the same line numbers. Lines end at a line feed, and the first line is 1. A trailing line
 feed does not start another line. One-line JSON has one line per value, as in `readable_json`.
@@ -66,7 +66,7 @@ class NumberedText:
     def lines(self, first_line: int, last_line: int) -> list[str]:
         """Return lines `first_line` to `last_line`, inclusive, without line ends.
 
-        Returns fewer at the end of the text.
+        Returns fewer lines at the end of the text.
         """
         if first_line > self.total_lines:
             return []
@@ -89,8 +89,8 @@ class NumberedText:
     ) -> Iterator[tuple[int, int]]:
         """Yield the first and last line of each match of `pattern` in `span`.
 
-        A match has at most 2,048 characters. `contains` is text that every match contains; it makes the search fast.
-        `deadline` is a monotonic time; raises `TimeoutError` after it.
+        A match has at most 2,048 characters. `contains` is text that every match contains, which makes the search fast.
+        `deadline` is a monotonic time. Raises `TimeoutError` after the deadline.
         """
         start, end = span
         searched = start
@@ -124,7 +124,7 @@ class NumberedText:
         return position
 
     def _pieces(self, start: int, end: int) -> Iterator[str]:
-        """Yield `text[start:end]` in pieces cut at line feeds, without these line feeds."""
+        """Yield `text[start:end]` in chunks that are cut at line feeds, without these line feeds."""
         while end - start > _COUNTED_CHARACTERS:
             cut = self.text.rfind("\n", start, start + _COUNTED_CHARACTERS)
             cut = self.text.find("\n", start, end) if cut < 0 else cut
@@ -155,7 +155,7 @@ class CitedText:
 
     @cached_property
     def is_read_whole(self) -> bool:
-        """Whether the text is small enough to parse completely."""
+        """Whether the text is small enough to be parsed completely."""
         return self.text.total_lines <= _MOST_LINES and self.characters <= _MOST_CHARACTERS
 
     @cached_property
@@ -194,14 +194,14 @@ class CitedText:
         return [(number, line[:_LONGEST_LINE]) for number, line in enumerate(lines, first_line)]
 
     def has(self, marker: Marker) -> bool:
-        """Whether the cited lines of `marker` exist."""
+        """Return whether the cited lines of `marker` exist."""
         return 1 <= marker.first_line <= marker.last_line <= self.text.total_lines
 
 
 def judge_cited(
     texts: Sequence[CitedText | None], markers: Sequence[Marker], claim: Claim, deadline: float
 ) -> tuple[Marker, ...]:
-    """Return `markers` with their outcomes. If several markers prove a claim, only the required ones are kept."""
+    """Return `markers` with their outcomes. If several markers prove a claim, only the necessary markers are kept."""
     pairs = list(zip(texts, markers, strict=True))
     passages = [
         text.passage(marker.first_line, marker.last_line) if text is not None and text.has(marker) else None
@@ -227,7 +227,7 @@ def judge_cited(
 def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim) -> list[Marker]:
     """Return the markers that each prove the claim alone.
 
-    If none does, return the markers without which the claim is not proved.
+    If no marker does, return the markers without which the claim is not proved.
     """
     own = [m for m, p in zip(markers, passages, strict=True) if _shown(claim.statement, [p]).outcome == "checked"]
     if own:
@@ -262,7 +262,7 @@ def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
 
 
 def _shown(statement: str, passages: Sequence[Passage]) -> Judgement:
-    # Imported with the first claim, because it loads most of this package.
+    # Imported late, because this module loads most of this package.
     from holmes.evidence.judging import judge
 
     return judge(statement, passages)
@@ -275,7 +275,10 @@ def _stands_there(statement: str, passage: Passage) -> bool:
 
 
 def _is_quoted_from(line: str, cited: str) -> bool:
-    """Whether the cited words contain a line of a block. A long line may be cut; `...` marks an omission."""
+    """Return whether the cited words contain a line of a block.
+
+    A long line may be cut, and `...` marks an omission.
+    """
     words = tokens_of(line)
     if len(line) >= _CUT_LINE:
         words = f"{words.rstrip().rpartition(' ')[0]} "
@@ -314,7 +317,10 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
 
 
 def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Record, tuple[int, int]]]:
-    """Yield the records that contain `literal`, with their lines: the line of a log entry, the element of an object."""
+    """Yield the records that contain `literal`, with their lines.
+
+    For a log entry, these are the matching lines. For an object, these are the lines of the matching element.
+    """
     if text.is_read_whole:
         records = (record for record in text.whole.records if record.says(literal))
     else:

@@ -57,7 +57,7 @@ def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
 
 
 def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: frozenset[int]) -> set[int]:
-    """Return the indexes in `places` whose tokens a text contains in the same order, as the longest chain.
+    """Return the indexes in `places` of the longest chain of tokens that a text contains in the same order.
 
     `text` consists of words and signs, separated by spaces. A number must be followed by the same word, with no other
     number between. The text must deny exactly the tokens that `denied` lists.
@@ -72,7 +72,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
         if _is_unreal(words, at, told) is (place in denied) and not _is_turned(tokens, place, words, at)
     ][:_MOST_PAIRS]
     counts = any(tokens[place].is_count for place, *_ in found)
-    best: list[tuple[int, int]] = []  # for each match: length of the chain that ends there, index of the match before
+    best: list[tuple[int, int]] = []  # for each match: length of the chain that ends there, index of the previous match
     for index, (place, at, _) in enumerate(found):
         length, before = 1, -1
         for other, (other_place, start, size) in enumerate(found[:index]):
@@ -93,13 +93,13 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
 
 
 def _is_reason_of(between: Sequence[str]) -> bool:
-    """Whether the words after `between` end a chain of reasons: `failed: Get "http://a": timed out`."""
+    """Return whether the words after `between` end a chain of reasons: `failed: Get "http://a": timed out`."""
     said = [word for word in between if word[:1].isalnum()]
     return between[-1:] == [":"] and len(said) <= _FARTHEST and _ENDS.isdisjoint(set(between) - {"."})
 
 
 def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> bool:
-    """Whether only filler words separate the last two tokens of a chain: `heap usage at 98%`."""
+    """Return whether only filler words separate the last two tokens of a chain: `heap usage at 98%`."""
     if len(chain) < 2:
         return False
     between = words[chain[1][1] + chain[1][2] : chain[0][1]]
@@ -108,7 +108,7 @@ def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> boo
 
 
 def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:
-    """Whether a number is next to the same word in the text as in the claim: `line 61`."""
+    """Return whether the number is next to the same word in the text and in the claim: `line 61`."""
     text = _RATIO.sub(r"\1/\2", text)
     number = tokens_of(tokens[index].text).casefold().strip()
     before = [token for token in tokens[max(0, index - 2) : index] if len(token.text) >= _SHORTEST_WORD]
@@ -120,14 +120,17 @@ def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:
 
 
 def is_unreal(text: str, name: str, tokens: Sequence[Token]) -> bool:
-    """Whether a text only denies a name, or calls it possible: `failed to acquire`, `would delete`."""
+    """Return whether a text only denies a name, or calls it possible: `failed to acquire`, `would delete`."""
     words, wanted = text.split(), tokens_of(name).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_unreal(words, at, _told(tokens)) for at in places)
 
 
 def is_turned(text: str, tokens: Sequence[Token], place: int) -> bool:
-    """Whether a text reverses the direction before each occurrence of a name: `replaced by b`, not `replaced b`."""
+    """Return whether a text reverses the direction before each occurrence of a name.
+
+    Example: the text has `replaced by b`, and the claim has `replaced b`.
+    """
     words, wanted = text.split(), tokens_of(tokens[place].text).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_turned(tokens, place, words, at) for at in places)
@@ -142,7 +145,7 @@ def _is_turned(tokens: Sequence[Token], place: int, words: Sequence[str], at: in
 
 
 def _direction(words: Sequence[str]) -> str:
-    """Return the direction that the last of these words expresses; empty if none does."""
+    """Return the direction that the last of these words expresses, or an empty string if none does."""
     return next((way for word in reversed(words) for way in _WAYS if word in words_of(f"direction {way}")), "")
 
 
@@ -152,7 +155,10 @@ def _told(tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
-    """Whether an earlier word of the same clause makes this word unreal. Words that the claim also uses are ignored."""
+    """Return whether an earlier word of the same clause denies this word or calls it possible.
+
+    Words that the claim also uses are ignored.
+    """
     unreal = words_of("unreal") | words_of("not")
     for index in range(at - 1, max(-1, at - _CLAUSE), -1):
         if words[index] in _ENDS:
@@ -174,7 +180,7 @@ def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list
     if len(wanted) == 1 and not token.quoted:
         wanted_stem = stem(wanted[0])
         places = [index for index, each in enumerate(stems) if each == wanted_stem]
-        if wanted[0].endswith("ed"):  # `connecting` is not connected yet
+        if wanted[0].endswith("ed"):  # `connecting` does not mean `connected`
             places = [place for place in places if not words[place].endswith("ing")]
     else:
         places = [index for index in range(len(words)) if words[index : index + len(wanted)] == wanted]
@@ -186,7 +192,7 @@ def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list
 
 
 def _is_near(words: Sequence[str], first: int, second: int, *, counts: bool) -> bool:
-    """Whether two words belong together. In a claim with counts, no other number may be between them."""
+    """Return whether two words belong together. In a claim with counts, no other number may be between them."""
     between = words[first + 1 : second]
     if counts and any(word.isdigit() for word in between):
         return False
@@ -205,8 +211,8 @@ def stem(word: str) -> str:
 class Denials:
     """The denials of an assertion.
 
-    `words` are the denying tokens and `denied` their targets. `nothing_of` are the words of a field that must be empty.
-    `is_unclear` means that the target is ambiguous.
+    `words` are the denying tokens, and `denied` are their targets. `nothing_of` are the words of a field that must be
+    empty. `is_unclear` means that the target is ambiguous.
     """
 
     words: frozenset[int] = frozenset()
@@ -216,7 +222,7 @@ class Denials:
 
 
 def denied_tokens(tokens: Sequence[Token]) -> Denials:
-    """Find the target of each denial: the next token that can be denied, else the previous one."""
+    """Find the target of each denial: the next token that can be denied, or the previous one if none follows."""
     places = frozenset(index for index, token in enumerate(tokens) if token.has("not") and not token.quoted)
     if not places:
         return Denials()
@@ -235,7 +241,7 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
     )
     is_unclear = is_unclear or (
         bool(words & words_of("never")) and not is_restart
-    )  # the present does not prove the past
+    )  # a current value does not prove `never`
     is_open = is_open and not (after and tokens[max(places)].has("none") and tokens[after[0]].has("kind"))
     return Denials(words=places, denied=frozenset(target), is_unclear=is_unclear or is_open or not target)
 
@@ -249,7 +255,7 @@ def _field_run(tokens: Sequence[Token], start: int) -> tuple[int, ...]:
 
 
 def _are_one(tokens: Sequence[Token]) -> bool:
-    """Whether the tokens denote one denied thing: a kind or field with its name."""
+    """Return whether the tokens denote one denied object or field: a kind or field with its name."""
     return not any(token.has("state") for token in tokens[1:]) and all(token.shape != "number" for token in tokens)
 
 

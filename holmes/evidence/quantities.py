@@ -1,6 +1,6 @@
-"""Numbers with units in a comparable form: `512Mi` equals `0.5 GiB`, `72h` equals `3 days`.
+"""Parses numbers with units into a comparable form: `512Mi` equals `0.5 GiB`, `72h` equals `3 days`.
 
-Values are exact. An ambiguous quantity (`10m`) has all its values.
+Values are exact. An ambiguous quantity such as `10m` has all its possible values.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Quantity:
         return bool(self.dimensions & {"clock", "moment"})
 
     def measured(self, dimension: Dimension) -> Quantity:
-        """Return the same quantity, with `dimension` for a plain number."""
+        """Return the same quantity. A plain number gets `dimension`."""
         taken = {(dimension, value) if each == "count" else (each, value) for each, value in self.meanings}
         return replace(self, meanings=frozenset(taken))
 
     def equals(self, other: Quantity) -> bool:
-        """Whether both quantities can be equal. A time of day equals a moment with that time."""
+        """Return whether both quantities can be equal. A time of day equals a moment with that time."""
         if self.meanings & other.meanings:
             return True
         clocks = [str(value) for dimension, value in self.meanings if dimension in ("clock", "moment")]
@@ -102,7 +102,10 @@ class Quantity:
         return any(_same_time(clock, moment) for clock in clocks for moment in moments)
 
     def number(self, dimension: Dimension | None = None) -> Fraction | None:
-        """Return the only value, in `dimension` if given; None if the quantity has no value or several."""
+        """Return the only value, or None if the quantity has no value or several values.
+
+        If `dimension` is given, only values in this dimension are considered.
+        """
         values = {value for each, value in self.meanings if isinstance(value, Fraction) and dimension in (None, each)}
         return next(iter(values)) if len(values) == 1 else None
 
@@ -113,7 +116,7 @@ def quantities_in(text: str) -> tuple[Quantity, ...]:
 
 
 def quantity_of(match: re.Match[str]) -> Quantity:
-    """Return the quantity of a match of `QUANTITY`."""
+    """Convert a match of `QUANTITY` into a quantity."""
     meanings: set[tuple[Dimension, Fraction | str]] = set()
     if match["spoken"]:
         meanings.add(("moment", _spoken_moment(match)))
@@ -152,7 +155,7 @@ def share_of(part: Quantity, whole: Quantity) -> Quantity:
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """Return the time between two moments, or between two times of one day; None for other quantities."""
+    """Return the time between two moments, or between two times of one day. Returns None for other quantities."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
     if not moments and first.is_time and second.is_time:
         moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]
@@ -163,7 +166,7 @@ def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
 
 
 def _fraction(text: str) -> Fraction | None:
-    """Parse `1.5`, `1,5`, `5,000` or `1,234,567`; None for a version."""
+    """Parse `1.5`, `1,5`, `5,000` or `1,234,567`. Returns None for a version."""
     parts = re.split(r"[.,]", text)
     if len(parts) == 1:
         return Fraction(text)
@@ -179,7 +182,7 @@ def _moment(text: str) -> str:
 
 
 def _spoken_moment(match: re.Match[str]) -> str:
-    """Convert `Tue, 06 May 2025 09:41:07 +0200` or `6 May 2025` to the form of other moments."""
+    """Convert `Tue, 06 May 2025 09:41:07 +0200` or `6 May 2025` to the ISO 8601 format."""
     day = f"{match['year']}-{_MONTHS[match['month'].casefold()]:02}-{int(match['day']):02}"
     zone = (match["zone"] or "").removeprefix("UTC").removeprefix("GMT").removeprefix("+0000")
     return f"{day}T{match['hour']}{zone}" if match["hour"] else day
@@ -194,7 +197,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 def _same_time(claimed: str, written: str) -> bool:
-    """Whether `claimed` is the beginning of `written`. `claimed` may omit the day, seconds or fractions."""
+    """Return whether `claimed` is the beginning of `written`. `claimed` may omit the day, seconds or fractions."""
     if "T" not in claimed and ":" in claimed:
         written = written.partition("T")[2] or written
         claimed = claimed if len(claimed.split(":", maxsplit=1)[0]) == 2 else f"0{claimed}"

@@ -1,4 +1,4 @@
-"""Judges one assertion against the records of a passage. Of several readings, the best one decides."""
+"""Judges one assertion against the records of a passage. If several readings are possible, the best reading decides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,
 
 
 class Readings:
-    """Reads each assertion with the subjects and the words of the previous assertion."""
+    """Judges the possible readings of each assertion.
+
+    A reading may use the subjects and the words of the previous assertion.
+    """
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -64,7 +67,7 @@ class Readings:
         return own if judgement is None or own.outcome == "checked" else judgement
 
     def _of_others(self, tokens: tuple[Token, ...]) -> Judgement | None:
-        """Judge `the other three are Running` by all records except those of the subjects."""
+        """Judge `the other three are Running` against all records except the records of the subjects."""
         if not self._subjects or said(tokens, "other") is None:
             return None
         wanted = names_of(*self._subjects)
@@ -89,7 +92,7 @@ class Readings:
         return all_of([self._of(passage, subject, rest, tokens) for subject in self._subjects])
 
     def _of_workload(self, tokens: tuple[Token, ...]) -> tuple[Passage, tuple[Token, ...]]:
-        """Limit the passage to the pods of a workload if the assertion is about them: `the web pods`, `pods of web`."""
+        """Limit the passage to the pods of a workload if the assertion names them: `the web pods`, `pods of web`."""
         passage = self._passage
         if self._subjects or not any(token.has("kind") for token in tokens):
             return passage, tokens
@@ -112,7 +115,7 @@ class Readings:
         return passage, tokens
 
     def _of(self, passage: Passage, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
-        """Judge an assertion by the records of `subject`."""
+        """Judge an assertion against the records of `subject`."""
         wanted = names_of(subject)
         own = [record for record in passage.cited if record.names & wanted]
         own = [record for record in own if record.first_line in self._own.get(subject.text, {record.first_line})]
@@ -130,11 +133,11 @@ class Readings:
         judgement = self._best_trial(own, rest)
         if len(own) > 1 and judgement.outcome == "checked" and own[0].form in ("row", "object"):
             shown = {each.first_line for each in own if self._trial(each, rest).outcome == "checked"}
-            self._own[subject.text] = shown  # with two objects of this name, later assertions mean the same one
+            self._own[subject.text] = shown  # later assertions mean the same one of these objects
         return judgement
 
     def _misplaced(self, subject: Token, tokens: tuple[Token, ...], record: Record) -> Judgement | None:
-        """Return the judgement for a wrong kind or namespace of a subject; None if neither is wrong."""
+        """Return the judgement for a wrong kind or namespace of a subject, or None if both are correct."""
         *around, _ = subject.text.split("/")
         source = self._passage.source
         position = tokens.index(subject) if subject in tokens else -1
@@ -171,13 +174,13 @@ class Readings:
         return CITED if is_open and judgement.outcome == "checked" else judgement
 
     def _is_shared(self, cited: Sequence[Record], tokens: tuple[Token, ...]) -> bool:
-        """Whether one record shows this assertion and the one before, for example `order 1` and `status 500`."""
+        """Return whether one record shows this assertion and the previous one: `order 1` and `status 500`."""
         shown = frozenset(r.first_line for r in cited[:_MAX_TRIED] if self._trial(r, tokens).outcome == "checked")
         self._shared = shown if self._shared is None else shown & self._shared
         return bool(self._shared)
 
     def _is_about_many(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether the assertion uses the plural for a single record: `the pods are Running`."""
+        """Return whether the assertion uses the plural for a single record: `the pods are Running`."""
         first = next((token for token in tokens if not token.has("neutral")), None)
         is_text = all(record.form in ("entry", "event") for record in self._passage.cited)
         return (
@@ -188,7 +191,7 @@ class Readings:
         )
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether the assertion starts with a name that is not a value of any record: a node in a table of pods."""
+        """Return whether the assertion starts with a name that is in no record, such as a node in a pod table."""
         first = first_thing(tokens)
         if first is None or not first.is_value or not NAME.fullmatch(first.text) or first.text in self._known:
             return False
@@ -212,7 +215,7 @@ class Readings:
         return best if len(records) <= _MAX_TRIED or best.outcome == "checked" else CITED
 
     def _trial(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
-        """Judge an assertion by one record, or by the element that the assertion names."""
+        """Judge an assertion against one record, or against the element that the assertion names."""
         elements = [
             token
             for index, token in enumerate(tokens)
@@ -244,7 +247,7 @@ class Readings:
 
 
 def _is_bound(tokens: Sequence[Token], name: str, record: Record) -> bool:
-    """Whether a field word precedes a name: `on node`, `owned by ReplicaSet`, but not `the port grpc`."""
+    """Return whether a field word precedes a name: `on node`, `owned by ReplicaSet`, but not `the port grpc`."""
     if not tokens or tokens[-1].text.casefold() in words_of("of") or tokens[-1].concept("kind") == "container":
         return False
     lists = {before for each in record.fields for before, part in pairwise(each.path) if part == f"={name}"}
@@ -262,5 +265,5 @@ def _says_nothing(token: Token) -> bool:
 
 
 def is_of(name: str, workload: str) -> bool:
-    """Whether the name of a pod belongs to `workload`."""
+    """Return whether `name` is the name of a pod of `workload`."""
     return name.startswith(f"{workload}-") and bool(_OF_WORKLOAD.fullmatch(name.removeprefix(workload)))

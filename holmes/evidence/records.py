@@ -1,7 +1,7 @@
-"""Records of a result (rows, objects, log entries, events), passages of cited lines, and judgements.
+"""Defines the records of a result (rows, objects, log entries, events), passages of cited lines, and judgements.
 
-A record knows the table header, the parent object and the label of its list element, even if those lines are not cited.
-Its fields and words come only from its own lines.
+The table header, the parent object and the label of the list element are part of a record, even if those lines are not
+cited. The fields and words of a record come only from its own lines.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Record:
         return _JOINTS.sub("", self.folded)
 
     def says(self, text: str, *, exactly: bool = True) -> bool:
-        """Whether the words of `text` occur consecutively and in order, as whole words."""
+        """Return whether the words of `text` occur consecutively and in order, as whole words."""
         wanted = tokens_of(text) if exactly else tokens_of(text).casefold()
         return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
 
@@ -131,10 +131,10 @@ class Record:
 
 
 def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
-    """Yield the parts of compound values, as separate fields.
+    """Yield the parts of compound values as separate fields.
 
-    `1/2` and `cpu: 91%/70%` have a current and a total, `17 (3m ago)` a time, `250m (6%)` a percentage. `2m (x5 over
-    10m)` has the count of an event and its period.
+    `1/2` and `cpu: 91%/70%` have a current value and a total. `17 (3m ago)` has a time, and `250m (6%)` has a
+    percentage. `2m (x5 over 10m)` has the count of an event and its period.
     """
     for each in fields:
         value = each.value
@@ -146,7 +146,7 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
         if match := _RATIO.fullmatch(value):
             names: tuple[str, ...] = (
                 ("cpu",) if each.path == ("targets",) else ()
-            )  # the format for HPAs with one metric
+            )  # HPAs with one metric have this format
             yield from _current_and_total(each, names, match[1], match[2])
         elif match := _REPEATED.search(value):
             yield Field(path=("count",), value=match[1], line=each.line)
@@ -203,7 +203,7 @@ class Passage:
 
     @classmethod
     def joined(cls, passages: Sequence[Passage]) -> Passage:
-        """Combine `passages` into one. Passages of several results are not a complete result."""
+        """Combine `passages` into one passage. Passages of several results are not a complete result."""
         first = passages[0]
         if len(passages) == 1:
             return first
@@ -228,7 +228,7 @@ class Passage:
         return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
 
     def is_chosen(self, tokens: Sequence[Token]) -> bool:
-        """Whether a filter limited the result to some of the objects in the assertion.
+        """Return whether a filter limited the result to some of the objects in the assertion.
 
         A filter that the assertion itself names is ignored.
         """
@@ -253,7 +253,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The outcome of a claim or an assertion. `missing` lists the absent parts."""
+    """The outcome of a claim or an assertion. `missing` contains the absent parts."""
 
     outcome: CitationOutcome
     missing: tuple[str, ...] = ()
@@ -271,7 +271,7 @@ def not_found(*missing: str) -> Judgement:
 
 
 def best_of(judgements: Sequence[Judgement]) -> Judgement:
-    """Return the best judgement; among those not found, the one with the fewest missing parts."""
+    """Return the best judgement. If none is found, the judgement with the fewest missing parts is best."""
     return max(judgements, key=lambda each: (_ORDER.index(each.outcome), -len(each.missing)))
 
 

@@ -1,7 +1,7 @@
 """Judges assertions about several records: counts, "all", "only" and "none".
 
 Each function returns None for other assertions. A count must be correct both for the cited lines and for the whole
-result. Absence needs a complete list.
+result. Only a complete list proves an absence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _ENTRIES: Final = ("error", "warning")
 
 
 def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> tuple[Judgement | None, bool]:
-    """Judge an assertion about several records. Returns the judgement, or None, and whether it is final."""
+    """Judge an assertion about several records.
+
+    Returns the judgement, or None if no function applies, and whether the judgement is final.
+    """
     if any(token.has("both") for token in tokens) and len(subjects) == 2:
         return None, False
     if len(tokens) * len(passage.records) > _MOST_WORK:
@@ -49,12 +52,12 @@ def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Toke
 
 
 def _is_elsewhere(passage: Passage, tokens: Sequence[Token]) -> bool:
-    """Whether an assertion is about several namespaces but the result covers one."""
+    """Return whether an assertion is about several namespaces but the result covers only one."""
     return passage.source.namespace != "*" and any(token.text.casefold() in words_of("everywhere") for token in tokens)
 
 
 def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bool:
-    """Whether a cited line reports that exactly this object was not found."""
+    """Return whether a cited line reports that exactly this object was not found."""
     return any(
         match[2] in names and (not kind or canonical_kind(match[1]) in (kind, ""))
         for record in passage.cited
@@ -64,7 +67,7 @@ def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bo
 
 
 def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """Judge `the ConfigMap conf was not found`, if a cited line reports it for exactly this object."""
+    """Judge `the ConfigMap conf was not found`. A cited line must report it for exactly this object."""
     if "notfound" not in states_of(tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
@@ -125,7 +128,8 @@ def _counted(
         return CITED
     wanted = [part.number("count") for part in number.parts] or [number_of(number)]
     if number.parts and not any(not token.is_neutral for token in rest):
-        return CHECKED if len(everything) == wanted[1] else not_found(number.text)  # `one of the two pods, web-1, is`
+        # Example: `one of the two pods, web-1, is`.
+        return CHECKED if len(everything) == wanted[1] else not_found(number.text)
     found = ([sum(each is True for each in every), len(every)][: len(wanted)] for every in (held, all_held))
     return CHECKED if all(counts == wanted for counts in found) else not_found(number.text)
 
@@ -168,13 +172,13 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
     if False in held or any(number != len(cited) for number in numbers):
         return not_found(*(token.text for token in rest if not token.is_neutral))
     is_all = len(cited) == len(everything) and passage.is_whole and passage.source.is_complete
-    if numbers and not is_all and passage.is_whole:  # `both requests`, in a log: no other entry matches
+    if numbers and not is_all and passage.is_whole:  # for `both requests` in a log, no other entry may match
         is_all = all(each in cited or holds(passage, each, rest) is False for each in everything)
     return CHECKED if is_all and None not in held else CITED
 
 
 def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `only web is of type LoadBalancer`: these records match, and no others in a complete list."""
+    """Judge `only web is of type LoadBalancer`. These records must match, and no others in a complete list."""
     if not subjects or said(tokens, "only") is None:
         return None
     wanted = names_of(*subjects)
@@ -242,7 +246,7 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
 
 
 def _is_option(token: Token, words: frozenset[str]) -> bool:
-    """Whether the command already selected by this token: `pods labelled app=web` with `-l app=web`."""
+    """Return whether the command already filters by this token: `pods labelled app=web` with `-l app=web`."""
     return token.is_value and token.text in words
 
 
@@ -251,12 +255,12 @@ def _narrows(token: Token) -> bool:
 
 
 def _is_of_denial(token: Token) -> bool:
-    """Whether a token only expresses the absence."""
+    """Return whether a token only expresses the absence."""
     return token.has("not") or token.has("kind") or token.concept("state") == "exists"
 
 
 def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool | None:
-    """Whether `record` contradicts an absence."""
+    """Return whether `record` contradicts an absence."""
     names = [token for token in rest if token.is_value]
     if names and not any(record.says(token.text, exactly=False) for token in names):
         return False
@@ -264,7 +268,7 @@ def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool 
 
 
 def _is_counted(token: Token) -> bool:
-    """Whether a token names the counted records: `pods`, `log lines`, `errors`."""
+    """Return whether a token names the counted records: `pods`, `log lines`, `errors`."""
     is_entry = token.has("line") or token.concept("state") in _ENTRIES
     return (token.has("kind") or is_entry) and not token.quoted
 
@@ -281,4 +285,4 @@ _FINAL: Final = (
 )  # fmt: skip
 _OPEN: Final = (_every, _count, _repeats)
 _OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
-"""Functions whose judgement does not depend on the whole list."""
+"""Functions that judge without the whole list."""

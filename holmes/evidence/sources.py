@@ -1,6 +1,6 @@
 """Determines the source of a result: its command or tool call, and whether the result is complete.
 
-Unknown options make a result incomplete, because a shortened list does not prove absence.
+Unknown options make a result incomplete, because a shortened list does not prove an absence.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _CUT = re.compile(
 class Source:
     """The source of a result, and which part of the cluster the result shows.
 
-    `names` are the objects. `namespace` is `*` for all namespaces and None if unknown. `is_complete` means that only
-    kind, name and namespace selected the content. `is_cut` means that a limit on lines or objects shortened it.
-    `filters` are selected labels or fields; `|` represents an unknown filter. `words` are all words of the command.
+    `names` contains the names of the objects. `namespace` is `*` for all namespaces and None if unknown. `is_complete`
+    means that only kind, name and namespace selected the content. `is_cut` means that a limit on lines or objects
+    shortened the result. `filters` contains the selected labels or fields, and `|` represents an unknown filter.
+    `words` contains all words of the command.
     """
 
     kind: str = ""
@@ -55,13 +56,16 @@ UNKNOWN_SOURCE: Final = Source()
 
 
 def canonical_kind(word: str) -> str:
-    """Return the kind that a word names: `service` for `svc`, `Services` and `service.v1`. Empty for other words."""
+    """Return the kind that a word names, or an empty string for other words.
+
+    `service` is the kind for `svc`, `Services` and `service.v1`.
+    """
     tags = lexicon().tags([word.partition(".")[0]])
     return next((concept for category, concept in tags if category == "kind"), "")
 
 
 def source_of(call: ToolCall) -> Source:
-    """Determine the source of the result of `call`."""
+    """Determine the source of a result from its tool call."""
     try:
         arguments: JsonValue = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -88,7 +92,7 @@ def source_of(call: ToolCall) -> Source:
 
 
 def source_of_command(command: str) -> Source:
-    """Determine the source of the output of a shell command."""
+    """Determine the source of a result from its shell command."""
     words = [word.strip("'\"") for word in _WORD.findall(command[:2_000])]
     if words[:1] == ["helm"] and words[1:2] in (["list"], ["ls"]):
         return _helm_list(words)
@@ -138,7 +142,10 @@ def _filters(words: list[str]) -> Iterator[str]:
 
 
 def _kind_and_names(verb: str, things: list[str], container: str) -> tuple[str, set[str]]:
-    """Return the kind and names after the verb: `pods web-1`, `pod/web-1`. For logs, the pod and its container."""
+    """Return the kind and names after the verb: `pods web-1`, `pod/web-1`.
+
+    For logs, these are the pod and its container.
+    """
     prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
     if verb == "logs":
         return canonical_kind(prefix) or "pod", {name, *things[1:2], container}
@@ -159,5 +166,5 @@ def _helm_list(words: list[str]) -> Source:
 
 
 def says_it_was_cut(text: str) -> bool:
-    """Whether a result reports that it was shortened."""
+    """Return whether a result reports that it was shortened."""
     return bool(_CUT.search(text))

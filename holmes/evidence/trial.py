@@ -38,7 +38,7 @@ _TRUTHS: Final = ("true", "false", "unknown")
 @dataclass(slots=True, kw_only=True)
 class Trial(Numbers):
     def run(self) -> Trial:
-        """Judge every token, the least ambiguous tokens first."""
+        """Judge every token, least ambiguous tokens first."""
         self._failed_verbs()
         self._denials()
         for text in self._texts():
@@ -75,7 +75,7 @@ class Trial(Numbers):
         denials = sum(each.has("not") and not each.quoted for each in self.tokens)
         for index, token in enumerate(self.tokens[:-1]):
             if denials > token.has("not"):
-                continue  # `has not failed to mount`
+                continue  # example: `has not failed to mount`
             following = (each for each in range(index + 1, len(self.tokens)) if not self.tokens[each].is_neutral)
             after = next(following, -1)
             if after not in self._open or token.text.casefold() not in words_of("could not"):
@@ -87,7 +87,7 @@ class Trial(Numbers):
                 self.proved += 1
 
     def _are_of_one_port(self) -> bool:
-        """Whether port, node port and protocol of a claim are in one entry of `80:31234/TCP,53/UDP`."""
+        """Return whether the port, node port and protocol of a claim are in one entry of `80:31234/TCP,53/UDP`."""
         said = {token.text.casefold() for token in self.tokens}
         for each in self.record.of(("ports",)):
             entries = [frozenset(match) for match in _PORTS.findall(each.value.casefold())]
@@ -99,7 +99,10 @@ class Trial(Numbers):
         return True
 
     def _left(self, what: str) -> Iterator[int]:
-        """Yield the indexes of tokens of one sort that are not yet accounted for. The set changes during iteration."""
+        """Yield the indexes of tokens of the given type that are not yet accounted for.
+
+        The set of these tokens changes during iteration.
+        """
         for index, token in enumerate(self.tokens):
             is_it = {
                 "number": token.shape == "number",
@@ -117,7 +120,7 @@ class Trial(Numbers):
         kinds = {each for each in self._denied if self.tokens[each].has("kind") and not self.tokens[each].has("field")}
         if self._denied and kinds == self._denied:
             after = [each for each in range(max(kinds), len(self.tokens)) if self.tokens[each].has("state")]
-            self._denied = frozenset(after[:1]) or self._denied  # `no pod is ready`
+            self._denied = frozenset(after[:1]) or self._denied  # example: `no pod is ready`
         if run := denials.nothing_of:
             fields = self._lookup.of([self.tokens[index] for index in run])
             self._open -= set(run)
@@ -125,7 +128,7 @@ class Trial(Numbers):
             self._judge(f"no {words}", shown=are_nothing(fields))
 
     def _truth_values(self) -> None:
-        """Judge a word for true, false or unknown with its condition or field: `the condition Ready is False`."""
+        """Judge words for true, false and unknown with their condition or field: `the condition Ready is False`."""
         for index, token in enumerate(self.tokens):
             wanted = token.concept("state")
             if wanted not in _TRUTHS or index not in self._open:
@@ -169,13 +172,13 @@ class Trial(Numbers):
             return
         shown = self._shown(token, state)
         if state == "placed" and shown is None:
-            return  # where a pod runs is not its state
+            return  # the node of a pod is not its state
         if shown is None and not denied and self._is_text and (token.quoted or (is_said and state in _SAID)):
             shown = True  # the entry contains the word
         self._judge(f"not {token.text}" if denied else token.text, shown=None if shown is None else shown is not denied)
 
     def _is_settled(self, index: int, token: Token, *, denied: bool) -> bool:
-        """Whether a state word has another meaning here, which this function judges."""
+        """Return whether a state word has another meaning here. If so, this function judges the word."""
         if denied:
             return self._is_none_of(token.concept("state"))
         if token.quoted and self._is_value_of_key(index):
@@ -186,16 +189,16 @@ class Trial(Numbers):
             counts = [number.number("count") for number in numbers_of(self._lookup.ready)]
             claimed = [each.quantity.number("count") for each in following if each.is_count and each.quantity]
             if counts and claimed and counts != claimed:
-                self.doubts.append(token.text)  # `runs 5 replicas`, but not all are ready
-            return True  # `runs version v1.29`: a version, not a state
+                self.doubts.append(token.text)  # example: `runs 5 replicas`, but not all are ready
+            return True  # `v1.29` in `runs version v1.29` is a version, not a state
         is_alone = all(each.is_neutral or each is token for each in self.tokens) and not self._has_word("copula")
         if is_alone and any(each.value == token.text for each in self.record.fields):
-            self.proved += 1  # `(Error)`, after its description
+            self.proved += 1  # example: `(Error)` after its description
             return True
         return False
 
     def _shown(self, token: Token, state: str) -> bool | None:
-        """Whether the record shows a state."""
+        """Return whether the record shows a state."""
         counts = [each for each in self.record.of((plain_key(token.text),)) if len(each.path) > 1 or state == "ready"]
         names = [each.text for each in self.tokens if each.is_value]
         if state == "exists":
@@ -216,7 +219,10 @@ class Trial(Numbers):
         )
 
     def _is_none_of(self, state: str) -> bool:
-        """Judge `none is ready` as a count of zero, which is stronger than "not all". Returns whether it applies."""
+        """Judge `none is ready` as a count of zero. This is stronger than "not all".
+
+        Returns whether the assertion has this form.
+        """
         is_none = any(token.text.casefold() in words_of("nobody") for token in self.tokens)
         is_none = is_none or any(one.has("none") and other.has("kind") for one, other in pairwise(self.tokens))
         fields = self._lookup.of(self._with_field(state)) if is_none else ()
@@ -230,7 +236,7 @@ class Trial(Numbers):
         return [token for token in self.tokens if token.concept("state") == state and token.has("field")]
 
     def _is_value_of_key(self, index: int) -> bool:
-        """Whether a quoted status is the value of the field before it: `the reason is Error`."""
+        """Return whether a quoted status is the value of the preceding field: `the reason is Error`."""
         run = self._run_from(index, -1)
         fields = self._lookup.of([self.tokens[place] for place in run]) if run and not set(run) & self._denied else ()
         matching = tuple(each for each in fields if each.value.casefold() == self.tokens[index].text.casefold())
@@ -248,17 +254,17 @@ class Trial(Numbers):
         elif token.has("unjudged") and not token.quoted and not (token.has("yet") and self._has("not")):
             self.doubts.append(token.text)
         elif token.has("kind") and not token.quoted and self._is_of_another(index, token):
-            self.doubts.append(token.text)  # `its node is ready`
+            self.doubts.append(token.text)  # example: `its node is ready`
         elif token.has("relation") and not token.has("neutral") and not self._has_item():
-            self.doubts.append(token.text)  # `references a Secret` without a name
+            self.doubts.append(token.text)  # example: `references a Secret` without a name
         elif not (token.is_neutral or token.has("kind") or self._is_accounted_for(index, token)):
             self.doubts.append(token.text)
 
     def _is_of_another(self, index: int, token: Token) -> bool:
-        """Whether a state belongs to another object, for example the node of a pod."""
+        """Return whether a state belongs to another object, for example the node of a pod."""
         own = {canonical_kind(self.record.kind), self.source.kind, "event"}
         if token.concept("kind") == "pod" and self._has("none") and self._lookup.ready:
-            return False  # `no pod is ready`, for a workload that counts its pods
+            return False  # example: `no pod is ready` for a workload that counts its pods
         after = next((each for each in self.tokens[index + 1 :] if not (each.is_neutral or each.has("not"))), None)
         is_of_state = after is not None and after.has("state") and not after.has("field")
         is_of_state = is_of_state or (
@@ -275,7 +281,7 @@ class Trial(Numbers):
         return bool(self._denied) or any(t.shape == "number" or t.is_value or t.quoted for t in self.tokens)
 
     def _is_accounted_for(self, index: int, token: Token) -> bool:
-        """Whether a word without a value only names a part of the record."""
+        """Return whether a word without a value only names a part of the record."""
         near = self.tokens[max(0, index - 2) : index + 3]
         has_number = any(each.shape == "number" for each in self.tokens)
         exact = [is_exact for place, is_exact in self._exact if place > index]
@@ -300,7 +306,7 @@ class Trial(Numbers):
         )
 
     def _is_of_record(self, token: Token) -> bool:
-        """Whether a word is a key, a name or a part of a name of the record, or the reason of an event."""
+        """Return whether a word is a key, a name or a part of a name in the record, or the reason of an event."""
         names = self.record.names | self.record.labels | self.source.names
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         reasons = {stem(part) for each in self.record.of(("reason",)) for part in _CAMEL.sub(" ", each.value).split()}
@@ -316,7 +322,7 @@ def _is_long(token: Token) -> bool:
 
 
 def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
-    """Whether one list element contains all values."""
+    """Return whether one list element contains all values."""
     return any(
         all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
         for path in elements[0]

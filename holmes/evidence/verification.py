@@ -1,15 +1,15 @@
-"""Verifies citations against stored results before anyone reads the text, and keeps the ledger of checked claims.
+"""Verifies citations against stored results before the text is shown, and keeps the ledger of checked claims.
 
 Each run of the loop has one `CitationVerifier`. It rejects results of other conversations and lines that do not exist.
-It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors. A claim
-whose result cannot be read in time has the outcome *not found*.
+It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors. A claim whose
+result cannot be read in time has the outcome *not found*.
 
-`CitationFilter` verifies a stream, `verify_citations` a whole text. Text is passed on immediately, except from `[[`
-until the marker is complete and judged. The marker then contains the outcome: checked, cited, or not found. Stream,
-history and answer contain the same text.
+`CitationFilter` verifies a stream, and `verify_citations` verifies a whole text. Text is passed on immediately. Only a
+marker is held back, from `[[` until it is complete and judged. The marker then contains the outcome: checked, cited, or
+not found. Stream, history and answer contain the same text.
 
-`ledger_of` reads the ledger from the conversation, so it survives compactions and restarts. Checked claims of replies
-are judged again, because a client may have written the reply. The ledger of a summary is trusted.
+`ledger_of` reads the ledger from the conversation, so the ledger survives compactions and restarts. Checked claims of
+replies are judged again, because a client may have written the reply. The ledger of a summary is trusted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.evidence.markers import Claim, Piece
+    from holmes.evidence.markers import Claim, TextOrMarkers
     from holmes.tokens import TokenCounter
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall
@@ -62,8 +62,8 @@ _WORD = re.compile(r"\w+")
 class CitationVerifier:
     """Reads each cited result once and caches the outcomes, so that equal claims have equal outcomes.
 
-    `store` is None if storage is off; then no claim is found. `timeout_seconds` limits one check. After three timeouts,
-    no more results are read.
+    `store` is None if storage is off. Without a store, every claim has the outcome *not found*. `timeout_seconds`
+    limits one check. After three timeouts, no more results are read.
     """
 
     def __init__(self, store: ResultStore | None, *, timeout_seconds: float = CHECK_TIMEOUT_SECONDS) -> None:
@@ -77,9 +77,10 @@ class CitationVerifier:
         self._timeouts = 0
 
     def note(self, messages: Iterable[Message]) -> None:
-        """Add the results of `messages` to this conversation. They remain valid after compaction.
+        """Add the results of `messages` to this conversation.
 
-        The calls in `messages` show the source of each result and whether a list is complete.
+        The results remain valid after compaction. The calls in `messages` show the source of each result and whether a
+        list is complete.
         """
         messages = tuple(messages)
         self._known |= result_ids(messages)
@@ -91,13 +92,14 @@ class CitationVerifier:
                     self._sources.setdefault(stored.id, source_of(self._calls[message.call_id]))
 
     def note_calls(self, calls: Iterable[ToolCall]) -> None:
-        """Remember the calls whose results are noted next."""
+        """Remember the calls whose results the next `note` adds."""
         self._calls |= {call.id: call for call in calls}
 
     async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
-        """Judge the citations of one claim (at least one), and correct their lines.
+        """Judge the citations of one claim, and correct their lines.
 
-        The outcome is never better than in the markers: a *cited* claim does not become *checked*.
+        A claim has at least one citation. The outcome is never better than in the markers: a *cited* claim does not
+        become *checked*.
         """
         key = (markers, claim)
         if key not in self._judged:
@@ -163,8 +165,8 @@ def _refused(markers: tuple[Marker, ...], claim: Claim, why: str) -> tuple[Citat
 def result_ids(messages: Iterable[Message]) -> set[ResultId]:
     """Return the ids of the results that `messages` show or point to, or that the ledger of a summary cites.
 
-    The first part of a summary is written by a model and may name results of other conversations. The other parts are
-    written by Holmes: the ledger, and notes on removed messages.
+    A model writes the first part of a summary, which may name results of other conversations. Holmes writes the other
+    parts: the ledger, and notes on removed messages.
     """
     found: set[ResultId] = set()
     for message in messages:
@@ -179,7 +181,7 @@ def result_ids(messages: Iterable[Message]) -> set[ResultId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedText:
-    """A text with outcomes in its markers, and the citations of the text in order."""
+    """A text whose markers contain outcomes, and the citations of the text in order."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -194,7 +196,7 @@ class CitationFilter:
         self._start()
 
     async def __call__(self, event: AgentEvent) -> None:
-        """Pass on `event`, with its text in verified form."""
+        """Pass on `event` with verified text."""
         if isinstance(event, TextDelta):
             self._heard.append(event.text)
             await self._pass_on(self._scanner.feed(event.text))
@@ -204,7 +206,10 @@ class CitationFilter:
         await self._emit(event)
 
     async def finish(self, text: str) -> VerifiedText:
-        """Pass on the held-back text. `text` is the finished reply; returns the text to store."""
+        """Pass on the held-back text, and return the verified text to store.
+
+        `text` is the finished reply.
+        """
         await self._pass_on(self._scanner.finish())
         if "".join(self._heard) == text:
             return VerifiedText(text="".join(self._said), citations=tuple(self._citations))
@@ -216,7 +221,7 @@ class CitationFilter:
         self._said: list[str] = []
         self._citations: list[Citation] = []
 
-    async def _pass_on(self, pieces: Iterable[Piece]) -> None:
+    async def _pass_on(self, pieces: Iterable[TextOrMarkers]) -> None:
         for piece in pieces:
             verified = await _verified(piece, self._verifier)
             self._said.append(verified.text)
@@ -235,7 +240,7 @@ async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedTex
     )
 
 
-async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
+async def _verified(piece: TextOrMarkers, verifier: CitationVerifier) -> VerifiedText:
     if not isinstance(piece, MarkerGroup):
         return VerifiedText(text=piece)
     claim = claim_before(piece.before)
@@ -277,7 +282,7 @@ class Ledger:
         return tuple(citation for entry in self.entries for citation in entry.citations)
 
     def render(self, cap_tokens: int, counter: TokenCounter) -> str:
-        """Return the heading and one line per claim, within `cap_tokens`; empty if no claim fits."""
+        """Return the heading and one line per claim, within `cap_tokens`. Returns an empty string if no claim fits."""
         used = counter.count_text(LEDGER_HEADING)
         lines = [LEDGER_HEADING]
         for line in (entry.line() for entry in self.entries):
@@ -291,7 +296,7 @@ class Ledger:
 
     @classmethod
     def parse(cls, text: str) -> Ledger:
-        """Parse the ledger at the start of a text that `render` wrote; empty for other texts."""
+        """Parse the ledger at the start of a text that `render` wrote. Returns an empty ledger for other texts."""
         if not text.startswith(f"{LEDGER_HEADING}\n"):
             return cls()
         rest = text.removeprefix(f"{LEDGER_HEADING}\n")
@@ -330,7 +335,7 @@ def written_ledger(messages: Sequence[Message]) -> Ledger:
 
 
 def _own_ledger(message: UserMessage) -> Ledger:
-    """Return the ledger of a summary, which is a separate part after the text of the model."""
+    """Return the ledger of a summary, which is a separate part after the model's text."""
     if message.kind != "summary":
         return Ledger()
     texts = [part.text for part in message.parts[1:] if isinstance(part, Text)]
@@ -338,7 +343,7 @@ def _own_ledger(message: UserMessage) -> Ledger:
 
 
 def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
-    """Return the citations that `text` marks as checked. With `whole_line`, the whole ledger line is the claim."""
+    """Return the citations that `text` marks as checked. With `whole_line`, the claim is the whole ledger line."""
     found: list[Citation] = []
     for piece in scan_markers(text):
         if isinstance(piece, MarkerGroup):
@@ -357,7 +362,7 @@ def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]
 
 
 def _ledger(newest_first: Iterable[Citation]) -> Ledger:
-    """Merge claims that differ only in punctuation, with the newest wording."""
+    """Merge claims that differ only in punctuation, and keep the newest wording."""
     claims: dict[str, str] = {}
     citations: dict[str, dict[Marker, Citation]] = {}
     for citation in newest_first:
@@ -374,5 +379,8 @@ def _ledger(newest_first: Iterable[Citation]) -> Ledger:
 
 
 def _specificity(citation: Citation) -> tuple[bool, int, int]:
-    """Return the sort key of a claim: quotes first, then fewer lines, then longer claims."""
+    """Return the sort key of a claim.
+
+    Claims with quotes come first, then claims with fewer lines, then longer claims.
+    """
     return "`" in citation.claim or '"' in citation.claim, citation.first_line - citation.last_line, len(citation.claim)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 Tag: TypeAlias = tuple[str, str]
-"""A category of words, and the meaning of a word in it; empty if the category has no meanings."""
+"""A category of words, and the meaning of a word in this category. The meaning is empty if the category has no
+meanings."""
 
 _FILE: Final = Path(__file__).with_name("lexicon.yaml")
 _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
@@ -64,13 +65,13 @@ class Lexicon:
     columns: Mapping[str, tuple[str, ...]]
 
     def tags(self, words: Sequence[str]) -> frozenset[Tag]:
-        """Return the tags of a word or phrase; empty for an unknown one."""
+        """Return the tags of a word or phrase. The result is empty for an unknown word."""
         return self.phrases.get(tuple(word.casefold() for word in words), frozenset())
 
 
 @cache
 def words_of(category: str) -> frozenset[str]:
-    """Return all words of a category or a plain list. Phrases have single spaces."""
+    """Return all words of a category or a plain list. The words of a phrase are separated by single spaces."""
     if category in lexicon().lists:
         return lexicon().lists[category]
     entries = lexicon().phrases.items()
@@ -121,9 +122,9 @@ def _parts(phrase: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A word, name, number or quote. `tags` come from the lexicon. The shape `end` ends an assertion.
+    """A word, name, number or quote.
 
-    `parts` are the two numbers of `1 of 3`.
+    `tags` come from the lexicon. The shape `end` ends an assertion. `parts` are the two numbers of `1 of 3`.
     """
 
     shape: Shape
@@ -134,11 +135,11 @@ class Token:
     parts: tuple[Quantity, ...] = ()
 
     def has(self, category: str) -> bool:
-        """Whether the lexicon lists the token in `category`."""
+        """Return whether the lexicon lists the token in `category`."""
         return any(each == category for each, _ in self.tags)
 
     def concept(self, category: str) -> str:
-        """Return the meaning of the token in `category`; empty if the token is not in the category."""
+        """Return the meaning of the token in `category`, or an empty string if the token is not in the category."""
         return next((concept for each, concept in sorted(self.tags) if each == category), "")
 
     @property
@@ -153,7 +154,7 @@ class Token:
 
     @property
     def is_neutral(self) -> bool:
-        """Whether the token has no meaning of its own."""
+        """Whether the token has no independent meaning."""
         return (self.has("neutral") or self.has("relation")) and not self.quoted
 
 
@@ -196,8 +197,8 @@ def tags_of(text: str) -> frozenset[Tag]:
 class Assertion(NamedTuple):
     """The tokens of one assertion.
 
-    `goes_on` means that the assertion continues the previous one: after a comma or colon, or in brackets. `leads` means
-    that the assertion ends with a colon.
+    `goes_on` means that the assertion continues the previous assertion, for example after a comma or colon, or in
+    brackets. `leads` means that the assertion ends with a colon.
     """
 
     tokens: tuple[Token, ...]
@@ -264,7 +265,8 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()  # a German compound
+            # Example: a German compound.
+            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
@@ -315,7 +317,7 @@ def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _counts(before: Token | None, following: Sequence[Token]) -> bool:
-    """Whether `one` is a number and not an article or pronoun."""
+    """Return whether `one` is a number and not an article or pronoun."""
     if before is not None and (before.has("compare") or before.has("only")):
         return True
     if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):

@@ -1,9 +1,9 @@
 """Converts messages and tools to the OpenAI wire format that litellm accepts.
 
-The encoding of a message depends only on that message. Messages that were sent before keep their bytes, so the prompt
-cache of the provider stays valid. Tool messages can contain only text, so one user message after the results of a turn
-contains their images. Reasoning is returned unchanged, and only to the provider that sent it. This module never
-shortens or drops content.
+The encoding of a message depends only on that message. An earlier message is always encoded to the same bytes, so the
+provider's prompt cache stays valid. Tool messages can contain only text. A user message after the results of a turn
+contains the images of these results. Reasoning is sent back unchanged, and only to the provider that created it. This
+module never shortens or drops content.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MessageCodec:
         self._tools: tuple[tuple[Tool, ...], list[Wire]] = ((), [])
 
     def encode(self, messages: Sequence[Message]) -> list[Wire]:
-        """Encode the messages. The result is a copy because litellm modifies its input."""
+        """Encode the messages. Returns a copy, because litellm modifies its input."""
         wire: list[Wire] = []
         round_results: list[ToolMessage] = []
         encoded: dict[int, tuple[Message, Wire]] = {}
@@ -63,7 +63,7 @@ class MessageCodec:
         return wire
 
     def encode_tools(self, tools: tuple[Tool, ...]) -> list[Wire]:
-        """Encode the tools in the given order. The result is a copy because litellm modifies its input."""
+        """Encode the tools in the given order. Returns a copy, because litellm modifies its input."""
         if self._tools[0] is not tools:
             self._tools = (tools, [_encode_tool(tool) for tool in tools])
         return [_copied(tool) for tool in self._tools[1]]
@@ -103,7 +103,7 @@ class MessageCodec:
         return {"role": "tool", "tool_call_id": message.call_id, "name": message.tool_name, "content": text}
 
     def _images_of(self, results: list[ToolMessage]) -> list[Wire]:
-        """Return one user message with the images of a turn. Without images, the list is empty."""
+        """Return a list with one user message that contains the images of a turn, or an empty list without images."""
         if not self._vision:
             return []
         parts: list[Part] = []
@@ -135,7 +135,7 @@ def _encode_part(part: Part) -> Wire:
 
 @lru_cache(maxsize=8)
 def _data_url(image: Image) -> str:
-    """Encode an image. The result is cached because images are large and every later request contains them."""
+    """Encode an image as a data URL. The URL is cached, because images are large and every later request sends them."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
@@ -158,7 +158,7 @@ def _whole(value: Any) -> Any:  # noqa: ANN401  accepts and returns any JSON
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401  accepts and returns any JSON
-    """Copy dicts and lists. Their strings are shared."""
+    """Copy nested dicts and lists. The copy shares the strings with `value`."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):

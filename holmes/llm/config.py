@@ -1,7 +1,7 @@
-"""Configuration of a model, the input of `holmes.app.models.build_model`.
+"""Defines the configuration of a model, from which `holmes.app.models.build_model` builds the model.
 
-This module reads neither environment variables nor files. `repr` omits values that may be secret: key, headers and
-extra arguments.
+This module reads neither environment variables nor files. `repr` omits the values that may be secret: the API key, the
+headers and the extra arguments.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices in US dollars per token, for models whose price is missing or wrong in litellm.
+    """The prices of a model in US dollars per token. They replace missing or wrong prices in litellm.
 
-    If the price of cached tokens is None, they cost the same as other tokens.
+    If a cache price is None, these tokens cost the same as other input tokens.
     """
 
     input_per_token: float
@@ -32,10 +32,10 @@ class LitellmModelConfig:
 
     `name` is the name that users see. `model` is the litellm id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`,
     or `openai/qwen` with an `api_base`. `request_timeout_seconds` limits the wait for the first byte and for each later
-    chunk of a stream, not for the whole reply. `context_window_tokens` and `max_output_tokens` override the values of
-    litellm. If `context_window_tokens` is 0, Holmes asks the server at `api_base`. If it is None, Holmes asks only
-    local servers and OpenAI-compatible servers with an unknown model. `prompt_caching` enables cache marks for
-    providers that require them. litellm receives `extra_arguments` unchanged.
+    chunk of a stream, not for the whole reply. `context_window_tokens` and `max_output_tokens` override litellm's
+    values. If `context_window_tokens` is 0, Holmes asks the server for the context window. If `context_window_tokens`
+    is None, Holmes asks only local servers, and OpenAI-compatible servers if litellm has no data about the model.
+    `prompt_caching` enables cache marks for providers that require them. litellm receives `extra_arguments` unchanged.
     """
 
     name: str

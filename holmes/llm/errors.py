@@ -1,6 +1,7 @@
-"""Converts provider errors to `ModelError` or `ContextOverflow`, with one line that never contains the API key.
+"""Converts provider errors to `ModelError` or `ContextOverflow`.
 
-The line names the problem, the reason and the next step. This module does not retry.
+The error message is one line with the problem, the cause and the next step. It never contains the API key. This module
+does not retry requests.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
-_TRACEBACK = "Traceback (most recent call last)"  # messages of litellm can contain it
+_TRACEBACK = "Traceback (most recent call last)"  # litellm messages can contain a traceback
 _REPETITION = "The model is repeating the same chunk"
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
@@ -51,10 +52,10 @@ class StreamCut(ConnectionError):
 
 
 class UnusableAnswer(Exception):
-    """The response of the provider is not a model reply. `advice` is the next step for the user.
+    """The provider's response is not a model reply. `advice` is the next step for the user.
 
     `max_attempts` is the total number of attempts: 1 if a retry cannot help, None for the default. `status` is the HTTP
-    status in the text of the response, or None.
+    status that the response body contains, or None.
     """
 
     def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1, status: int | None = None) -> None:
@@ -68,7 +69,7 @@ class UnusableAnswer(Exception):
 class ProviderFailure:
     """Details of a failed request. `status` is None if no HTTP error occurred.
 
-    `reason` is the message of the provider. `unusable` is set if the response is not a model reply.
+    `reason` is the provider's message. `unusable` is set if the response is not a model reply.
     """
 
     status: int | None
@@ -79,7 +80,7 @@ class ProviderFailure:
 
     @property
     def max_attempts(self) -> int | None:
-        """Maximum number of attempts, or None for the default."""
+        """The maximum number of attempts, or None for the default."""
         return None if self.unusable is None else self.unusable.max_attempts
 
 
@@ -110,10 +111,10 @@ def describe_failure(error: BaseException) -> ProviderFailure:
 
 
 def unusable_answer(error: BaseException) -> UnusableAnswer | None:
-    """Return the problem with a response, or None if `error` is a connection failure or a timeout.
+    """Convert `error` to an `UnusableAnswer`, or return None if `error` is another failure, such as a timeout.
 
-    Covers the checks of Holmes, repetition that litellm detects, errors inside a stream, and responses that are not
-    HTTP.
+    Converts failed checks of Holmes, missing packages, endless repetition that litellm detects, errors inside a stream,
+    refused redirects, and responses that are not valid HTTP.
     """
     for below in causes(error):
         kind = (type(below).__module__.partition(".")[0], type(below).__name__)
@@ -128,7 +129,8 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
         if kind[1] in {"RedirectRefused", "TooManyRedirects"}:
             return _redirected(below)
         if kind == ("httpx", "DecodingError") or (kind[1] == "RemoteProtocolError" and "illegal" in str(below)):
-            return UnusableAnswer(f"it is not HTTP ({_reason(below)})", "check the API base address", max_attempts=2)
+            reason = f"the response is not valid HTTP ({_reason(below)})"
+            return UnusableAnswer(reason, "check the API base address", max_attempts=2)
     return None
 
 
@@ -143,13 +145,13 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def provider_text(text: str) -> str | None:
-    """Extract the error message from the JSON in `text`. None if `text` contains no JSON with a message."""
+    """Extract the error message from the JSON in `text`, or return None if the text has no JSON with a message."""
     written = _from_brace(text)
     return _message_in_json(written) if written else None
 
 
 def named_status(body: object) -> int | None:
-    """Find the HTTP status in the JSON of an error, because some errors arrive with status 200."""
+    """Find the HTTP status in an error's JSON, because the HTTP status of some error responses is 200."""
     value = _decoded(_from_brace(body)) if isinstance(body, str) else body
     while isinstance(value, dict):
         named = (_as_status(value.get(name)) for name in ("code", "status", "status_code", "http_code"))
@@ -175,14 +177,17 @@ def model_error(error: BaseException, config: LitellmModelConfig, provider: str)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read the wait that the provider asks for: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Return the wait that the provider requests, or None.
+
+    The header is `retry-after-ms`, or `retry-after` with seconds or a date.
+    """
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:
             return max(0.0, float(milliseconds) / 1000)
         return None if value is None else max(0.0, float(value))
     except ValueError:
-        import email.utils  # a date is rare here, and the module is slow to load
+        import email.utils  # dates are rare in this header, and this import is slow
 
         parsed = email.utils.parsedate_tz(value) if value else None
         return None if parsed is None else max(0.0, email.utils.mktime_tz(parsed) - time.time())
@@ -195,7 +200,7 @@ def _deciding(error: BaseException) -> BaseException:
 
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
-    """Remove the key and the headers of the configuration, because some providers quote them."""
+    """Remove the configured API key and header values from `text`, because some providers quote them."""
     return without_known_keys(text, [config.api_key or "", *(value for _, value in config.extra_headers)])
 
 
@@ -209,7 +214,7 @@ def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: in
 
 
 def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, provider: str) -> tuple[str, bool]:
-    """Return the message, and whether the same request may succeed later."""
+    """Return the error message, and whether the same request may succeed later."""
     model, status = f"model {config.name!r}", failure.status
     where = f" at {config.api_base}" if config.api_base else ""
     if failure.unusable is not None:
@@ -238,12 +243,12 @@ def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
 
 def _redirected(error: BaseException) -> UnusableAnswer:
     if type(error).__name__ == "TooManyRedirects":
-        return UnusableAnswer("it redirects endlessly", "check the API base address")
-    return UnusableAnswer(_reason(error), "if this address is correct, set it as the API base")
+        return UnusableAnswer("the server redirects endlessly", "check the API base address")
+    return UnusableAnswer(_reason(error), "if this origin is correct, set it as the API base")
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
-    """Convert an error inside the stream. Overload is temporary; any other error allows one retry."""
+    """Convert an error inside the stream. An overload error allows the default number of attempts, others allow two."""
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
     advice, attempts = "try again later, or use another model", None if passing else 2
@@ -251,12 +256,12 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of the provider on one line, masked and shortened, without litellm class names."""
+    """Return the provider's message on one line, masked and shortened, without litellm class names."""
     return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS)
 
 
 def _told(error: BaseException) -> str:
-    """Return the complete message of the provider on one line."""
+    """Return the provider's message on one line, neither masked nor shortened."""
     text = str(getattr(error, "message", None) or error)[:_MAX_SCANNED_CHARACTERS].partition(_TRACEBACK)[0]
     while (shorter := _NOISE.sub("", text, count=1)) != text:
         text = shorter
@@ -287,7 +292,7 @@ def _message_in_json(text: str) -> str | None:
     while isinstance(value, dict):
         metadata = value.get("metadata")
         raw = metadata.get("raw") if isinstance(metadata, dict) else None
-        if isinstance(raw, str) and raw:  # a router quotes the error of its provider
+        if isinstance(raw, str) and raw:  # a router quotes its provider's error
             return _message_in_json(raw) or raw
         value = value.get("error") or value.get("message") or value.get("detail")
     if isinstance(value, list):
@@ -296,14 +301,14 @@ def _message_in_json(text: str) -> str | None:
 
 
 def _complaint(item: dict[str, Any]) -> str:
-    """Format one validation error without the input that it quotes."""
+    """Format one validation error without the quoted input."""
     place = item.get("loc")
     where = ".".join(map(str, place)) if isinstance(place, list) else ""
     return f"{where}: {item.get('msg')}"
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
-    """Find the connection failure that caused `error`. litellm reports it as status 500."""
+    """Find the connection failure that caused `error`. litellm reports connection failures as status 500."""
     for below in causes(error):
         if any(base.__name__ == "HTTPStatusError" for base in type(below).__mro__):
             return None  # a response arrived
@@ -313,7 +318,7 @@ def _transport_error(error: BaseException) -> BaseException | None:
 
 
 def _asides(error: BaseException) -> str:
-    """Return the error code and the llama.cpp context window from the body, because the message may lack them."""
+    """Return the error code and llama.cpp's context window from the body, because the message may not contain them."""
     bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
     body = next((found for found in bodies if isinstance(found, dict)), None)
     if body is None:

@@ -1,7 +1,8 @@
 """Determines the limits of a model, such as its context window.
 
-Sources, in this order: the user, the server, the price map of litellm, a table of model families. The default window is
-32,768 tokens for local models, whose servers rarely offer more, and 200,000 for other models.
+The sources, in order of priority, are the user's configuration, the server, litellm's price map and a table of model
+families. The default context window is 200,000 tokens. For local models it is 32,768 tokens, because their servers
+rarely have a larger context window.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000
 _DEFAULT_OUTPUT_TOKENS = 4_096
 
-# (start of a name part, context window, maximum output, vision); the first match applies.
+# Entries: (start of a name part, context window, maximum output, vision support). The first match applies.
 _KNOWN_FAMILIES: tuple[tuple[str, int, int, bool], ...] = (
     ("claude-3-", 200_000, 8_192, True),
     ("claude", 200_000, 32_000, True),
@@ -64,7 +65,7 @@ _OLD_ENCODING_FAMILIES = ("gpt-4-", "gpt-3.5", "claude", "llama", "qwen", "deeps
 def resolve_limits(
     config: LitellmModelConfig, facts: ModelFacts, *, served_window_tokens: int | None = None
 ) -> ModelLimits:
-    """Take each limit from the first source that knows it. A limit of 0 in the configuration means None."""
+    """Take each limit from the first source that provides it. A configured limit of 0 is ignored."""
     family = None if facts.is_local else _family(facts.model)
     window = config.context_window_tokens or served_window_tokens or facts.context_window_tokens
     output = config.max_output_tokens or facts.max_output_tokens
@@ -90,7 +91,7 @@ def _family(model: str) -> tuple[str, int, int, bool] | None:
 
 
 def _image_formula(facts: ModelFacts) -> ImageFormula:
-    """Select the formula by the model vendor, not the provider. Unknown vendors get the most expensive formula."""
+    """Select the formula by the model's vendor, not by its provider. Unknown vendors get the largest estimate."""
     name = facts.model.lower()
     if facts.provider == "anthropic" or "claude" in name:
         return "anthropic"
@@ -121,14 +122,14 @@ _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 async def served_window_tokens(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
     """Ask the server for the context window in tokens.
 
-    Returns None if the window is already known, no server can be asked, or no response arrives.
+    Returns None if the context window is already known, if no server can be asked, or if the server does not respond.
     """
     address = address_to_ask(config, facts)
     if address is None:
         return None
     try:
         client = _client(config, address)
-    except ValueError:  # the key or the proxy is not valid; the model request will report it
+    except ValueError:  # the key or the proxy is not valid; the model request reports this error
         return None
     async with client:
         server = _Server(client, address, facts.model)
@@ -145,15 +146,15 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
     headers = dict(config.extra_headers)
     if config.api_key:
         headers.setdefault("Authorization", f"Bearer {config.api_key}")
-    # Loading the system certificates takes longer than the request, so skip it for addresses that do not need them.
+    # Loading the system certificates takes longer than the request, so HTTP addresses do not load them.
     verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
 
 
 def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """Return the address of the server to ask, or None.
+    """Return the address of the server to ask for the context window, or None.
 
-    Public providers are asked only for a window of 0, because the price map contains their models.
+    Public providers are asked only if the configured context window is 0, because the price map contains their models.
     """
     is_somebodys_server = config.api_base is not None and facts.provider == "openai"
     is_unknown = is_somebodys_server and facts.context_window_tokens is None
@@ -172,7 +173,7 @@ class _Server:
         self.model = model
 
     async def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401  any JSON
-        """Return the parsed response. None if it is late, too large or not JSON, or if its status is not 200."""
+        """Return the parsed response, or None if it is late, too large or not JSON, or if its status is not 200."""
         import httpx
 
         try:
@@ -191,7 +192,7 @@ class _Server:
 
 
 async def _ollama(server: _Server) -> int | None:
-    """Read `num_ctx` of the model file, else the training context length."""
+    """Read `num_ctx` from the model file, or the training context length if `num_ctx` is not set."""
     answer = await server.ask("POST", "/api/show", {"model": server.model})
     parameters = _NUM_CTX.search(str(_field(answer, "parameters")))
     if parameters is not None:
@@ -202,7 +203,7 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """Read the entry of the model, or the entry of another name if it is the only one."""
+    """Read the context window from the model's entry. A server with a single entry may use another name."""
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
         return None
@@ -216,7 +217,7 @@ async def _llama_cpp(server: _Server) -> int | None:
 
 
 async def _lm_studio(server: _Server) -> int | None:
-    """Read the context length of the loaded model, else its maximum."""
+    """Read the context length of the loaded model, or the model's maximum if the model is not loaded."""
     answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
     return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
 
@@ -232,13 +233,13 @@ _PROBES: dict[str, Probe] = {
 
 
 def _probes(provider: str) -> tuple[Probe, ...]:
-    """Return the probe of a known server type, or all probes for an OpenAI-compatible address."""
+    """Return the probe for a known server type, or all probes for an OpenAI-compatible address."""
     known = _PROBES.get(provider)
     return (known,) if known is not None else (_lm_studio, _llama_cpp, _ollama, _vllm)
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Return the configured `num_ctx`, because Ollama applies the context window of each request."""
+    """Return the configured `num_ctx`, because Ollama uses the context window that each request specifies."""
     return _window(dict(config.extra_arguments).get("num_ctx")) if _PROBES.get(facts.provider) is _ollama else None
 
 

@@ -1,10 +1,10 @@
 """Imports litellm once, in a daemon thread, and configures it.
 
-The import takes seconds and runs while toolsets are checked. Callers can stop waiting for it. litellm uses the bundled
-price map, sends no telemetry and prints nothing. No module imports litellm at module level.
+The import takes seconds and runs while toolsets are checked. A caller can stop waiting for the import. litellm uses the
+bundled price map, sends no telemetry and prints nothing. No module imports litellm at module level.
 
-Python does not wait for daemon threads when it exits. An extension module that is then still being imported prints
-errors. So the import is stopped at its next module before Python exits. A stopped import cannot be started again.
+Python does not wait for daemon threads when it exits. An extension module that is still being imported at that time
+prints errors. Therefore, the import stops at its next module before Python exits. A stopped import cannot be restarted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STOP_TIMEOUT_SECONDS = 2.0
 
 
 class ImportGivenUp(BaseException):
-    """Stops the import. Not an `Exception`, because modules with optional imports would catch it."""
+    """Stops the import. Modules with optional imports do not catch this error, because it is not an `Exception`."""
 
 
 class _Gate(MetaPathFinder):
@@ -46,14 +46,14 @@ class _Gate(MetaPathFinder):
 
 
 class BackgroundImport(Generic[T]):
-    """Runs `load`, which imports modules, in a daemon thread. `future` receives its result or its error.
+    """Runs `load`, which imports modules, in a daemon thread. `future` receives its return value or its error.
 
-    Only the exit of Python stops the import. A caller that stops waiting does not stop it.
+    The import continues if a caller stops waiting for it. Only Python's exit stops the import.
     """
 
     def __init__(self, load: Callable[[], T], *, name: str) -> None:
         self.future: Future[T] = Future()
-        self.future.set_running_or_notify_cancel()  # a cancelled waiter must not cancel the others
+        self.future.set_running_or_notify_cancel()  # a cancelled caller must not cancel other callers
         self._gate = _Gate()
         self._thread = threading.Thread(target=self._run, args=(load,), name=name, daemon=True)
         atexit.register(self.give_up)
@@ -61,12 +61,12 @@ class BackgroundImport(Generic[T]):
 
     @property
     def result(self) -> T | None:
-        """The result of `load`, or None if it failed or is still running."""
+        """The return value of `load`, or None if `load` failed or is still running."""
         future = self.future
         return future.result() if future.done() and future.exception() is None else None
 
     def give_up(self) -> None:
-        """Stop the import at its next module. Waits at most 2 seconds, usually milliseconds."""
+        """Stop the import at its next module, and wait for at most 2 seconds. The wait usually takes milliseconds."""
         self._gate.is_closed = True
         self._thread.join(_STOP_TIMEOUT_SECONDS)
 
@@ -78,21 +78,21 @@ class BackgroundImport(Generic[T]):
         except (ImportError, ImportGivenUp) as error:
             self.future.set_exception(error)
         finally:
-            if not self.future.done():  # any other failure: waiting callers must still receive it
+            if not self.future.done():  # waiting callers must receive any other error too
                 self.future.set_exception(sys.exception())
             sys.meta_path.remove(self._gate)
             atexit.unregister(self.give_up)
 
 
 LitellmModule: TypeAlias = Any
-"""litellm without types: its types do not pass strict checking, so callers narrow the values that they read."""
+"""The litellm module. Its types do not pass strict checking, so callers narrow the values that they read."""
 
 _lock = threading.Lock()
 _imports: list[BackgroundImport[LitellmModule]] = []
 
 
 def preload() -> Future[LitellmModule]:
-    """Start the import in the background unless it has already started."""
+    """Start the import in the background unless it has already started. Returns its future."""
     with _lock:
         if not _imports:
             _prepare_environment()
@@ -101,22 +101,25 @@ def preload() -> Future[LitellmModule]:
 
 
 def load_litellm() -> LitellmModule:
-    """Wait for the configured litellm. The first call takes seconds and must not run on the event loop."""
+    """Wait for the import and return litellm. The first call takes seconds and must not run on the event loop."""
     return preload().result()
 
 
 async def litellm_module() -> LitellmModule:
-    """Wait for the configured litellm. A cancelled call returns immediately, and the import continues."""
+    """Wait for the import and return litellm. If the call is cancelled, it stops at once and the import continues."""
     return await asyncio.wrap_future(preload())
 
 
 async def close_connections() -> None:
-    """Close the connections of all models of this process. Later requests open new ones. Does not import litellm."""
+    """Close the connections of all models in this process. Later requests open new connections.
+
+    Does not import litellm.
+    """
     litellm = _imports[0].result if _imports else None
     if litellm is None:
         return
     await litellm.close_litellm_async_clients()
-    # litellm would reuse its closed clients, and it has no public function to drop them.
+    # litellm would reuse its closed clients, and has no public function that removes them.
     litellm.in_memory_llm_clients_cache.flush_cache()
     litellm.__dict__.pop("module_level_aclient", None)
 
@@ -130,7 +133,7 @@ def transport_errors() -> tuple[type[BaseException], ...]:
 
 
 def _prepare_environment() -> None:
-    """Set variables before the thread starts, because they must not change while another thread copies them."""
+    """Set variables before the import thread starts, because they must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise the import reads a .env file
     _unset_empty_keys()
@@ -145,13 +148,13 @@ def _import_litellm() -> LitellmModule:
 
     # Holmes validates the replies that it reads, so these warnings do not help the user.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-    # A request that Ctrl-C cancels while litellm prepares it.
+    # Python raises this warning if Ctrl-C cancels a request that litellm prepares.
     warnings.filterwarnings("ignore", r"coroutine 'OpenAIChatCompletion\.\w+' was never awaited", RuntimeWarning)
-    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # raised by imports for some providers
+    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # imports for some providers warn
     watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
-    litellm.disable_hf_tokenizer_download = True  # otherwise litellm downloads one to count tokens
+    litellm.disable_hf_tokenizer_download = True  # otherwise litellm downloads a tokenizer to count tokens
     # An abandoned aiohttp session prints an error when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -160,7 +163,7 @@ def _import_litellm() -> LitellmModule:
 
 
 def _unset_empty_keys() -> None:
-    """Remove empty variables, because litellm would send them as keys. The settings treat them as unset too."""
+    """Remove empty key variables, because litellm would send them as keys. The settings also treat them as unset."""
     for name in [name for name, value in os.environ.items() if not value.strip() and name.endswith("_API_KEY")]:
         del os.environ[name]
 

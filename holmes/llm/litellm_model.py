@@ -1,4 +1,4 @@
-"""Calls a model through litellm: one request with streaming, retries and cost.
+"""Calls a model through litellm, with streaming, retries and cost.
 
 Other modules of the package handle the differences between providers. This module never repeats a request that received
 a complete reply, and never changes the conversation. A request that is too long raises `ContextOverflow`.
@@ -53,7 +53,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """Everything that requests need after litellm is imported and the model is checked."""
+    """The values that all requests need, created after litellm is imported and the model is checked."""
 
     litellm: LitellmModule
     facts: ModelFacts
@@ -91,25 +91,26 @@ class LitellmModel:
 
     @property
     def limits(self) -> ModelLimits:
-        """Limits of the model. Imports litellm, which takes seconds, unless `check` was called before.
+        """The limits of the model. The first use imports litellm, which takes seconds, unless `check` was called.
 
-        The window that a server reports is known only after `check` or the first request.
+        A context window that the server reports is known only after `check` or the first request.
         """
         return self._prepare().limits
 
     async def check(self) -> None:
         """Import litellm and validate the configuration without calling the model.
 
-        Asks a server that reports its context window once. Raises `ConfigError` for an unknown model or a missing key.
+        If the model's server can report its context window, the first call asks the server. Raises `ConfigError` for an
+        unknown model or a missing key.
         """
         await self._ready()
 
     async def aclose(self) -> None:
-        """Close the connections. All models of the process share them, so no request may be running."""
+        """Close the connections. All models in the process share them, so no request may be running."""
         await litellm_loader.close_connections()
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Send `request`; see `holmes.values.model.ChatModel`. Raises `ConfigError` as `check` does."""
+        """Send `request`. See `ChatModel.complete`. Raises the same `ConfigError` as `check`."""
         ready = await self._ready()
         billed = RequestStats()
 
@@ -134,9 +135,8 @@ class LitellmModel:
 
     async def _ready(self) -> _Ready:
         if self._prepared is None:
-            await (
-                litellm_loader.litellm_module()
-            )  # takes seconds, so it does not use the thread pool, whose threads cannot be abandoned
+            # The import takes seconds, so it does not use the thread pool. A caller cannot abandon a pool thread.
+            await litellm_loader.litellm_module()
             self._prepared = await asyncio.to_thread(self._prepare)
         if not self._has_asked_the_server:
             served = await served_window_tokens(self._config, self._prepared.facts)
@@ -189,7 +189,7 @@ class LitellmModel:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                    if stream is None:  # litellm hides a second 422; without drop_params it raises the error
+                    if stream is None:  # litellm hides the error of a second HTTP 422, unless drop_params is False
                         again = {**self._arguments(ready, request), "drop_params": False}
                         stream = await ready.litellm.acompletion(**again)
                 return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)
@@ -198,7 +198,7 @@ class LitellmModel:
                     await stream.aclose()
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
-        """Create the litellm arguments, new for each attempt because litellm modifies them."""
+        """Create the litellm arguments. Each attempt needs new arguments, because litellm modifies them."""
         messages, tools = ready.codec.encode(request.messages), ready.codec.encode_tools(request.tools)
         mark_for_cache(messages, tools, ready.marks)
         arguments: dict[str, Any] = {
@@ -221,7 +221,7 @@ class LitellmModel:
         return ready.billing.stats(counts, estimated=not usage.reported, billed_cost=usage.billed_cost)
 
     def _estimate(self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler) -> RequestStats:
-        """Estimate the cost of a reply that was interrupted or whose provider reports no usage."""
+        """Estimate the cost of an interrupted reply, or of a reply for which the provider reports no usage."""
         size = prompt_characters(self._arguments(ready, request))
         counts = estimated_counts(prompt_characters=size, completion_characters=assembler.characters)
         return ready.billing.stats(counts, estimated=True)
@@ -256,7 +256,7 @@ class LitellmModel:
         )
 
     def _may_write_calls(self, facts: ModelFacts) -> bool:
-        """Whether text can contain a tool call, because some servers return the calls of their models as text."""
+        """Whether the reply text can contain tool calls, because some servers return tool calls as text."""
         if self._has_called_natively:
             return False
         return facts.provider in LOCAL_PROVIDERS or not facts.native_calls

@@ -1,8 +1,8 @@
 """Reads one streamed litellm reply into a `ReplyAssembler`.
 
-The wait for the first chunk, for each later chunk and for the whole reply is limited, as is its size. A stream without
-a finish reason was interrupted; litellm hides this by adding a finish reason. A response that is not a reply (a login
-page, an error, unexpected data) raises `UnusableAnswer`.
+The wait for each chunk, the duration of the reply and the size of the reply are limited. A stream without a finish
+reason was interrupted, but litellm then adds a finish reason. A response that is not a reply (a login page, an error,
+unexpected data) raises `UnusableAnswer`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from holmes.llm.watched_answer import AnswerLimits, AnswerWatch
     from holmes.values.model import EmitEvent
 
-# Errors that malformed data raises. JSON, Unicode and pydantic errors are ValueErrors. They mean a malformed response
-# only in this module; elsewhere they are bugs.
+# Malformed data raises these errors. JSON, Unicode and pydantic errors are ValueErrors. In other modules, the same
+# errors are bugs.
 _WRONG_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The usage at the end of a stream. `usage` is the litellm object, or None.
+    """The token usage that is known at the end of a stream. `usage` is the litellm object, or None.
 
     `reported` is false if litellm counted the tokens itself. `billed_cost` is the charge in US dollars, if the provider
     reports it.
@@ -47,7 +47,7 @@ async def read_stream(
     watch: AnswerWatch,
     timeout_seconds: float,
 ) -> StreamUsage:
-    """Read the stream to its end and emit `TextDelta`.
+    """Read the complete stream, and emit its text as `TextDelta` events.
 
     `timeout_seconds` applies to each chunk. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or a litellm error.
     """
@@ -69,9 +69,8 @@ async def read_stream(
 class _Reader:
     """Reads the chunks of a stream.
 
-    The chunks do not show whether the provider or litellm ended the reply, or which of them counted the tokens. Only
-    the undocumented attributes `received_finish_reason` and `chunks` of the stream do, so the litellm version is
-    pinned.
+    The chunks do not show whether the provider or litellm ended the reply and counted the tokens. Only the stream's
+    undocumented attributes `received_finish_reason` and `chunks` show this, so the litellm version is pinned.
     """
 
     def __init__(
@@ -113,13 +112,16 @@ class _Reader:
         return StreamUsage(usage=self._usage, reported=bool(reported), billed_cost=float(cost) if is_sum else None)
 
     def _add(self, chunk: Any) -> str:  # noqa: ANN401  a litellm chunk has no usable types
-        """Add the content of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if it is not a chunk."""
+        """Add the content of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if `chunk` is malformed."""
         self._pieces += 1
         self._usage = getattr(chunk, "usage", None) or self._usage
         return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
 
     def _judge(self, error: BaseException) -> None:
-        """Raise `error`, converted if necessary. After a complete reply, it concerns only the usage and is ignored."""
+        """Raise `error`, converted if necessary. Malformed data after a complete reply is ignored.
+
+        Only the usage is read from this data.
+        """
         unusable = unusable_answer(error)
         if unusable is not None:
             raise unusable from error
@@ -129,7 +131,7 @@ class _Reader:
         finish_reason = getattr(self._stream, "received_finish_reason", None)
         if finish_reason is None:
             raise UnusableAnswer(
-                f"cannot read its reply ({type(wrong).__name__}: {wrong})",
+                f"the reply is malformed ({type(wrong).__name__}: {wrong})",
                 "check the API base address, or try again later",
                 max_attempts=2,
             ) from error
@@ -147,9 +149,9 @@ class _Reader:
         too_large = self._assembler.characters > self.limits.characters or self._pieces > self.limits.pieces
         if too_large:
             size = f"{self._assembler.characters:,} characters in {self._pieces:,} chunks"
-            raise UnusableAnswer(f"its reply did not end after {size}", "use another model")
+            raise UnusableAnswer(f"the reply did not end after {size}", "use another model")
         if time.monotonic() - self._begun_seconds > self.limits.seconds:
-            raise UnusableAnswer(f"its reply did not end within {self.limits.seconds:g} s", "use another model")
+            raise UnusableAnswer(f"the reply did not end within {self.limits.seconds:g} s", "use another model")
 
 
 def _add_choice(choice: Any, assembler: ReplyAssembler) -> str:  # noqa: ANN401  litellm's
@@ -182,7 +184,7 @@ def _text(value: object) -> str:
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    """Return the error types that reading can raise, except timeouts and errors of the operating system."""
+    """Return the error types that reading a stream can raise, except timeouts and operating system errors."""
     import httpx
     import openai
 
@@ -190,7 +192,7 @@ def _failures() -> tuple[type[BaseException], ...]:
 
 
 def _wrong_shape(error: BaseException) -> BaseException | None:
-    """Return the cause if the data is malformed or litellm could not classify the error, else None."""
+    """Return the underlying error if the data is malformed or litellm could not classify `error`, else None."""
     chain = causes(error)
     if any(isinstance(cause, OSError) or type(cause).__module__.partition(".")[0] == "httpx" for cause in chain):
         return None

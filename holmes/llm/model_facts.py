@@ -1,9 +1,9 @@
-"""Reads the facts that litellm knows about a model, and checks that its key is present.
+"""Reads litellm's facts about a model, and checks that the API key is present.
 
 The facts are provider, sizes, price and vision, from the bundled price map. litellm would ask an Ollama server over the
 network, so Ollama models are looked up in the map directly. Unknown facts are None. The error for a missing key is one
-line that names the variable to set. Clouds that find credentials themselves (instance roles, profiles, application
-defaults) are not checked, because their own error is clearer.
+line that names the variable to set. Some clouds find credentials themselves (instance roles, profiles, application
+defaults). Their keys are not checked, because the errors of these clouds are clearer.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ROOM_FOR_ANY_BUDGET = 1_000_000
 class ModelFacts:
     """Facts about one model. `model` is the litellm id without the provider. Sizes are in tokens.
 
-    `is_local` is true for a model on the user's machine or network. `api_base` is the default address of litellm, if
-    known. `native_calls` is whether the model supports tool calls. `thinking_tokens` is the thinking budget that
-    litellm sends to this provider. `is_priced` is whether the litellm price map contains the price.
+    `is_local` is true for a model on the user's machine or network. `api_base` is litellm's default address, if known.
+    `native_calls` is true if the model supports tool calls. `thinking_tokens` is the thinking budget that litellm sends
+    to this provider. `is_priced` is true if litellm's price map contains the price.
     """
 
     provider: str
@@ -55,14 +55,14 @@ class ModelFacts:
 def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
     """Collect the facts about a configured model.
 
-    Raises `ConfigError` if litellm does not know the provider, or if Holmes cannot watch its responses.
+    Raises `ConfigError` for an unknown provider, or if Holmes cannot watch the provider's responses.
     """
     try:
         model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
-        raise ConfigError(f"{provider!r} does not stream, and it follows redirects; name the model 'openai/{model}'")
+        raise ConfigError(f"{provider!r} is not supported, because it follows redirects; use 'openai/{model}'")
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
@@ -93,12 +93,12 @@ def is_loopback(api_base: str | None) -> bool:
 
 
 def unknown_model_message(litellm: LitellmModule, model: str) -> str:
-    """Format an error with the most similar known names. Takes about 0.1 s."""
+    """Format the error for an unknown model, with the most similar known names. Takes about 0.1 s."""
     near = nearest_models(litellm, model)
     if near:
         return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"
     return (
-        f"Unknown model {model!r}: litellm does not know its provider;"
+        f"Unknown model {model!r}: litellm cannot determine its provider;"
         " use PROVIDER/MODEL, for example 'anthropic/claude-sonnet-4-5' or 'openai/NAME' with --api-base."
     )
 
@@ -111,9 +111,9 @@ def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
 
 
 def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
-    """Return the thinking budget that litellm sends, or 0 if the model chooses its own.
+    """Return the thinking budget that litellm sends in tokens, or 0 if litellm sends no budget.
 
-    A router converts the effort to a budget for models that need one. That budget is at most the budget of litellm.
+    A router converts the effort to a budget for Claude models. This budget is at most litellm's budget.
     """
     wishes = {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
     wishes = {name: value for name, value in wishes.items() if value is not None}
@@ -123,7 +123,7 @@ def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: 
         sent: Mapping[str, Any] = litellm.utils.get_optional_params(
             model=model, custom_llm_provider=provider, max_tokens=_ROOM_FOR_ANY_BUDGET, drop_params=True, **wishes
         )
-    except (litellm.exceptions.BadRequestError, ValueError):  # the request itself will report the error
+    except (litellm.exceptions.BadRequestError, ValueError):  # the model request reports this error
         return 0
     budgets = (
         _budget(sent.get("thinking"), "budget_tokens"),
@@ -157,7 +157,7 @@ _NO_KEY_NEEDED = "not-needed"
 
 
 def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """Return the key to send: the configured key, None if litellm finds it, or a placeholder for a local server.
+    """Return the configured key, None if litellm finds a key, or a placeholder for a local server without a key.
 
     Raises `ConfigError` for a missing key or address, or for an address that is not valid.
     """
@@ -176,7 +176,7 @@ def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: Mo
 
 
 def _refuse_missing(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> None:
-    """Raise `ConfigError` if the address is missing, which only Azure requires when a key is configured."""
+    """Raise `ConfigError` if the address or API version for Azure is missing. Other providers require only a key."""
     missing = _missing_variables(litellm, config, facts) if facts.provider == "azure" else []
     if missing:
         raise ConfigError(_missing_line(config, missing))

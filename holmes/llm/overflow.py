@@ -1,8 +1,8 @@
 """Detects whether a provider error means "the request is too long".
 
-Providers use many texts and codes; `tests/llm/data/provider_errors.tsv` lists the known ones. A rate limit is an
-overflow only if a single request exceeds the limit per minute. Waiting does not help then, and that limit is the
-effective context window.
+Providers use many messages and codes. `tests/llm/data/provider_errors.tsv` lists the known messages. A rate limit is an
+overflow only if a single request exceeds the limit per minute. In that case, waiting does not help, and the limit per
+minute is the effective context window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """The request was too long. `window_tokens` is the limit in tokens, or None if the message does not contain it."""
+    """A rejection of a request as too long. `window_tokens` is the model's limit, or None if the message omits it."""
 
     window_tokens: int | None
 
@@ -35,10 +35,10 @@ _ABOUT_THE_MESSAGES = re.compile(r"invalid '(messages|input)\b[^']*(content|text
 _ABOUT_AN_ATTACHMENT = re.compile(
     r"\b(image|file|pdf|audio|video)s?\b.{0,60}(too large|too big|exceed|larger than|maximum)", _FLAGS
 )
-# Validators quote their input, which may be a log about the context window of another model.
+# Validators quote their input, which may be a log about another model's context window.
 _QUOTED_INPUT = re.compile(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
 
-# Patterns that contain the context window. The first match applies, so more specific patterns are first.
+# Patterns for messages that contain the context window. The first match applies, so specific patterns come first.
 _WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -63,7 +63,7 @@ _WITH_WINDOW = tuple(
         rf"range of input length should be \[\d+, {_NUMBER}\]",
     )
 )
-# Other limits match these patterns too. They mean an overflow only if the number can be a context window.
+# Messages about other limits also match these patterns. A match is an overflow only if the number is large enough.
 _GENERIC_WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -84,7 +84,7 @@ _WITHOUT_WINDOW = re.compile(
     r"|too large for model with|^\s*400 status code \(no body\)|error code: 400\s*$",
     _FLAGS,
 )
-# Wrong key, permission or model, so a shorter conversation does not help.
+# These statuses mean a wrong key, permission or model. A shorter conversation does not help.
 _ABOUT_THE_CALLER = frozenset({401, 403, 404, 407})
 _STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
 _MIN_WINDOW_TOKENS = 1_000
@@ -93,7 +93,7 @@ _MIN_WINDOW_TOKENS = 1_000
 def overflow_window(message: str, status: int | None) -> Overflow | None:
     """Return the overflow that `message` describes, or None if the error has another cause.
 
-    `status` is the HTTP status, if any.
+    `status` is the HTTP status, or None.
     """
     message = _QUOTED_INPUT.sub("", message)
     if status in _ABOUT_THE_CALLER or _ABOUT_THE_REPLY.search(message):

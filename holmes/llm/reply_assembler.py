@@ -1,7 +1,7 @@
 """Assembles a streamed reply from its chunks, independently of HTTP and litellm.
 
-Providers stream tool calls differently. Some send the id once, some in every chunk, some never. Some use the same index
-or id for all calls. This module does not correct arguments that cannot be parsed; `tool_call_repair` does.
+Providers stream tool calls differently. Some send the call's id once, some send it in every chunk, and some never send
+it. Some use the same index or id for all calls. `tool_call_repair` corrects arguments that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Calls of one tool without ids and indexes are separated by parsing their arguments again for each chunk.
+# Maximum length of arguments that are parsed again for each chunk, to separate calls without ids and indexes.
 _PARSED_CHARACTERS = 16_384
 
 
 @dataclass(slots=True, kw_only=True)
 class RawToolCall:
-    """A tool call in the form that the provider sent. `id` may be empty."""
+    """A tool call as sent by the provider. `id` may be empty."""
 
     id: str = ""
     name: str = ""
@@ -43,7 +43,7 @@ class RawToolCall:
 
 
 class ReplyAssembler:
-    """Collects text, tool calls, reasoning and the finish reason of one reply."""
+    """Collects the text, the tool calls, the reasoning and the finish reason of one reply."""
 
     def __init__(self) -> None:
         self.finish_reason: str | None = None
@@ -61,7 +61,7 @@ class ReplyAssembler:
 
     @property
     def characters(self) -> int:
-        """Number of characters of text, reasoning and tool calls received so far."""
+        """The number of characters received so far in text, reasoning and tool calls."""
         return self._characters
 
     @property
@@ -81,7 +81,7 @@ class ReplyAssembler:
         self._characters += len(piece)
 
     def add_thinking_blocks(self, blocks: Sequence[dict[str, Any]]) -> None:
-        """Add parts of opaque thinking blocks. The text of a block arrives in parts, and its signature ends it."""
+        """Add parts of opaque thinking blocks. The text of a block arrives in parts, and a signature ends the block."""
         for block in blocks:
             self._characters += sum(len(value) for value in block.values() if isinstance(value, str))
             last = self._thinking_blocks[-1] if self._thinking_blocks else None
@@ -106,7 +106,7 @@ class ReplyAssembler:
             self._characters += len(arguments)
 
     def reasoning_payload(self) -> str | None:
-        """Encode the reasoning as JSON to return to the provider. None without reasoning."""
+        """Encode the reasoning as JSON that can be sent back to the provider. Returns None without reasoning."""
         payload: dict[str, Any] = {}
         if self._reasoning:
             payload["reasoning_content"] = "".join(self._reasoning)

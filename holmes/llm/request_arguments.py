@@ -32,7 +32,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
         "timeout": config.request_timeout_seconds,
         "drop_params": True,
         "max_retries": 0,  # our own retries respect Retry-After and discard the streamed text
-        # Undocumented. Without it, litellm imports its MCP gateway (0.5 s) for requests with tools.
+        # An undocumented argument. Without it, litellm imports its MCP gateway (0.5 s) for requests with tools.
         "_skip_mcp_handler": True,
         **{name: value for name, value in optional.items() if value is not None},
         **dict(config.extra_arguments),
@@ -40,7 +40,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
 
 
 def thinking_tokens(config: LitellmModelConfig) -> int:
-    """Return the configured thinking budget, which is part of the reply, or 0."""
+    """Return the configured thinking budget, which is part of the maximum reply, or 0."""
     thinking = config.thinking
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return 0
@@ -49,10 +49,10 @@ def thinking_tokens(config: LitellmModelConfig) -> int:
 
 
 def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
-    """Limit the reply to the reserved tokens, so that the request stays within the context window.
+    """Return the arguments that limit the reply, so that the request stays within the context window.
 
-    Thinking is disabled if `max_tokens` leaves no room for its budget, as in a short summary or a small window.
-    Providers reject a budget that is not below `max_tokens`.
+    Providers reject a thinking budget that is not below `max_tokens`. In that case, thinking is disabled, for example
+    for a short summary or with a small context window.
     """
     if budget_tokens and max_tokens <= budget_tokens:
         return {"max_tokens": max_tokens, "thinking": None, "reasoning_effort": None}
@@ -94,7 +94,7 @@ def cache_marks(facts: ModelFacts) -> CacheMarks:
 
 
 def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -> None:
-    """Add cache marks to `messages`. A prefix below 1,024 tokens is not marked, because no provider caches it."""
+    """Add cache marks to `messages`. Prefixes below 1,024 tokens get no marks, because providers do not cache them."""
     if marks == "none" or not messages:
         return
     start = 1 if messages[0]["role"] == "system" else 0
@@ -108,14 +108,17 @@ def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -
 
 
 def _ends(messages: list[Wire]) -> list[int]:
-    """Return the positions of the last messages that can be marked before and after the last reply."""
+    """Return the position of the last message before the last reply, and of the last message after the last reply.
+
+    Only messages that can be marked are considered.
+    """
     last_reply = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), 0)
     ends = (_last_marked(messages, 1, last_reply), _last_marked(messages, max(1, last_reply + 1), len(messages)))
     return [end for end in ends if end is not None]
 
 
 def _last_marked(messages: list[Wire], start: int, end: int) -> int | None:
-    """Return the last position before `end` whose message can be marked: not empty, and not written by the model."""
+    """Return the position of the last message before `end` that is neither empty nor a model reply."""
     for position in range(end - 1, start - 1, -1):
         message = messages[position]
         content = message["content"]
@@ -129,13 +132,13 @@ def _text(part: Wire) -> bool:
 
 
 def _mark(message: Wire) -> None:
-    """Mark the last part of a message, or the message if it has no parts; litellm moves the mark."""
+    """Mark the last part of a message. Without parts, mark the message, and litellm moves the mark to its content."""
     content = message["content"]
     (content[-1] if isinstance(content, list) else message)["cache_control"] = dict(_MARK)
 
 
 def _is_worth_caching(prefix: Iterable[Wire]) -> bool:
-    """Whether the prefix is long enough to be cached. Stops reading when it is."""
+    """Whether the prefix is long enough to be cached. Reads only as much of the prefix as necessary."""
     characters = 0
     for part in prefix:
         characters += characters_of(part)

@@ -1,7 +1,7 @@
 """Retries one model request.
 
-Waits with exponential backoff and jitter, or as long as the provider asks for, up to a limit. Only errors that are
-marked as retryable are retried. After the last attempt, its error is raised.
+The wait between attempts grows exponentially, with jitter, or is the wait that the provider requests. Only requests
+with a retryable error are retried. After the last attempt, the error of this attempt is raised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long to retry. Wait n is `backoff_seconds` * 2**(n-1), plus up to 100% jitter.
+    """The number of attempts and the waits between them.
 
-    A provider that asks for more than `retry_after_cap_seconds` is not retried, because another model is faster.
+    Wait n is `backoff_seconds` * 2**(n-1), at most `max_backoff_seconds`, plus up to `backoff_seconds` of jitter. If a
+    provider requests a wait of more than `retry_after_cap_seconds`, the request fails, because another model is faster.
     """
 
     max_attempts: int = 5
@@ -35,9 +36,9 @@ class RetryPolicy:
 
 
 class AttemptFailed(Exception):
-    """One attempt failed with `error`. `stats` is its cost. `streamed_text` is whether text must be discarded.
+    """One attempt failed with `error`, at the cost `stats`. `streamed_text` is true if text must be discarded.
 
-    `max_attempts` is the total number of attempts, if lower than in the policy.
+    `max_attempts` is the total number of attempts if it is lower than in the policy, else None.
     """
 
     def __init__(

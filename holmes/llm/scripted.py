@@ -5,9 +5,9 @@
         ScriptedReply(text="The pod cannot pull its image."),
     ])
 
-An entry can also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
-reads the entries from YAML or JSON. The model sends no requests and requires no key. It raises `ModelError` after the
-last entry.
+An entry can also be an error to raise, or a function that receives the request and returns a reply or an error.
+`ScriptedModel.from_file` reads the entries from YAML or JSON. The model sends no requests and requires no key. It
+raises `ModelError` after the last entry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """A tool call in a script. A missing `id` is generated and unique within the model."""
+    """A tool call in a script. If `id` is missing, the model generates an id that is unique within the script."""
 
     name: str
     arguments: str = "{}"
@@ -48,7 +48,7 @@ def scripted_call(tool_name: str, /, **arguments: object) -> ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """One reply in a script. The default `finish_reason` is `tool_calls` or `stop`."""
+    """One reply in a script. `finish_reason` is by default `tool_calls` for a reply with tool calls, else `stop`."""
 
     text: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
@@ -61,7 +61,7 @@ ScriptedEntry: TypeAlias = ScriptedReply | HolmesError | Callable[[ModelRequest]
 
 
 class ScriptedModel:
-    """Returns `replies` in order, one per request. `requests` contains the requests it received."""
+    """Returns `replies` in order, one per request. `requests` contains the received requests."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ScriptedModel:
     def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
         """Read a YAML or JSON file with a list of `text`, `tool_calls` (`name`, `arguments`) or `error` entries.
 
-        Raises `ConfigError` with the file and the entry.
+        Raises `ConfigError`, which names the file and the entry.
         """
         return cls(_read_script(path), name=name)
 
@@ -121,7 +121,7 @@ class ScriptedModel:
         if callable(self._replies):
             return self._replies(request)
         if position >= len(self._replies):
-            return self._error(f"The script of model {self._name!r} has only {len(self._replies)} replies.")
+            return self._error(f"The script of model {self._name!r} has no reply for request {position + 1}.")
         entry = self._replies[position]
         return entry(request) if callable(entry) else entry
 
@@ -151,7 +151,7 @@ def _read_script(path: Path) -> list[ScriptedEntry]:
 
 
 def _text_of(path: Path) -> str:
-    """Read a regular file. Other files are rejected, because reading a device may never end."""
+    """Read a regular file. Other files are rejected, because a read from a device may never end."""
     if path.exists() and not path.is_file():
         raise ConfigError(f"Cannot read the script {str(path)!r}: it is not a regular file; check the path.")
     with path.open("rb") as file:
@@ -164,7 +164,7 @@ def _text_of(path: Path) -> str:
 def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any YAML
     known = ("text", "tool_calls", "error", "overflow_window_tokens")
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{place}: expected one of the keys {', '.join(known)}, found {entry!r}.")
+        raise ConfigError(f"{place}: expected a mapping with one of the keys {', '.join(known)}, found {entry!r}.")
     unknown = [key for key in entry if key not in known]
     if unknown:
         raise ConfigError(f"{place}: unknown key {unknown[0]!r}; available keys: {', '.join(known)}.")

@@ -1,8 +1,8 @@
 """Repairs tool calls of small and local models.
 
-Arguments that are almost JSON become an object. A tool call written as text is recognised if it names an offered tool;
-a call that an answer quotes stays text. Arguments that the token limit truncated are not repaired, because the guess
-could be a different command.
+Arguments that are almost valid JSON are repaired to an object. A tool call written as text is extracted if it names an
+available tool, unless an answer quotes the call. Arguments that the token limit truncated are not repaired, because the
+repaired arguments could be a different command.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _BLOCK = re.compile(
     r"|<tool_call>(?P<tagged>.*?)(?P<end></tool_call>|\Z)",
     re.DOTALL,
 )
-# Text that may precede a call: "Let me look at the pods." With more text, or text after the last call, it is an answer.
-# If the text starts with a Markdown quotation, list or heading mark, the block is part of that element.
+# Text that may precede a call, for example "Let me look at the pods." A reply with more text, or with text after the
+# last call, is an answer. A block after a Markdown quotation, list or heading mark is part of that element.
 _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
 _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _BRACKET = re.compile(r"[\[\]{}]")
-_REPAIR_LIMIT_CHARACTERS = 200_000  # total for all tool calls of a reply
+_REPAIR_LIMIT_CHARACTERS = 200_000  # the total for all tool calls of one reply
 _MAX_DEPTH = 100  # far above the depth of any schema, and within the limits of later parsers
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
     """Give each call a valid name, valid arguments and a unique id that is not the id of a hook.
 
-    `known_ids` are the ids that the conversation already uses. With `cut_off`, the token limit ended the reply, so the
-    last call is not repaired. Arguments after the first 200,000 characters of the reply are not repaired either.
+    `known_ids` are the ids that the conversation already uses. If `cut_off` is true, the token limit ended the reply,
+    and the last call is not repaired. Arguments after the first 200,000 characters are not repaired either.
     """
     used = set(known_ids)
     calls = [raw for raw in raw_calls if raw.name or raw.arguments]
@@ -63,8 +63,8 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
 def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
     """Extract the tool calls that a reply contains as text. Returns the remaining text and the calls.
 
-    Everything stays text if a block does not name an offered tool. It also stays text if words follow the last call, or
-    more than a short sentence precedes a call: the reply is then an answer that quotes calls.
+    Extracts no call if a block does not name an available tool. Extracts no call either if text follows the last call,
+    or if more than a short sentence precedes a call. The reply is then an answer that quotes calls.
     """
     if len(text) > _REPAIR_LIMIT_CHARACTERS:
         return text, []
@@ -104,7 +104,7 @@ def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolC
 
 
 def _object_text(arguments: str, *, repairable: bool) -> str | None:
-    """Return `arguments` as the JSON of an object, repaired if necessary. None if that fails."""
+    """Return `arguments` as the JSON of an object, repaired if necessary, or None if the repair fails."""
     if not arguments.strip():
         return "{}" if repairable else None
     try:
@@ -124,7 +124,7 @@ def _object_text(arguments: str, *, repairable: bool) -> str | None:
 
 
 def _whole(arguments: str, value: dict[str, Any]) -> str:
-    """Remove unpaired surrogates from `arguments`, the JSON of `value`: JSON can contain them, replies cannot."""
+    """Remove unpaired surrogates from `arguments`, the JSON of `value`, because a request cannot contain them."""
     if _ESCAPED_HALF.search(arguments) is None:
         return arguments
     return whole_characters(json.dumps(value, ensure_ascii=False))
@@ -145,7 +145,7 @@ def _is_too_deep(value: object) -> bool:
 
 
 def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
-    """Parse `text` with json_repair. None for text without a brace, above the limit or nested too deeply."""
+    """Parse `text` with json_repair, or return None if it has no brace, is too long or is nested too deeply."""
     if "{" not in text or len(text) > _REPAIR_LIMIT_CHARACTERS or _opens_too_deep(text):
         return None
     import json_repair
@@ -157,7 +157,7 @@ def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _opens_too_deep(text: str) -> bool:
-    """Whether brackets, including those in strings, are nested deeper than in any schema."""
+    """Whether brackets, including brackets in strings, are nested deeper than in any schema."""
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket[0] in "[{" else -1
@@ -179,10 +179,8 @@ def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) 
     name = function.get("name")
     if not isinstance(name, str) or name not in tool_names:
         return None
-    if (
-        not function.keys() & {"arguments", "parameters"} and len(function) > 1
-    ):  # not a call, but an object with the name of a tool
-        return None
+    if not function.keys() & {"arguments", "parameters"} and len(function) > 1:
+        return None  # an object that has the name of a tool but is not a call
     arguments = function.get("arguments", function.get("parameters", {}))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return _call(fresh_call_id(), name, text, repairable=True)

@@ -1,8 +1,8 @@
-"""Watches the HTTP responses that litellm reads: their origin, size and first bytes.
+"""Watches the origin, the size and the first bytes of the HTTP responses that litellm reads.
 
-A redirect to another origin would send the prompt and the key there. litellm buffers a line of any length, and drops
-content that is not an event. A response hook of httpx sees the responses before litellm does. This module imports
-httpx, so import it after litellm.
+A redirect to another origin would send the prompt and the key to that origin. litellm buffers a line of any length, and
+drops content that is not an event. An httpx response hook receives the responses before litellm. This module imports
+httpx, so import this module after litellm.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """Maximum size and duration of one reply. `line_bytes` limits one line, which contains one stream event.
+    """The maximum size and duration of one reply. `line_bytes` limits one line, which contains one stream event.
 
-    `bytes` and `line_bytes` limit the HTTP body; `characters` and `pieces` limit the decoded reply and its chunks. The
-    limits are far above real replies: 128,000 tokens are about 50 MB of events.
+    `bytes` and `line_bytes` limit the HTTP body. `characters` limits the decoded reply, and `pieces` limits the number
+    of its chunks. Real replies are far smaller, because 128,000 tokens are about 50 MB of events.
     """
 
     bytes: int = 256 * 1024 * 1024
@@ -45,10 +45,11 @@ class AnswerLimits:
 
 
 class RedirectRefused(httpx.RequestError):
-    """The provider redirected to another origin. `place` is its URL without user, query and fragment."""
+    """The provider redirected to another origin. `place` is the target URL without user, query and fragment."""
 
     def __init__(self, place: str, request: httpx.Request) -> None:
-        super().__init__(f"it redirects to another origin, {place}; the prompt was not sent there", request=request)
+        message = f"the server redirects to another origin, {place}; the prompt was not sent there"
+        super().__init__(message, request=request)
         self.place = place
 
 
@@ -60,11 +61,11 @@ class AnswerWatch:
         self._body: _WatchedBytes | None = None
 
     def see(self, response: httpx.Response) -> None:
-        """Watch the body of `response`. A later response of the same request replaces it."""
+        """Watch the body of `response`. A later response to the same request replaces the earlier response."""
         self._body = _WatchedBytes(response, self.limits)
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """Return an error that describes content other than stream events. None for events or an empty body."""
+        """Return an error that describes a body without stream events, or None for stream events or an empty body."""
         return None if self._body is None else self._body.foreign_content()
 
     async def aclose(self) -> None:
@@ -78,7 +79,7 @@ _current: ContextVar[AnswerWatch | None] = ContextVar("answer_watch", default=No
 
 @contextmanager
 def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
-    """Watch the responses to the requests of this task until the end of the block."""
+    """Watch the responses to the requests of this task until the `with` block ends."""
     watch = AnswerWatch(limits)
     token = _current.set(watch)
     try:
@@ -88,9 +89,9 @@ def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
 
 
 class _WatchedBytes(httpx.AsyncByteStream):
-    """The body of a response. Keeps its first bytes, and raises `UnusableAnswer` if the body is too large.
+    """The body of a response. Keeps the first bytes, and raises `UnusableAnswer` if the body is too large.
 
-    Decompresses `response` itself, because a few compressed bytes can expand to an endless line.
+    Also decompresses the body, because a few compressed bytes can expand to an endless line.
     """
 
     def __init__(self, response: httpx.Response, limits: AnswerLimits) -> None:
@@ -114,7 +115,7 @@ class _WatchedBytes(httpx.AsyncByteStream):
                 newline = part.rfind(b"\n")
                 total, line = total + len(part), line + len(part) if newline < 0 else len(part) - newline - 1
                 if total > self._limits.bytes or line > self._limits.line_bytes:
-                    reason = f"it sent {total:,} bytes, more than the maximum size of a reply"
+                    reason = f"the server sent {total:,} bytes, more than the maximum size of a reply"
                     raise UnusableAnswer(reason, "use another model")
                 yield part
 
@@ -123,7 +124,10 @@ class _WatchedBytes(httpx.AsyncByteStream):
         await self._inner.aclose()
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """Describe a body that is not events by its error message or first words. None for events or an empty body."""
+        """Describe a body without stream events by its error message or first words.
+
+        Returns None for stream events or an empty body.
+        """
         text = self._beginning.decode("utf-8", "replace").strip()
         if not text or re.match(r"(data|event|id|retry)?:", text):
             return None
@@ -133,9 +137,8 @@ class _WatchedBytes(httpx.AsyncByteStream):
             return UnusableAnswer(told, advice, status=named_status(text))
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
-        return UnusableAnswer(
-            f"it is not an event stream ({kind}); it starts with {excerpt(plain, 200)!r}", "check the API base address"
-        )
+        reason = f"the response is not an event stream ({kind}) and starts with {excerpt(plain, 200)!r}"
+        return UnusableAnswer(reason, "check the API base address")
 
 
 def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  zlib does not export its class
@@ -143,19 +146,20 @@ def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  
         try:
             part = gzip.decompress(piece, _DECOMPRESSED_BYTES)
         except zlib.error as error:
-            raise UnusableAnswer(f"it claims to be gzip but is not ({error})", "check the API base address") from error
+            reason = f"the response is marked as gzip but cannot be decompressed ({error})"
+            raise UnusableAnswer(reason, "check the API base address") from error
         yield part
         piece = gzip.unconsumed_tail
         if not piece and len(part) < _DECOMPRESSED_BYTES:
             return
 
 
-def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that strict checking accepts
-    """Add the hook to every client that litellm opens from now on. Call it once.
+def watch_clients(litellm: Any) -> None:  # noqa: ANN401  litellm's types do not pass strict checking
+    """Add the hook to every client that litellm creates after this call. Call this function once.
 
-    litellm accepts a client from its caller only for some providers, and the type differs by provider. So the functions
-    that create clients are wrapped, including private ones. A client without the hook could send the key to another
-    origin.
+    litellm accepts a client from its caller only for some providers, and the type differs by provider. Therefore, this
+    function wraps the functions that create clients, including private functions. A client without the hook could send
+    the key to another origin.
     """
     from openai import _base_client as openai_clients
 
@@ -174,7 +178,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that
 
 
 def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """Wrap `make` so that its clients have the hook."""
+    """Wrap `make`, so that the clients that it creates have the hook."""
 
     def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  a client of httpx, or None
         client = make(*args, **keywords)
@@ -199,11 +203,11 @@ def _refuse_foreign_origin(response: httpx.Response) -> None:
         return
     try:
         target = httpx.URL(response.headers["location"])
-        if target.scheme and not target.host:  # httpx parses `http:///x` without host and with the default port
+        if target.scheme and not target.host:  # httpx parses `http:///x` with the default port but without a host
             target = target.copy_with(host=response.request.url.host)
         target = response.request.url.join(target)
     except httpx.InvalidURL:
-        return  # httpx rejects it itself
+        return  # httpx rejects this redirect
     if _origin(target) != _origin(response.request.url):
         place = str(target.copy_with(username=None, password=None, query=None, fragment=None))
         raise RedirectRefused(excerpt(place, _MAX_PLACE_CHARACTERS), response.request)

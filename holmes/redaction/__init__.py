@@ -1,5 +1,5 @@
 """Masks secrets in every text before it is stored, summarised, sent or logged.
 
-`redactor` masks texts, messages and log records. The other modules find secrets by shape (`families`), by name, by
-position or by encoding. `names` judges names of values. `views` removes escape sequences and decodes texts.
+`redactor` masks texts, messages and log records. The other modules find secrets by shape (`families`), name, position
+or encoding. `names` judges names of values. `views` removes escape sequences and decodes texts.
 """

@@ -1,7 +1,7 @@
 """Finds values with a secret name: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
 
 Searches for keywords, then reads the whole name to the left and the value to the right. A clear form (quoted name, `=`,
-start of a line) needs less evidence in the value.
+start of a line) requires less evidence in the value.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ENDS: Final = ".,:;)]}>"
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
 # An ODBC password, in which braces are doubled: `PWD={a;b}}c};`.
 _BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
-# A password may start with a brace. Text after the closing brace means that the value is not a map.
+# A password may start with a brace. If text follows the closing brace, the value is not a map.
 _MAP_SIGNS: Final = frozenset("}:,\"'=")
 _BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
@@ -87,7 +87,7 @@ class Place:
     """A name before a value.
 
     `value` is the position of the value in `Window.piece`. `quote` is the quote around the name, or empty.
-    `starts_line` means that the name starts its line.
+    `starts_line` means that the name is at the start of its line.
     """
 
     name: str
@@ -100,12 +100,12 @@ class Place:
 
     @property
     def sure(self) -> bool:
-        """Whether the form alone marks a value, unlike a colon inside a sentence."""
+        """Whether the form alone shows that a value follows, unlike a colon inside a sentence."""
         return bool(self.quote) or self.operator != ":" or self.starts_line or self.opened
 
 
 def assigned_secrets(window: Window) -> Iterator[Span]:
-    """Find the secrets of this window that follow their name."""
+    """Yield the secrets in this window that follow their names."""
     options: bool | None = None
     for keyword in KEYWORDS:
         if not window.has(keyword):
@@ -131,7 +131,7 @@ def _name_before(window: Window, start: int) -> int:
         return start
     before = window.lower[max(0, start - 80) : start]
     begin = start - (len(before) - len(before.rstrip(NAME_CHARACTERS)))
-    # `\nDB_PASSWORD=` inside a JSON string.
+    # `\nDB_PASSWORD=` inside a JSON string
     if begin < start and window.piece[begin - 1 : begin] == "\\" and window.piece[begin] in "nrt":
         return begin + 1
     return begin
@@ -165,12 +165,15 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
 
 
 def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
-    """Whether the name has a colon on both sides, as in names of cloud resources: `arn:...:secret:db`."""
+    """Return whether the name has a colon on both sides.
+
+    Names of cloud resources have this form: `arn:...:secret:db`.
+    """
     return piece[begin - 1 : begin] == ":" and piece[value - 1 : value] == ":"
 
 
 def starts_line(piece: str, begin: int) -> bool:
-    """Whether only blanks, list markers and words like `export` precede `begin` in its line."""
+    """Return whether only blanks, list markers and words like `export` precede `begin` in its line."""
     lowest = max(0, begin - _LINE_PREFIX)
     line = piece.rfind("\n", lowest, begin)
     if line < 0 < lowest:
@@ -217,7 +220,7 @@ def secret_at(window: Window, place: Place) -> Span | None:
 
 
 def _is_field_of_struct(piece: str, place: Place, end: int) -> bool:
-    """Whether Go printed the value as one of several fields: `{Host:db Password:x Port:1}`."""
+    """Return whether Go printed the value as one of several fields: `{Host:db Password:x Port:1}`."""
     begin = place.value - len(place.name) - 1
     return (
         place.operator == ":"
@@ -237,13 +240,13 @@ def _is_secret(value: str, place: Place, *, quoted: bool) -> bool:
     if place.name.lower().replace("_", "") == "secretkey" and _names_a_key(value):
         return False
     if place.sure:
-        # Tokens contain no blanks; `token: connection refused` is the end of an error message.
+        # Tokens contain no blanks. For example, `token: connection refused` is the end of an error message.
         return not is_prose(value) and (password or quoted or place.operator != ":" or " " not in value)
     return looks_random(value, password=password) or (quoted and password and " " not in value)
 
 
 def _names_a_key(value: str) -> bool:
-    """Whether the value of `secretKey` is the key of a Secret: `db-password`."""
+    """Return whether the value of `secretKey` is the key of a Secret: `db-password`."""
     return is_object_name(value.replace("_", "-")) and value.isascii() and strength_of(value) != "none"
 
 
@@ -258,7 +261,7 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     run_end = _run_end(piece, start)
     if not place.starts_line:
         return start, run_end
-    # `NAME=value` at the start of a line: blanks belong to the value, unless a command follows.
+    # In `NAME=value` at the start of a line, blanks belong to the value unless a command follows.
     line_end = _line_value_end(piece, start)
     return start, run_end if _COMMAND.match(piece, run_end, line_end) else max(run_end, line_end)
 
@@ -300,7 +303,7 @@ def _line_value_end(piece: str, start: int) -> int:
 
 
 def _run_end(piece: str, start: int) -> int:
-    """Return the end of the word at `start`. Reads only as many characters as the decision needs."""
+    """Return the end of the word at `start`. Reads only as many characters as needed."""
     match = _RUN.match(piece, start, start + _RUN_CHARACTERS)
     end = match.end() if match else start
     cut = _CUT.search(piece, start, end + 1)
@@ -312,7 +315,7 @@ def _run_end(piece: str, start: int) -> int:
 
 
 def _whole_run_end(piece: str, start: int, end: int) -> int:
-    """Complete the end of a word that `_run_end` stopped reading at `end`."""
+    """Return the end of the word at `start`, which `_run_end` may have read only up to `end`."""
     if end - start != _RUN_CHARACTERS:
         return end
     match = _RUN.match(piece, end)
@@ -330,7 +333,7 @@ def _block_span(window: Window, place: Place) -> Span | None:
 
 
 def _options(window: Window, keyword: str) -> Iterator[Span]:
-    """Find command options whose value follows after a blank or as the next list item."""
+    """Yield the values of command options. A value follows its option after a blank or as the next list item."""
     piece = window.piece
     done = -1
     for match in _OPTION[keyword].finditer(window.lower):

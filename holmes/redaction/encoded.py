@@ -1,7 +1,7 @@
 r"""Finds encoded secrets: private keys, tokens broken into lines, and long base64 or hexadecimal words.
 
-Long words may be compressed, as in Helm releases, or span several lines. A word is masked as a whole if its decoded
-text contains a secret or exceeds the limit for decoding.
+Long words may be compressed, as in Helm releases, or span several lines. A whole word is masked if its decoded text
+contains a secret or exceeds the limit for decoding.
 
 A private key may be on one line with `\\n`, or lack its beginning or end. The BEGIN and END lines are kept. Only tokens
 with a unique prefix are joined across lines.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL: Final = "private-key"
-# The length of the key type is bounded, so that a row of dashes takes linear time.
+# The length of the key type is limited, so that a row of dashes takes linear time.
 _BORDER: Final = re.compile(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
@@ -61,17 +61,17 @@ _STEP_CHARACTERS: Final = 256 * 1024
 _UNPACKED_BYTES: Final = 4 * 1024 * 1024
 _UNPACKED_PER_CHARACTER: Final = 4
 _BATCH_CHARACTERS: Final = 128 * 1024
-# Separates decoded words like documents, so that no match spans two words.
+# Separates decoded words from each other, so that no match spans two words.
 _GAP: Final = "\n---\n"
 _MOST_LINES: Final = 40_000
 _FIRST, _SECOND, _THIRD = (
     "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
 )
-# ASCII bytes have no high bit. One of four thousand random words passes this test.
+# ASCII bytes have no high bit. One in four thousand random words passes this test.
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# Starts of base64 words that contain UTF-16 with a byte order mark, gzip or zlib.
+# Starts of base64 words that contain gzip, zlib, or UTF-16 with a byte order mark.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
@@ -95,7 +95,10 @@ def private_keys(window: Window) -> Iterator[Span]:
 
 
 def _body_end(text: str, start: int) -> int:
-    """Return the end of the body: at the END line, or at the first line that does not look like a key."""
+    """Return the end of the body.
+
+    The body ends at the END line, or at the first line that does not look like a key.
+    """
     limit = min(len(text), start + _KEY_CHARACTERS)
     begin = text.find("-----BEGIN ", start, limit)
     limit = limit if begin < 0 else begin
@@ -123,7 +126,7 @@ def _body(text: str, start: int, end: int) -> Iterator[Span]:
     while body.endswith(("\\n", "\\r", "\\")):
         body = body[:-1].rstrip("\\")
     if body:
-        # The same key has the same placeholder for any line length.
+        # A key has the same placeholder for any line length.
         yield Span(start=start, end=start + len(body), label=LABEL, secret=_joined(body))
 
 
@@ -132,7 +135,7 @@ def _joined(body: str) -> str:
 
 
 def _headless(text: str, end: int) -> Iterator[Span]:
-    """Yield the lines before an END line without a BEGIN line."""
+    """Yield the key lines before an END line that has no BEGIN line."""
     first = end
     while first > 0 and end - first < _KEY_CHARACTERS:
         line_start = text.rfind("\n", max(0, first - 1 - _LINE_CHARACTERS), first - 1) + 1
@@ -146,7 +149,7 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
     """Yield the parts of tokens of `kind` that start in this window and continue in the next lines."""
-    # Without this limit, the same lines would be read for every start that never becomes a token.
+    # Without this limit, the same lines would be read again for every start that never becomes a token.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:
         at = window.piece.find(literal)
@@ -167,7 +170,7 @@ def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
 def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[list[tuple[int, int]], bool]:
     """Return the first parts of the token of `kind` that starts with `first`.
 
-    The second value tells whether these parts are the complete token.
+    The second value is true if these parts are the complete token.
     """
     start, end = first
     parts = [first]
@@ -192,21 +195,21 @@ def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[li
 
 
 def _goes_on(kind: Kind, token: str, word: str) -> bool:
-    """Whether `word` extends a complete token."""
+    """Return whether `word` extends a complete token."""
     if len(word) < _SURE_REST or not _is_random(word):
         return False
     return any(match.end() == len(token) + len(word) for match in kind.pattern.finditer(token + word))
 
 
 def _matches(kind: Kind, before: str, joined: str) -> bool:
-    # `match` at each start, because `search` would continue through all joined parts.
+    # `search` would continue through all joined parts, so `match` is called for each start.
     starts = range(len(before) + 1)
     matches = (kind.pattern.match(before + joined, start) for start in starts)
     return any(match is not None and match.end() > len(before) for match in matches)
 
 
 def _next_part(text: str, end: int) -> tuple[int, int] | None:
-    """Return the first word of the next line, if a token that ends at `end` can continue there."""
+    """Return the first word of the next line if a token that ends at `end` can continue there."""
     line_break = _BREAK.match(text, end)
     run = _RUN.match(text, line_break.end()) if line_break else None
     if not run or len(run[0]) < _SHORTEST_REST or not _LINE_END.match(text, run.end()):
@@ -220,7 +223,7 @@ def _is_random(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """A word at `start` to `end` of the text, and its letters without line breaks."""
+    """A word from `start` to `end` of the text. `letters` is the word without line breaks."""
 
     start: int
     end: int
@@ -236,7 +239,7 @@ class Unpacking:
         self._left = _UNPACKED_BYTES + _UNPACKED_PER_CHARACTER * characters
 
     def of(self, letters: str) -> str | None:
-        """Return the decompressed text, as far as it is complete; None if the text exceeds the limit."""
+        """Return the text that could be decompressed, or None if the text exceeds the limit."""
         limit = min(_UNPACKED_BYTES, self._left)
         if limit <= 0:
             return None
@@ -267,7 +270,10 @@ class _Batch:
         self.characters += len(said) + len(_GAP)
 
     def secrets(self, search: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
-        """Yield the words that contain a secret. A word that is a secret as a whole has the hash of the secret."""
+        """Yield the words that contain a secret.
+
+        If the whole word is a secret, its placeholder has the hash of the secret.
+        """
         found: dict[int, list[Span]] = {}
         for span in search(_GAP.join(self._said)):
             index = bisect_right(self._starts, span.start) - 1
@@ -286,7 +292,10 @@ class _Batch:
 
 
 def encoded_secrets(window: Window, search: Callable[[str], Iterator[Span]], unpacking: Unpacking) -> Iterator[Span]:
-    """Yield the words of this window that contain a secret after decoding, as `search` finds it."""
+    """Yield the words in this window that contain a secret after decoding.
+
+    `search` finds the secrets in decoded text.
+    """
     batch = _Batch()
     for word in _words(window):
         for said in _said(word.letters, unpacking):
@@ -348,12 +357,12 @@ def _with_lines(text: str, start: int, end: int) -> Encoded:
 
 
 def _mixes(word: str) -> bool:
-    """Whether the end of a word mixes upper case, lower case and digits, unlike words of a language."""
+    """Return whether the end of a word mixes upper case, lower case and digits, unlike natural words."""
     return not word.isalpha() or (not word.islower() and not word[1:].islower()) or len(word) % 4 == 0
 
 
 def _said(letters: str, unpacking: Unpacking) -> Iterator[str | None]:
-    """Yield the decoded text of a word, part by part; None for a part that exceeds the limit."""
+    """Yield the decoded text of a word in parts. A part that exceeds the limit is None."""
     if _HEX.fullmatch(letters):
         yield _plain(bytes.fromhex(letters))
         return
@@ -377,7 +386,7 @@ def _bytes_of(letters: str) -> bytes:
 
 
 def _plain(data: bytes) -> str:
-    """Return the text of the bytes; empty if the bytes are not text."""
+    """Return the text of the bytes, or an empty string if the bytes are not text."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"} or data[1:8:2].strip(b"\0") == b"" or data[:8:2].strip(b"\0") == b"":
         data = data.replace(b"\0", b"")
         data = data[2:] if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else data

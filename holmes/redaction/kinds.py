@@ -1,4 +1,4 @@
-"""Defines a kind of secret, which is known by its shape or position, and loads all kinds from `families`."""
+"""Defines kinds of secrets, which have a known shape or position, and loads all kinds from `families`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from holmes.redaction import families
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# No token character may precede a token, except at the end of an escape (`\n`, `%3D`). This also makes the search
-# linear, because a pattern starts only once in a long run of letters.
+# No token character may precede a token, except at the end of an escape (`\n`, `%3D`). The search is therefore linear,
+# because a pattern starts only once in a long run of letters.
 EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-# The same for base64, which has other characters.
+# Base64 has other characters and therefore its own edge.
 BASE64: Final = "A-Za-z0-9+/"
 BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
 _WORD: Final = r"A-Za-z0-9_\-"
@@ -27,10 +27,10 @@ _GLUED_EDGE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
-# `key=` before a long word, as in URL queries: one search for all such kinds.
+# `key=` before a long word, as in URL queries. All kinds of this form share one search.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
-# Command options that take a secret: one search for all such commands.
+# Command options that take a secret. All commands with these options share one search.
 OPTION: Final = re.compile(
     r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
 )
@@ -43,9 +43,9 @@ _FEW_LITERALS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A secret at `start` to `end` of the text.
+    """A secret from `start` to `end` of the text.
 
-    `label` is the name in the placeholder and `secret` is the hashed text. `quote` surrounds the placeholder so that
+    `label` is the name in the placeholder, and `secret` is the hashed text. `quote` surrounds the placeholder so that
     JSON stays valid.
     """
 
@@ -60,7 +60,7 @@ class Span:
 class Masked:
     """A span to mask, from `start` to `end` of the text.
 
-    `label` and `number` are part of the placeholder; `quote` surrounds it.
+    `label` and `number` are part of the placeholder, and `quote` surrounds it.
     """
 
     start: int
@@ -78,11 +78,11 @@ def anything(_: str) -> bool:
 class Kind:
     """A kind of secret that a pattern recognises.
 
-    The pattern runs only on pieces that contain one of `literals` and, if set, a match of `gate`. A gate that starts
-    with one plain character is the fastest search. The group `secret` is masked; without this group, the whole match is
-    masked. `label` is the name in the placeholder, by default `name`. `before` is a pattern of fixed length that ends
-    with the last character of the literals and is more specific. With `folded`, literals and pattern are in lower case
-    and match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line break
+    The pattern runs only on text that contains one of `literals` and, if set, a match of `gate`. A gate that starts
+    with one plain character is the fastest search. The group `secret` is masked. Without this group, the whole match is
+    masked. `label` is the name in the placeholder, by default `name`. `before` is a more specific pattern of fixed
+    length that ends with the last character of the literals. With `folded`, literals and pattern are in lower case and
+    match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line break
     splits it. `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
 
     Patterns with common literals should start with plain letters, which makes the search ten times faster.
@@ -100,7 +100,7 @@ class Kind:
     long_word: bool = False
 
     def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
-        """Yield the matches in `piece`; `lower` is `piece` in lower case."""
+        """Yield the matches in `piece`. `lower` is `piece` in lower case."""
         group = "secret" if "secret" in self.pattern.groupindex else 0
         for match in self.pattern.finditer(lower if self.folded else piece):
             start, end = match.span(group)
@@ -108,13 +108,13 @@ class Kind:
                 yield start, end
 
     def is_exactly(self, value: str) -> bool:
-        """Whether `value` is exactly one secret of this kind."""
+        """Return whether `value` is exactly one secret of this kind."""
         match = self.pattern.match(value)
         return match is not None and match.end() == len(value) and self.accepts(value)
 
 
 def starting(prefix: str, before: str = _WORD) -> str:
-    """Return the pattern of `prefix` at the start of a word after `before`.
+    """Return a pattern that matches `prefix` at the start of a word. `before` contains the word characters.
 
     The pattern starts with plain letters for a fast search.
     """
@@ -149,7 +149,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def kind_of(secret: str) -> Kind | None:
-    """Return the kind that `secret` has by its shape alone, or None."""
+    """Return the kind of `secret` if its shape alone determines the kind, otherwise None."""
     literals, shapes = _shapes()
     if not literals.search(secret):
         return None
@@ -158,7 +158,7 @@ def kind_of(secret: str) -> Kind | None:
 
 @cache
 def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
-    """Return a pattern for the literals of all kinds that need no context, and these kinds."""
+    """Return the kinds that need no context, with a pattern for their literals."""
     shapes = tuple(kind for kind in kinds() if "secret" not in kind.pattern.groupindex)
     literals = {re.escape(literal) for kind in shapes for literal in kind.literals}
     return re.compile("|".join(sorted(literals))), shapes
@@ -168,11 +168,11 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool], ...]:
     """Return the kinds in groups. Each group has a gate that must match before its kinds are searched.
 
-    The third item tells whether a group has few literals. Searching for many literals costs more than one gate; the
-    results for a few literals are cached.
+    The third item is true if a group has few literals. The results for a few literals are cached, but searching for
+    many literals costs more than one gate.
 
-    Tokens whose prefixes end in the same character share one search for this character with a long word after it.
-    Ordinary logs have no match, so forty kinds need three searches.
+    Tokens whose prefixes end in the same character share one search for this character before a long word. Ordinary
+    logs have no match, so forty kinds need only three searches.
     """
     groups: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds():
@@ -192,7 +192,7 @@ def _own_gate(kind: Kind) -> str:
 
 
 def _sign_of(kind: Kind) -> str:
-    """Return the last character of all prefixes of a kind without a gate; empty if they differ."""
+    """Return the last character of all prefixes of a kind without a gate, or an empty string if they differ."""
     signs = {literal[-1] for literal in kind.literals}
     return signs.pop() if not _own_gate(kind) and len(signs) == 1 and signs <= {"-", "_", "."} else ""
 
@@ -204,7 +204,7 @@ def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    # A long word, or the end of a line that splits a token.
+    # `rest` matches a long word, or the end of a line that splits a token.
     last = "".join(
         sorted({re.escape(literal[-2]) for kind in members for literal in kind.literals if len(literal) > 1})
     )

@@ -1,8 +1,8 @@
 """Finds the values of Kubernetes Secrets in YAML and JSON, including JSON or YAML inside a JSON string.
 
-The value of every key below `data` and `stringData` is a secret. `kind: Secret` may be above or below the data, so an
-object is read from its first to its last line. `stringData` needs no kind, because only Secrets have it. In JSON, an
-object is read from its first to its last brace, and the quotes around `kind` show the depth of escaping.
+The value of every key below `data` and `stringData` is a secret. `kind: Secret` may be above or below the data, so the
+whole object is read. `stringData` needs no kind, because only Secrets have it. A JSON object is read from its first to
+its last brace, and the quotes around `kind` show the depth of escaping.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def decoded(value: str) -> str:
 
 
 def may_be_shown(value: str) -> bool:
-    """Whether a value of a Secret is not secret: empty, a template, or certificates without a key."""
+    """Return whether a value in a Secret is not secret: empty, a template, or certificates without a key."""
     text = value.strip().lstrip("\"'{")
     if is_variable(value) or not text.strip("\"'{} "):
         return True
@@ -81,7 +81,7 @@ def may_be_shown(value: str) -> bool:
 def secret_span(name: str, start: int, end: int, value: str) -> Span:
     """Return the span of a value.
 
-    The hash is of the decoded text, so it equals the hash of the secret in plain text.
+    The hash is computed from the decoded text, so it equals the hash of the secret in plain text.
     """
     return Span(start=start, end=end, label=label_of(name), secret=decoded(value).strip())
 
@@ -89,7 +89,7 @@ def secret_span(name: str, start: int, end: int, value: str) -> Span:
 class JsonSecrets:
     """Reads the Secrets of one text.
 
-    Without a limit, an unclosed object would be read repeatedly. Beyond the limit, text is not read again, so the time
+    Without a limit, an unclosed object would be read repeatedly. Beyond the limit, no text is read twice, so the time
     stays linear.
     """
 
@@ -98,7 +98,7 @@ class JsonSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._work = 0
-        # By depth of escaping, because an object and the copy in its annotations are read separately.
+        # Keys are depths of escaping, because an object and the copy in its annotations are read separately.
         self._last: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
 
@@ -212,7 +212,7 @@ class YamlSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._read: dict[int, int] = {}
-        # A map is masked with all its content, so nested maps need not be read.
+        # The whole content of a map is masked, so nested maps need not be read.
         self._covered = -1
         self._work = 0
         self._exhausted = False
@@ -317,7 +317,7 @@ class YamlSecrets:
             if start < covered:
                 continue
             if at != entry_column or not entry:
-                # A continuation of the value above.
+                # the value above continues here
                 yield from self._span("", start, end)
                 continue
             name = entry["name"].strip("\"'")
@@ -338,12 +338,12 @@ def _ends_document(line: str) -> bool:
 
 
 def _starts_item(line: str, column: int) -> bool:
-    """Whether `line` starts a list item with keys at `column`."""
+    """Return whether `line` starts a list item with keys at `column`."""
     return column >= 2 and column_of(line) == column and "-" in line[:column]
 
 
 def _scalar(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the value from `start` to `end` of a line, without quotes, blanks and comments."""
+    """Return the start and end of a value in a line, without quotes, blanks and comments."""
     quoted = QUOTE.match(text, start, end)
     if quoted:
         return quoted.end(), closing_quote(text, quoted.end(), quoted[0], end)

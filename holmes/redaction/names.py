@@ -1,4 +1,4 @@
-"""Decides whether the name of a value marks a secret: `DB_PASSWORD` and `apiKey`, but not `secretName`.
+"""Decides whether a name shows that its value is a secret: `DB_PASSWORD` and `apiKey`, but not `secretName`.
 
 Splits a name into words, in any naming style.
 """
@@ -13,14 +13,15 @@ from typing import Final, Literal, TypeAlias
 
 from holmes.redaction.kinds import PASSWORD, SECRET, TOKEN
 
-# How certain the name is: `weak` names also name objects (`secret: shop-db`), so their values must look random.
+# The certainty that a name marks a secret. `weak` names also name objects (`secret: shop-db`), so their values must
+# look random.
 Strength: TypeAlias = Literal["none", "weak", "strong"]
 
-# Characters of a name, which is read to the left of its keyword.
+# Characters that a name can contain to the left of its keyword.
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# `PasswordEncoder.java:41`
+# Names of source files, as in `PasswordEncoder.java:41`.
 _SOURCE_FILE: Final = re.compile(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
 _PASSWORDS: Final = frozenset(
     {
@@ -79,7 +80,7 @@ _KEY_OWNERS: Final = frozenset(
         "ssh", "ssl", "storage", "tls", "unseal", "webhook", "wireguard", "write",
     }
 )  # fmt: skip
-# A name with this ending describes the location or handling of a secret, not the secret.
+# A name with one of these endings describes the location or handling of a secret, not the secret.
 _LOCATORS: Final = frozenset(
     {
         "age", "ago", "aging", "algo", "algorithm", "alphabet", "at", "attempt", "attempts", "budget",
@@ -110,7 +111,7 @@ _AMOUNTS: Final = frozenset(
         "reasoning", "total",
     }
 )  # fmt: skip
-# Names that mark a secret in spite of such an ending.
+# Names that mark a secret although they have one of these endings.
 _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("vault", "secret", "id")})
 
 
@@ -139,10 +140,10 @@ def strength_of(name: str) -> Strength:
 
 
 def _is_locator(words: tuple[str, ...]) -> bool:
-    """Whether the name describes the location of a secret, or a public key."""
+    """Return whether the name describes the location of a secret, or a public key."""
     if words[-1] in _LOCATORS or not _NOT_KEYS.isdisjoint(words) or words[:2] == ("existing", "secret"):
         return True
-    # `passwordKey` is the key of a Secret that contains the password.
+    # `passwordKey` names the key of the password in a Secret.
     return words[-1] in {"key", "keys"} and len(words) > 1 and (words[-2] in _PASSWORDS or words[-2] == "token")
 
 
@@ -173,7 +174,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=8192)
 def label_of(name: str) -> str:
-    """Return the label in the placeholder for the value of `name`: password, token or secret."""
+    """Return the placeholder label for the value of `name`: password, token or secret."""
     words = words_of(name)
     if words and _is_password(words):
         return PASSWORD

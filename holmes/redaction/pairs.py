@@ -1,7 +1,7 @@
 """Finds secrets whose name is in another field: `name: DB_PASSWORD` and `value: ...`, and secrets in printed Go values.
 
 Reads YAML, JSON (also escaped), TOML, XML and Go values such as `map[password:[104 117]]` and `[]uint8{0x68}`. Other
-fields may be between name and value, within one object. A list of bytes counts as text. In a dump of a Secret, every
+fields of the same object may be between name and value. A list of bytes is read as text. In a dump of a Secret, every
 value is masked.
 """
 
@@ -34,7 +34,7 @@ _NAMED_CAST: Final = re.compile(
 )
 # An environment variable without field names: `{DB_PASSWORD x nil}`.
 _NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
-# Marks a Secret if it precedes or follows a map in the same dump.
+# Text that marks an adjacent map in the same dump as part of a Secret.
 _OF_SECRET: Final = re.compile(
     r"kind:Secret\b|\bSecret\{|StringData:|Type:(?:Opaque|kubernetes\.io/)|type:(?:Opaque|kubernetes\.io/)"
 )
@@ -54,7 +54,7 @@ _NAMES: Final = (
 )
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
 _IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
-# Another field may be between name and value: `sensitive: true`, `"type":"string",`.
+# Other fields may be between name and value: `sensitive: true`, `"type":"string",`.
 _FIELD: Final = (
     rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
     r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
@@ -159,7 +159,7 @@ def _of_secrets(window: Window) -> Iterator[Span]:
 
 
 def _text_of(numbers: str) -> str:
-    """Return the text of a list of bytes; empty if the bytes are not text."""
+    """Return the text of a list of bytes, or an empty string if the bytes are not text."""
     codes = [
         int(number, 16 if number.startswith("0x") else 10) for number in re.findall(r"0x[0-9a-fA-F]+|[0-9]+", numbers)
     ]
@@ -173,7 +173,7 @@ def _span(window: Window, place: tuple[int, int], label: str, secret: str) -> Sp
 
 
 def paired_secrets(window: Window) -> Iterator[Span]:
-    """Yield the secrets of this window with their name in an adjacent field."""
+    """Yield the secrets of this window whose name is in an adjacent field."""
     if not window.names_secrets:
         return
     if window.has("value"):
@@ -215,7 +215,7 @@ def _before_names(window: Window) -> Iterator[Span]:
 
 
 def _attributes(window: Window) -> Iterator[Span]:
-    """Find `<add key="DbPassword" value="..."/>`, with the attributes in any order."""
+    """Yield the secrets in `<add key="DbPassword" value="..."/>`, with the attributes in any order."""
     for match in _ATTRIBUTE.finditer(window.lower):
         span = match.span("attributes")
         name = _NAME_ATTRIBUTE.search(window.lower, *span)
@@ -227,7 +227,7 @@ def _attributes(window: Window) -> Iterator[Span]:
 
 
 def _elements(window: Window) -> Iterator[Span]:
-    """Find `<password>...</password>` of Maven or Jenkins, and `<property name="password">...`."""
+    """Yield the secrets in `<password>...</password>` of Maven or Jenkins, and `<property name="password">...`."""
     piece = window.piece
     for match in _ELEMENT.finditer(piece):
         lowest = max(0, match.start() - _ELEMENT_CHARACTERS)
@@ -247,7 +247,7 @@ def _elements(window: Window) -> Iterator[Span]:
 
 
 def _labelled(window: Window) -> Iterator[Span]:
-    """Find `<key>apiToken</key><string>...</string>` and `<setting name="ApiKey"><value>...`."""
+    """Yield the secrets in `<key>apiToken</key><string>...</string>` and `<setting name="ApiKey"><value>...`."""
     for pattern in (_LABELS, _TURNED_LABELS):
         for match in pattern.finditer(window.lower):
             tag = match.span("tag") if pattern is _LABELS and match["tag"] else None

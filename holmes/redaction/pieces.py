@@ -1,6 +1,6 @@
 """Splits a text into windows, so that no search blocks other threads for long.
 
-Windows end at line ends if possible and overlap, so that every match is complete in one of them.
+Windows end at line ends if possible. They overlap, so that at least one window contains each complete match.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS: Final = 256 * 1024
 OVERLAP_CHARACTERS: Final = 8 * 1024
-# In a window that starts inside a line, the context of these first characters is unknown.
+# Number of characters with unknown context at the start of a window that begins inside a line.
 _BLIND_CHARACTERS: Final = 256
 _STEP_CHARACTERS: Final = 64 * 1024
 _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
-# Characters that `Window.rare` and `Window.consonants` omit: most of any text.
+# Characters that `Window.rare` omits. Most characters of any text are among them.
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
-# Blanks outside Latin-1; patterns must recognise them as blanks.
+# Blanks outside Latin-1, which patterns must also recognise.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Every secret name contains one of these words.
 KEYWORDS: Final = (
@@ -33,10 +33,11 @@ KEYWORDS: Final = (
 # Words that occur in many literals. Such literals are searched only near these words.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# Letters of long words become one character. A long word has the length of fifteen bytes in base64: `DB_PASSWORD=abc`.
+# All letters of long words are replaced with one character. The shortest long word encodes fifteen bytes in base64:
+# `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
-# In shorter pieces, a search is faster than a cached result.
+# In shorter windows, a search is faster than a cached result.
 _SHORT_CHARACTERS: Final = 4096
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
@@ -47,9 +48,9 @@ _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwx
 class Window:
     """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
-    `plain` is `piece` with one byte per character. `lower` is for ASCII patterns: letters beyond Latin-1 become
+    `plain` is `piece` with one byte per character. `lower` is for ASCII patterns. Letters beyond Latin-1 become
     question marks, and blanks beyond Latin-1 become a Latin-1 blank. `rare` contains only the capitals and a few signs
-    of the piece, and `consonants` only the consonants of `lower`. If a literal is in the piece, its own capitals and
+    of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its capitals and
     consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of the first long
     word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
     """
@@ -70,7 +71,7 @@ class Window:
     _around: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
-        """Whether `literal` is in the piece; with `folded`, in any case. The result is cached."""
+        """Return whether `literal` is in `piece`. With `folded`, ignore case. The result is cached."""
         if not literal.isascii() and literal[-1] not in self.piece:
             return False
         if len(self.piece) < _SHORT_CHARACTERS:
@@ -89,7 +90,7 @@ class Window:
         return self._may_have(literal) and literal in (self.lower if folded else self.piece)
 
     def near(self, common: str) -> str | None:
-        """Return the text around the occurrences of a common word; None if the word occurs too often."""
+        """Return the text around the occurrences of a common word, or None if the word occurs too often."""
         if common not in self._around:
             places: list[str] = []
             at = self.lower.find(common) if self.has(common) else -1
@@ -101,7 +102,7 @@ class Window:
 
     @property
     def names_secrets(self) -> bool:
-        """Whether the piece contains a part of a secret name."""
+        """Whether the window contains a part of a secret name."""
         return any(self.has(word) for word in KEYWORDS)
 
     def _may_have(self, literal: str) -> bool:
@@ -114,8 +115,8 @@ class Window:
     def settle(self, spans: Iterable[Span]) -> Iterator[Span]:
         """Yield the spans (positions in the text) that belong to this window.
 
-        A span at a border inside a line belongs to the neighbour, unless the span is longer than the overlap. A longer
-        span is extended to the end of the word.
+        If a span reaches a window border inside a line, the neighbouring window yields it. Spans longer than half the
+        overlap are yielded here and extended to the end of the word.
         """
         for span in spans:
             if self.cut_start and span.start < self.start + _BLIND_CHARACTERS:
@@ -155,7 +156,7 @@ def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) ->
 
 
 def _cut(text: str, position: int, piece_characters: int) -> int:
-    """Return the end of the window that contains `text[position:]`: after a line end if one is near."""
+    """Return the end of the window that contains `position`, if possible after a line end."""
     limit = position + piece_characters
     if limit >= len(text):
         return len(text)
@@ -164,14 +165,14 @@ def _cut(text: str, position: int, piece_characters: int) -> int:
 
 
 def _overlap_start(text: str, end: int) -> int:
-    """Return the start of the next window: a line start if one is within the overlap."""
+    """Return the start of the next window, if possible the start of a line within the overlap."""
     earliest = max(0, end - OVERLAP_CHARACTERS)
     line_end = text.find("\n", earliest, end - 1) if end else -1
     return earliest if line_end < 0 else line_end + 1
 
 
 def _plain(piece: str, *, blanks: bool) -> bytes:
-    """Return the piece with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
+    """Return `piece` with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
     if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
@@ -179,7 +180,7 @@ def _plain(piece: str, *, blanks: bool) -> bytes:
 
 @lru_cache(maxsize=512)
 def _letters_of(literal: str) -> tuple[str, str]:
-    """Return the characters of `literal` that are also kept in `Window.rare` and in `Window.consonants`."""
+    """Return the characters of `literal` that `Window.rare` and `Window.consonants` also contain."""
     plain = literal.encode("latin-1")
     kept = plain.translate(None, _NOT_RARE), plain.lower().translate(None, _NO_CONSONANTS)
     return kept[0].decode("ascii"), kept[1].decode("ascii")

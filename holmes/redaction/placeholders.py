@@ -1,6 +1,6 @@
-"""Placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` in further lines.
+"""Creates placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` in further lines.
 
-The number is a keyed hash: equal secrets have equal placeholders, and short secrets cannot be guessed. Round brackets
+The number is a keyed hash. Equal secrets have equal placeholders, and short secrets cannot be guessed. Round brackets
 are used because square brackets are lists in YAML and `[[` starts a citation. A span is stored as four numbers, without
 the secret, so millions of spans fit in memory.
 """
@@ -48,7 +48,7 @@ class Placeholders:
         self._key = blake2s(key).digest()
 
     def number(self, secret: str) -> int:
-        """Return the keyed hash of `secret`, 32 bits."""
+        """Return the keyed hash of `secret` (32 bits)."""
         digest = blake2s(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).digest()
         return int.from_bytes(digest)
 
@@ -91,7 +91,7 @@ def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]
     """
     for masked in found:
         position = masked.start
-        # A placeholder that covers the start of the span starts at most its own length before it.
+        # A placeholder that contains the start of the span starts at most one placeholder length before it.
         lowest, highest = max(0, masked.start - _LONGEST), min(len(text), masked.end + _LONGEST)
         if text.find(_SHARED_START, lowest, highest) < 0:
             yield masked
@@ -110,7 +110,7 @@ def _part(text: str, masked: Masked, start: int, end: int) -> Iterator[Masked]:
 
 
 class FoundSecrets:
-    """The secrets of one text in order. Overlapping spans are joined; the longest span determines the label."""
+    """The secrets of one text in order. Overlapping spans are joined, and the longest span determines the label."""
 
     __slots__ = ("_buckets", "_looks", "_names", "_placeholders", "_text")
 
@@ -118,7 +118,7 @@ class FoundSecrets:
         self._text = text
         self._placeholders = placeholders
         self._buckets: dict[int, array[int]] = {}
-        # Labels with quotes. A stored span refers to one of them by number.
+        # Pairs of label and quote. A stored span refers to a pair by its number.
         self._looks: list[tuple[str, str]] = []
         self._names: dict[tuple[str, str], int] = {}
 
@@ -162,7 +162,7 @@ class FoundSecrets:
 
 
 def _label_of(span: Span) -> str:
-    """Return the label of the kind that the secret has by shape, else the label of the span.
+    """Return the label of the kind that the secret has by shape, or else the label of the span.
 
     Equal secrets therefore have equal placeholders.
     """

@@ -1,7 +1,7 @@
 """Masks secrets in texts, messages and log records.
 
-Spans are found window by window, joined if they overlap, and replaced with a placeholder each. The same text and key
-give the same result. A text without secrets is returned as the same object.
+Spans are found window by window, and overlapping spans are joined. Each span is replaced with a placeholder. The same
+text and key give the same result. A text without secrets is returned as the same object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, Part
 
 
-# Encodings are decoded up to this depth of nesting.
+# Maximum number of nested encodings that are decoded.
 _MOST_LEVELS: Final = 3
 # Redacting a text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
@@ -57,7 +57,7 @@ class Search:
     def spans(self, text: str, beyond: str, level: int = 0) -> Iterator[Span]:
         """Yield the secrets of `text` and of its decoded forms, outside placeholders.
 
-        `beyond` contains the characters of `text` outside ASCII.
+        `beyond` contains the non-ASCII characters of `text`.
         """
         return outside_placeholders(text, self._all_spans(text, beyond, level))
 
@@ -68,7 +68,7 @@ class Search:
             yield from self._spans_of_view(view, 0, level)
 
     def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
-        """Yield the secrets of a view of the text at `offset`."""
+        """Yield the secrets of a view. The view starts at `offset` in the text."""
         for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
             start, end = view.original(span.start, span.end)
             yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)
@@ -100,7 +100,7 @@ class Search:
 def _of_known_kinds(window: Window) -> Iterator[Span]:
     piece = window.piece
     for gate, members, few in gated_kinds():
-        # A search for one character is faster than for any literal.
+        # A search for one character is faster than a search for any literal.
         if gate is not None and len(gate.pattern) == 1 and gate.pattern not in piece:
             continue
         if few and not any(_shows(window, kind) for kind in members):
@@ -144,8 +144,8 @@ class Redaction:
 class Redactor:
     """Masks secrets with placeholders of one key.
 
-    A redactor has no state, so threads can share it. `key` is at least 16 random bytes. Equal placeholders for equal
-    secrets need the same key. `piece_characters` limits the duration of one search.
+    A redactor has no state, so threads can share it. `key` contains at least 16 random bytes. Equal secrets have equal
+    placeholders only with the same key. `piece_characters` limits the duration of one search.
     """
 
     __slots__ = ("_piece_characters", "_placeholders", "key")
@@ -172,7 +172,7 @@ class Redactor:
         return self._with_placeholders(text, found)
 
     def _with_placeholders(self, text: str, found: Iterable[Masked]) -> Redaction:
-        # Many small pieces use more memory than the text, so they are joined early.
+        # Many small strings use more memory than the text, so they are joined early.
         finished: list[str] = []
         pieces: list[str] = []
         position = masked = 0
@@ -189,16 +189,16 @@ class Redactor:
 
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:
-    """Run `redactor.redact(text)` without blocking the event loop: a long text is redacted in a thread."""
+    """Run `redactor.redact(text)` without blocking the event loop. A long text is redacted in a thread."""
     if len(text) <= SHORT_TEXT_CHARACTERS:
         return redactor.redact(text)
     return await asyncio.to_thread(redactor.redact, text)
 
 
 async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
-    """Return `message` without secrets; the same object if it has none.
+    """Return `message` without secrets, or the same object if it has none.
 
-    Redacts texts of users, attachments and tools, but not instructions or replies of the model.
+    Redacts texts of users, attachments and tools, but not instructions or model replies.
     """
     if not isinstance(message, UserMessage | ToolMessage):
         return message
@@ -230,7 +230,7 @@ def _with_parts(message: UserMessage | ToolMessage, parts: tuple[Part, ...]) -> 
 
 
 class RedactingFilter(logging.Filter):
-    """Masks message, exception and stack of every log record. No record is dropped."""
+    """Masks the message, exception and stack of every log record. No record is dropped."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ def _message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # A wrong number of arguments must neither hide the record nor leave secrets in it.
+        # A wrong number of arguments must not hide the record or leave secrets in it.
         return f"{record.msg} {record.args!r}"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.redaction.pieces import Window
 
-# Starts of words for a secret, in addition to those in names. The whole word is judged as a name.
+# Beginnings of words that mean a secret, in addition to the keywords of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
     "schl\xfc", "jeton", "chiave", "chave",
@@ -37,7 +37,7 @@ _SENTENCE: Final = {
     )
     for keyword in _KEYWORDS
 }
-# Without a verb: `password x`. The value must mix more kinds of characters than other words.
+# A secret without a verb: `password x`. Its value must mix more kinds of characters than other words.
 _BARE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>(?:[\"'`]|\xab[ \xa0]?)?)"
@@ -45,7 +45,7 @@ _BARE: Final = {
     )
     for keyword in ("pass", "kennwort", "contrase", "senha", "clave", "secret", "token", "key")
 }
-# `login with password 'x'`: the quoted word after it is the password.
+# In `login with password 'x'`, the quoted word is the password.
 _WITH: Final = re.compile(
     r"\b(?:with|using|mit|avec|con|com)[ \t]{1,2}(?:(?:the|dem|le|la|a|o)[ \t]{1,2})?(?:[a-z\xdf-\xff]{1,12}[ \t])?$"
 )
@@ -59,7 +59,7 @@ _LOGIN: Final = re.compile(
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
 _LOGIN_WORDS: Final = ("cred", "login", "log in", "logged in", "daten")
-# `user: bob, password: x`: the next word is not a state of a password.
+# In `user: bob, password: x`, the last word is not a description such as `expired`.
 _LOGIN_FIELD: Final = re.compile(
     r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
     r"[ \t]{0,2}[:=][ \t]{0,2}"
@@ -68,7 +68,7 @@ _LOGIN_FIELD: Final = re.compile(
 _LOGIN_FIELD_CHARACTERS: Final = 100
 _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
-# Words that end the name of a secret: `the password for bob is`.
+# Words that end the name of a secret, such as `for` in `the password for bob is`.
 _FUNCTION_WORDS: Final = re.compile(
     r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du"
     r"|para|del|da|do|per|di|de)(?=[ \t]|$)"
@@ -97,7 +97,7 @@ _ARTICLES: Final = frozenset(
         "your",
     }
 )
-# Characters inside an identifier, which is not a word of a sentence.
+# Characters inside an identifier. An identifier is not a word of a sentence.
 _JOINTS: Final = frozenset("/_:$")
 _COMPOUND_JOINTS: Final = _JOINTS | set("-.")
 _ENDS: Final = ".,;:!?)]}"
@@ -108,7 +108,7 @@ _WORD_CHARACTERS: Final = 8
 _SHORTEST_NAMED: Final = 6
 # Verbs that state equality. After them, a code of digits is also a password.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
-# An email address is the recipient of a message, and not a secret.
+# An email address is the recipient of a message, not a secret.
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
 _CODE: Final = re.compile(r"[0-9]{6,12}")
 
@@ -156,7 +156,7 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_it(match: re.Match[str], value: str) -> bool:
-    """Whether the verb and a capital letter mark a value. States of a password start with a small letter."""
+    """Return whether the verb and a capital letter mark a value. Words such as `expired` start with a small letter."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 
@@ -169,7 +169,7 @@ def _stands_beside_a_user(window: Window, match: re.Match[str]) -> bool:
 
 
 def _joints(match: re.Match[str]) -> frozenset[str]:
-    """Return the separators within a German compound.
+    """Return the characters that can join a name to other words, as in German compounds.
 
     Without a verb, a dashed word is likely the key of an annotation.
     """
@@ -193,13 +193,13 @@ def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _name_in(before: str) -> str:
-    """Return the word before `secret`, `key` and the like, which belongs to the name: `client secret`, `api key`."""
+    """Return the word that belongs to a following `secret` or `key`: `client secret`, `api key`."""
     word = _LAST_WORD.search(before)
     return f"{word[0][:-1]}_" if word else ""
 
 
 def _name(window: Window, match: re.Match[str]) -> str:
-    """Return the words for the secret, joined: `api_key`, `mot_de_passe`."""
+    """Join the words that name the secret: `api_key`, `mot_de_passe`."""
     start = match.start()
     before = _BEFORE.search(window.piece[max(0, start - _BEFORE_CHARACTERS) : start])
     words = match["words"]
@@ -216,7 +216,7 @@ def _value(window: Window, match: re.Match[str]) -> str:
 
 
 def _may_be_a_password(window: Window, match: re.Match[str], value: str) -> bool:
-    """Whether a word after a colon at the end of a line can be a password, and not only an adjective."""
+    """Return whether a word after a colon at the end of a line can be a password and not only an adjective."""
     after = window.piece[match.end("secret") : match.end("secret") + 3].lstrip("\"'` ")
     ends = not after or after[0] in "\r\n" or (after[0] == "(" and value[0].isupper())
     return ends and len(value) >= _WORD_CHARACTERS and not _ADJECTIVE.search(value.lower())

@@ -72,7 +72,7 @@ _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|jso
 
 
 class ColumnSecrets:
-    """Reads the tables of one text, and remembers its position, because a row inside a table is not a heading."""
+    """Reads the tables of one text. Remembers the end of the last table, because a row is not a heading."""
 
     __slots__ = ("_read_to", "_text")
 
@@ -81,7 +81,7 @@ class ColumnSecrets:
         self._read_to = -1
 
     def find(self, window: Window) -> Iterator[Span]:
-        """Yield the secrets of the tables with a heading in this window."""
+        """Yield the secrets of the tables whose heading is in this window."""
         if not window.names_secrets:
             return
         for heading in sorted(_headings(window)):
@@ -112,7 +112,7 @@ def _may_head(window: Window, keyword: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _delimiter(line: str) -> str:
-    """Return the separator between the cells of a heading; empty if the line is not a heading."""
+    """Return the separator between the cells of a heading, or an empty string if the line is not a heading."""
     if "=" in line or ":" in line:
         return ""
     delimiter = next((sign for sign in ("|", "\t", ",", ";", "  ") if sign in line.strip()), "")
@@ -166,7 +166,7 @@ class _Table:
                 continue
             cells = self._cells(start, end)
             if self._delimiter == "  ":
-                # Cells are aligned with their title; a row may omit cells.
+                # Cells are aligned with their titles, and a row may omit cells.
                 found = {columns[at - start]: (at, to) for at, to in cells if at - start in columns}
                 if not found:
                     return

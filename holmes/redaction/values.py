@@ -4,8 +4,8 @@ References, amounts, paths and words of a sentence are not secrets. In doubt, a 
 password may start like a variable, a template or a call, so a reference must be complete and consist of words.
 
 A value ends at its closing quote, at any depth of escaping, or with its indented YAML block. Inside JSON strings,
-quotes are escaped: at depth k, a quote has 2^k - 1 backslashes. Blocks are read on the whole text, because they may be
-longer than a window.
+quotes are escaped. At depth k, a quote has 2^k - 1 backslashes. Blocks are read from the whole text, because they may
+be longer than a window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 QUOTE: Final = re.compile(r"\\{0,7}[\"'`]")
 _DOUBLE_QUOTED: Final = re.compile(r"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+")
-# The lookbehind makes a run of backslashes match once.
+# The lookbehind ensures that a run of backslashes matches only once.
 _ESCAPED_QUOTE: Final = re.compile(r"(?<!\\)\\*+(\"|')|\n")
 _SCAN_CHARACTERS: Final = 256 * 1024
 BLOCK_SCALAR: Final = re.compile(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
@@ -34,7 +34,7 @@ _VARIABLE: Final = re.compile(
     r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
     r"|\{[A-Za-z_]*(?:\.[a-z_]+)*\}|\{\d\}|<(?P<tag>[^<>\n]{0,120})>|`[^`\n]+`|\((?i:redacted)"
 )
-# `$tr0ngPass`: variable names have no digits in place of letters.
+# A variable name has no digits in place of letters, unlike `$tr0ngPass`.
 _LEET: Final = re.compile(r"[a-z][0-9]+[a-z]")
 _ESCAPED_TAG: Final = re.compile(r"\\u003[ce]")
 _PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
@@ -110,21 +110,24 @@ _STOP_WORDS: Final = frozenset(
 )  # fmt: skip
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
-# Masking a cookie also removed the words that marked the line as prose; the rest must not become a secret.
+# Masking a cookie also removes the words that mark the line as prose. The rest must not become a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
-# Number of leading characters from which the mix of letters is judged.
+# Number of leading characters in which the mix of letters is judged.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
 
 def closes(backslashes: int, depth: int) -> bool:
-    """Whether a quote after this many backslashes ends a string whose quotes have `depth` of them."""
+    """Return whether a quote after `backslashes` ends a string whose quotes have `depth` backslashes."""
     return backslashes < depth or backslashes % (2 * depth + 2) == depth
 
 
 def closing_quote(text: str, start: int, quote: str, limit: int) -> int:
-    """Return the end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
+    """Return the end of the string that starts at `start`, after `quote`.
+
+    The string ends at its closing quote, the end of its line, or `limit`.
+    """
     limit = min(limit, start + _SCAN_CHARACTERS)
     if quote == '"':
         match = _DOUBLE_QUOTED.match(text, start, limit)
@@ -154,7 +157,7 @@ def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
 
 
 def column_of(line: str) -> int:
-    """Return the column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
+    """Return the column of the content, or -1 for a blank line. List dashes and diff marks are treated as blanks."""
     content = line.strip()
     if not content:
         return -1
@@ -164,7 +167,10 @@ def column_of(line: str) -> int:
 
 
 def next_line(text: str, position: int) -> tuple[int, int]:
-    """Return the start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
+    """Return the start and end of the line after `position`, or -1, -1 at the end of the text.
+
+    The line break is not included.
+    """
     line_break = text.find("\n", position)
     if line_break < 0 or line_break + 1 >= len(text):
         return -1, -1
@@ -184,7 +190,7 @@ def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
 def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
     """Find the lines after `position` that are indented deeper than `column`.
 
-    Returns the start of the first and the end of the last line. Both are equal if no line is found.
+    Returns the start of the first line and the end of the last line. Both are equal if no line is found.
     """
     first = last = -1
     for start, end in lines_from(text, position):
@@ -198,12 +204,12 @@ def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
 
 
 def refers(value: str) -> bool:
-    """Whether `value` is a complete reference. `value` has no surrounding blanks."""
+    """Return whether `value` is a complete reference. `value` has no surrounding blanks."""
     return is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
 
 
 def is_variable_reference(value: str) -> bool:
-    """Whether `value` consists of variables and templates, without text that could be a secret."""
+    """Return whether `value` consists of variables and templates, without text that could be a secret."""
     value = _ESCAPED_TAG.sub(lambda found: "<" if found[0][-1] == "c" else ">", value)
     first = _VARIABLE.match(value)
     if not first or not _is_plausible(first):
@@ -228,7 +234,7 @@ def _is_path(value: str) -> bool:
     if not _PATH.match(value):
         return False
     segments = [segment for segment in re.split(r"[/\\]", value) if segment]
-    # Base64 may start with a slash and contain more of them; folders are words.
+    # Base64 text may start with a slash and contain more slashes. Folder names are words.
     if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
         return False
     known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")
@@ -249,7 +255,7 @@ def _is_call(value: str) -> bool:
     closing = arguments.rfind(")")
     if closing >= 0 and arguments[closing + 1 :].strip(";,)}] .\"'") not in {"", "result"}:
         after = arguments[closing + 1 :]
-        # `getenv("X") or exit()`, `f().result`, and not `getRich()x`.
+        # A call may continue as in `getenv("X") or exit()` or `f().result`, but not as in `getRich()x`.
         if not after.startswith((".", " ", "[")):
             return False
     named = _MIXED_NAME.search(function) or _FETCH.match(function)
@@ -265,9 +271,9 @@ def _is_attribute(value: str) -> bool:
 
 
 def is_reference(value: str, *, amounts: bool = False) -> bool:
-    """Whether `value` is empty, already masked, or the location of a secret.
+    """Return whether `value` is empty, already masked, or the location of a secret.
 
-    With `amounts`, a number, size or duration is a reference as well: `tokens=500` and `token: 15m` are not secrets.
+    With `amounts`, a number, size or duration is also a reference: `tokens=500` and `token: 15m` are not secrets.
     """
     text = value.strip()
     if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
@@ -287,19 +293,19 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
 
 
 def is_variable(value: str) -> bool:
-    """Whether `value` is empty, a template, a reference to a variable, or a placeholder."""
+    """Return whether `value` is empty, a template, a reference to a variable, or a placeholder."""
     text = value.strip()
     return not text or is_variable_reference(text[:400]) or _MASKED.match(text) is not None
 
 
 def is_prose(value: str) -> bool:
-    """Whether several words are a sentence and not a pass phrase."""
+    """Return whether several words are a sentence and not a pass phrase."""
     words = value.lower().split()
     return len(words) > 1 and any(word.strip(".,;:!?\"'()") in _STOP_WORDS for word in words)
 
 
 def is_word(value: str) -> bool:
-    """Whether `value` is a word of a sentence or a help text, and not the value of an option."""
+    """Return whether `value` is a word of a sentence or a help text, and not the value of an option."""
     word = value.lower().strip(".,;:!?\"'()")
     return (
         word in _STOP_WORDS or word in _NOTHING or word in {"file", "flag", "path", "value", "option", "token", "name"}
@@ -307,14 +313,14 @@ def is_word(value: str) -> bool:
 
 
 def is_object_name(value: str) -> bool:
-    """Whether `value` can be the name of a Kubernetes object: `shop-db` or `default/my-tls`, but not a UUID."""
+    """Return whether `value` can be the name of a Kubernetes object, but not a UUID: `shop-db`, `default/my-tls`."""
     return _OBJECT_NAME.match(value) is not None and not _UUID.match(value)
 
 
 def looks_random(value: str, *, password: bool = False) -> bool:
-    """Whether the mix of letters looks random.
+    """Return whether the mix of letters looks random.
 
-    With `password`, six characters with a digit or a sign are enough; otherwise, at least twelve characters are needed.
+    With `password`, six characters with a digit or a sign are enough. Otherwise, at least twelve characters are needed.
     """
     if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():
         return False

@@ -1,10 +1,10 @@
 r"""Removes terminal escape sequences and decodes texts: `%3D`, `&quot;`, `\u0022`, `\x22`, zero-width signs, UTF-16.
 
-Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept;
-the address is removed. Line breaks are kept.
+Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept,
+and its address is removed. Line breaks are kept.
 
-A view contains only the surroundings of decoded text and the original position of each character. Every pattern works
-on the view, and the original text is masked.
+A view contains the decoded text with its surroundings, and the original position of each character. Every pattern also
+searches the view, and the spans are masked in the original text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REAL: Final = re.compile(
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\r\n]*+(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f\r\n]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]{0,8}[0-~]"  # short sequences
-    # The rest of a broken sequence. Two rests could form a new sequence.
+    # The remaining part of a broken sequence. Two remaining parts could form a new sequence.
     r"|[\x1b\x90\x98\x9b-\x9f]"
 )
 _WRITTEN: Final = re.compile(
@@ -52,13 +52,13 @@ _ESCAPE: Final = (
 )
 # Raw text no longer contains escape sequences, but decoded text may.
 _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
-# Zero-width characters, marks of the reading order, soft hyphens, byte order marks.
+# Zero-width characters, marks of the reading direction, soft hyphens, byte order marks.
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
 _RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
 _UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
-# Traces of an encoding: a character that is fast to search, and a pattern that starts with it.
+# Signs of an encoding: a character that is fast to search, and a pattern that starts with it.
 _TRACES: Final = (
     ("%", re.compile(_URL)),
     ("&", re.compile(_ENTITY)),
@@ -66,25 +66,25 @@ _TRACES: Final = (
     ("\x00", re.compile("\x00+")),
     ("\x1b", re.compile(_SEQUENCE)),
 )
-# `kubectl describe` prints one word of a command per line below these names.
+# `kubectl describe` prints a command below these names, one word per line.
 _COMMAND_NAMES: Final = ("Command:", "Args:")
 _COMMAND: Final = re.compile(
     r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
     r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
 )
 _WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
-# The context of a decoded span, extended to the next border of a word.
+# Number of characters around a decoded span. The context is extended to the next word border.
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
 _BORDERS: Final = re.compile(r"[\s\"',;]")
-# Separates two spans like documents, so that no match crosses the gap.
+# Separates two spans, so that no match crosses the gap.
 _GAP: Final = "\n---\n"
 _PARTS_AT_ONCE: Final = 4096
 _MOST_SMALL: Final = 2**32
 
 
 def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
-    """Remove escape sequences from `text`; returns the same object if it has none. The function is idempotent.
+    """Remove escape sequences from `text`. Returns the same object if it has none. The function is idempotent.
 
     A cursor movement to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`, if
     already known.
@@ -94,7 +94,7 @@ def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
         text = _REAL.sub(_blank, text)
     if not (_has_written(text) or "\u241b" in beyond):
         return text
-    # Removing a sequence may form a new one. A few rounds are enough and keep the time linear.
+    # Removing a sequence may form a new sequence. A few repetitions are enough and keep the time linear.
     for _ in range(4):
         before, text = text, _WRITTEN.sub(_blank, text)
         if before == text:
@@ -103,7 +103,7 @@ def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
 
 
 def beyond_ascii(text: str) -> str:
-    """Return the characters of `text` outside ASCII. Most texts have few, which makes searching them fast."""
+    """Return the non-ASCII characters of `text`. Most texts have few, which makes searching them fast."""
     if text.isascii():
         return ""
     pieces = (text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS))
@@ -130,11 +130,11 @@ class View:
     __slots__ = ("_after", "_before", "_joined", "_parts", "_shown", "_size", "text")
 
     def __init__(self, characters: int) -> None:
-        # Many small parts use more memory than the text, so they are joined early.
+        # Many small strings use more memory than the text, so they are joined early.
         self._joined: list[str] = []
         self._parts: list[str] = []
         self._size = 0
-        # For each replaced span: its end in the view, and its start and end in the original.
+        # Each replaced span has three positions: its end in the view, and its start and end in the original.
         code = "I" if characters < _MOST_SMALL else "Q"
         self._shown = array(code, [0])
         self._before = array(code, [0])
@@ -148,7 +148,7 @@ class View:
             self._size += end - start
 
     def replace(self, shown: str, start: int, end: int) -> None:
-        """Add `shown` for the span from `start` to `end` of the original."""
+        """Add `shown` in place of the span from `start` to `end` of the original."""
         if shown:
             self._parts.append(shown)
             self._size += len(shown)
@@ -167,7 +167,7 @@ class View:
         return self
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of `text[start:end]` of the view; `start` is less than `end`."""
+        """Return the original span of `text[start:end]` in the view. `start` must be less than `end`."""
         return self._of(start)[0], self._of(end - 1)[1]
 
     def _of(self, position: int) -> tuple[int, int]:
@@ -180,9 +180,9 @@ class View:
 
 
 def decoded_view(text: str, beyond: str) -> View | None:
-    """Return the decoded surroundings of all encoded spans in `text`; None if nothing is encoded.
+    """Return the decoded surroundings of all encoded spans in `text`, or None if nothing is encoded.
 
-    `beyond` contains the characters of `text` outside ASCII.
+    `beyond` contains the non-ASCII characters of `text`.
     """
     traces = [pattern.pattern for sign, pattern in _TRACES if sign in text and pattern.search(text)]
     if _RARE.search(beyond):
@@ -206,7 +206,7 @@ def decoded_view(text: str, beyond: str) -> View | None:
 
 
 def command_view(window: Window) -> View | None:
-    """Join each command of a window that is printed with one word per line; None without such commands."""
+    """Join the commands in a window that are printed with one word per line. Returns None without such commands."""
     if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
         return None
     text = window.piece
@@ -263,7 +263,7 @@ def _surroundings(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, in
 
 
 def _border_before(text: str, position: int) -> int:
-    """Return the start of the line at `position`, or of its word in a long line."""
+    """Return the start of the line at `position`, or the start of the word in a long line."""
     lowest = max(0, position - _BORDER_CHARACTERS)
     line = text.rfind("\n", lowest, position)
     if line >= 0 or not lowest:

@@ -1,8 +1,9 @@
 """Reads conversations from files and writes them back in the same format.
 
-A file is a JSON list of messages, an object with "messages" (such as a report of `holmes ask --json-output-file`), or a
-conversation of `--continue` (lines of JSON). Messages are in the format of Holmes or OpenAI. Unchanged messages are
-written back exactly, including unknown fields. Errors are one line that names the message and the key.
+A file contains a JSON list of messages, an object with "messages" (such as a report of `holmes ask
+--json-output-file`), or a conversation of `--continue` as lines of JSON. Messages are in the format of Holmes or
+OpenAI. Unchanged messages are written back unchanged, including unknown fields. An error message is one line that names
+the message and the key.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 
 
 class ChatDocument:
-    """The messages of a file and their `originals` in the format of the file.
+    """The messages of a file. `originals` are the same messages in the format of the file.
 
-    The last `unread_bytes` cannot be read.
+    `unread_bytes` is the number of bytes at the end of the file that cannot be read.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class ChatDocument:
         self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
-        """Return the same file with these messages, one for each of its own. Changed messages keep unknown fields."""
+        """Return a copy in which `messages` replace the messages one by one. Changed messages keep unknown fields."""
         originals = [
             original if new is old else self._encoded(new, original)
             for old, new, original in zip(self.messages, messages, self._originals, strict=True)
@@ -52,7 +53,7 @@ class ChatDocument:
         return ChatDocument(messages, originals, is_openai=self._is_openai)
 
     def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """Convert `messages` to the format of the file. Messages from the file stay unchanged."""
+        """Convert `messages` to the format of the file. Messages from the file are not changed."""
         return tuple(self._written(message) for message in messages)
 
     def _written(self, message: Message) -> JsonObject:
@@ -67,7 +68,7 @@ class ChatDocument:
 
 
 def read_chat_document(text: str, name: str) -> ChatDocument:
-    """Read the conversation in `text`. Errors refer to it as `name`. Raises `ConfigError` with one line."""
+    """Read the conversation in `text`. Raises `ConfigError` with a message of one line, which starts with `name`."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ConfigError(f"{name} is empty; expected a JSON list of messages")

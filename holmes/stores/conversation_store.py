@@ -1,12 +1,12 @@
-"""Saves each conversation in a private file, so that `holmes ask --continue` resumes the last one.
+"""Saves each conversation in a private file, so that `holmes ask --continue` resumes the last conversation.
 
-A file consists of JSON lines and is append-only, so a kill loses at most the current message. The next open moves an
-unreadable end to a separate file. Files have mode 0600, in a folder of mode 0700. A failed write raises
-`ConversationStoreError`, and the run continues without the file.
+A file consists of JSON lines and is append-only, so a kill loses at most the current message. When Holmes opens a file
+with an unreadable end, it moves this end to a separate file. Files have mode 0600, and their folder has mode 0700. A
+failed write raises `ConversationStoreError`, and the run continues without the file.
 
-Lines: `{"type": "conversation", "version": 1, "id": …, "started_at": …}` first, then `{"type": "message", "message":
-…}` for each message. `{"type": "history", "keep": n, "messages": […]}` replaces everything after the first n messages,
-because the loop shortens histories and completes interrupted ones.
+The first line is `{"type": "conversation", "version": 1, "id": …, "started_at": …}`. Each message is a line
+`{"type": "message", "message": …}`. A line `{"type": "history", "keep": n, "messages": […]}` replaces all messages
+after the first n, because the loop compacts conversations and completes interrupted conversations.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class ConversationStoreError(HolmesError):
 
 
 class Conversation:
-    """An open conversation of a `ConversationStore`. Call `close()`, or use it as a context manager.
+    """An open conversation of a `ConversationStore`. Call `close()`, or use the conversation as a context manager.
 
-    `notice` is a message about its file for the user.
+    `notice` is a message for the user about the file, or None.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The current conversation, ready to be continued."""
+        """The messages so far, with which the conversation can be continued."""
         return tuple(self._messages)
 
     def append(self, message: Message) -> None:
         """Add a message and write it to disk.
 
-        Raises `ConversationStoreError`. In that case the message is only in memory, and the next write includes it.
+        Raises `ConversationStoreError`. In that case, the message is only in memory, and the next write includes it.
         """
         self._messages.append(message)
         if self._on_disk == len(self._messages) - 1:
@@ -91,7 +91,7 @@ class Conversation:
             self._write_from(self._on_disk)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Replace the conversation. Writes only the difference. Raises `ConversationStoreError`."""
+        """Replace all messages. Writes only the difference to the file. Raises `ConversationStoreError`."""
         new = list(messages)
         if new == self._messages and self._on_disk == len(new):
             return
@@ -127,7 +127,7 @@ class Conversation:
 class ConversationStore:
     """Manages the conversations of one user.
 
-    Deletes conversations that are older than `retention_days` or exceed the number `limit`, oldest first.
+    Deletes conversations that are older than `retention_days`, and the oldest conversations if more than `limit` exist.
     """
 
     def __init__(self, folder: Path, *, retention_days: float, limit: int) -> None:
@@ -136,14 +136,14 @@ class ConversationStore:
         self._limit = limit
 
     def start(self) -> Conversation:
-        """Return a new conversation, and delete old conversations. The file is created with the first message."""
+        """Return a new conversation, and delete old conversations. The first message creates the file."""
         self.prune()
         return Conversation(self._new_path())
 
     def result_ids(self) -> frozenset[ResultId]:
-        """Return every stored result that a saved conversation may refer to.
+        """Return the ids of all stored results that a saved conversation may refer to.
 
-        The set may also contain numbers that are not result ids, which is harmless. An unreadable file is treated as
+        The set may also contain numbers that are not result ids, which has no effect. An unreadable file is treated as
         empty.
         """
         found: set[bytes] = set()
@@ -156,7 +156,7 @@ class ConversationStore:
     def latest(self) -> Conversation | None:
         """Return the most recent conversation, or None. Raises `ConversationStoreError` if it cannot be read.
 
-        If another process has it open, returns a copy, because two processes must never write to the same file.
+        If another process has the file open, returns a copy, because two processes must never write to the same file.
         """
         paths = self._paths()
         if not paths:
@@ -169,7 +169,7 @@ class ConversationStore:
             raise ConversationStoreError(message) from error
 
     def prune(self) -> None:
-        """Delete conversations that exceed the limits. Skips files with other names or that cannot be deleted."""
+        """Delete conversations above the limits. Skips files with other names, and files that cannot be deleted."""
         oldest = time.time() - self._retention_seconds
         for index, path in enumerate(self._paths()):
             if index >= self._limit - 1 or _modified(path) < oldest:
@@ -224,7 +224,7 @@ def _create(path: Path) -> int:
 
 
 def _append_line(descriptor: int, record: JsonObject) -> None:
-    """Write a complete line or nothing: if the disk is full, the incomplete line is removed again."""
+    """Write a complete line. If the disk is full, remove the incomplete line again."""
     size_before = os.fstat(descriptor).st_size
     remaining = memoryview(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
     try:
@@ -236,7 +236,7 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
 
 
 def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
-    """Move the unreadable end to a separate file, and end the last line. Returns a message for the user."""
+    """Move the unreadable end to a separate file, and complete the last line. Returns a message for the user."""
     notice = None
     if kept.garbage:
         aside = path.with_suffix(_ASIDE)
@@ -251,7 +251,7 @@ def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
 
 
 def is_conversation(line: bytes) -> bool:
-    """Whether this is the first line of a conversation file."""
+    """Whether `line` is the first line of a conversation file."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -261,7 +261,7 @@ def is_conversation(line: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLines:
-    """The content of a conversation file, and its unreadable end."""
+    """The messages of a conversation file, and its unreadable end in `garbage`."""
 
     messages: tuple[Message, ...]
     complete_bytes: int
@@ -269,10 +269,11 @@ class KeptLines:
 
 
 def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
-    """Read the lines of a conversation. `path` is for errors.
+    """Read the lines of a conversation. Errors name `path`.
 
-    Only the end may be damaged: a kill leaves half a line, a power failure zero bytes, and another program any data. A
-    damaged line before other lines raises `ConversationStoreError`, because the messages after it would be lost.
+    Only the end may be damaged. A kill leaves an incomplete line, a power failure leaves zero bytes, and another
+    program can leave any data. A damaged line before a valid line raises `ConversationStoreError`, because the messages
+    after the damaged line would be lost.
     """
     messages: list[Message] = []
     garbage: list[bytes] = []
@@ -297,7 +298,7 @@ def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
 def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_garbage: bool) -> None:
     record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
-        message = "no record"
+        message = "not a JSON object"
         raise ValueError(message)  # noqa: TRY004  a line that is not a record is invalid
     if is_after_garbage and record.get("type") == "history":
         record = {**record, "keep": 0}  # the number of saved messages is unknown at this point
@@ -318,16 +319,16 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
         case "history":
             keep, fresh = record.get("keep"), record.get("messages")
             if not isinstance(keep, int) or not 0 <= keep <= len(messages) or not isinstance(fresh, list):
-                message = "a history line without its fields"
+                message = "the fields of the history line are not valid"
                 raise ValueError(message)
             messages[keep:] = [message_from_json(item) for item in fresh]
         case unknown:
-            message = f"unknown line {unknown!r}"
+            message = f"unknown line type {unknown!r}"
             raise ValueError(message)
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock the file for this process until it is closed. Returns False if another process has locked it."""
+    """Lock the file for this process until the file is closed. Returns False if another process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,6 +1,6 @@
-"""Converts messages to JSON for files that people and programs read.
+"""Converts messages to and from JSON, for files that people and programs read.
 
-`holmes.llm` converts messages to the formats of providers.
+`holmes.llm` converts messages to provider formats.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MESSAGES: Final = Codec(
 
 
 def message_to_json(message: Message) -> JsonObject:
-    """Return the message as JSON values, without fields that have their defaults. Images become base64."""
+    """Return the message as JSON values, without fields that have their default values. Images are in base64."""
     return cast("JsonObject", _MESSAGES.encode(message))
 
 
@@ -50,5 +50,5 @@ def message_from_json(raw: object) -> Message:
 
 
 def stored_result_to_json(stored: StoredResult) -> JsonObject:
-    """Return id, location, size and media type of a stored result as JSON values."""
+    """Return the id, path, size and media type of a stored result as JSON values."""
     return cast("JsonObject", _MESSAGES.encode(stored))

@@ -1,7 +1,7 @@
-"""Converts messages to and from the format of OpenAI's chat, for files of other programs.
+"""Converts messages to and from OpenAI's chat format, for files of other programs.
 
-Unsupported content (audio, files, pictures by URL) becomes the text of its JSON. Raises `ValueError` that names the
-key.
+Unsupported content (audio, files, images by URL) is converted to its JSON text. Errors are a `ValueError` that names
+the key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 class Decoder:
-    """Decodes messages in order, so that a tool result gets the tool name from the call before it."""
+    """Decodes messages in order, so that a tool result gets the tool name from its call."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Decoder:
 
 
 def encoded(message: Message, original: JsonObject) -> JsonObject:
-    """Convert `message` to the format. Keeps unknown fields of `original`, the message that it replaces."""
+    """Convert `message`. Keeps unknown fields of `original`, the message that `message` replaces."""
     match message:
         case SystemMessage():
             return {"role": "system", **original, "content": message.text}
@@ -101,7 +101,7 @@ def _encoded_reply(message: AssistantMessage, original: JsonObject) -> JsonObjec
 
 
 def _content(parts: tuple[Part, ...]) -> JsonValue:
-    """Return plain text for content without pictures, otherwise a list of parts."""
+    """Return plain text for content without images, otherwise a list of parts."""
     if not any(isinstance(part, Image) for part in parts):
         return joined_text(parts)
     return [
@@ -153,7 +153,7 @@ def _part(part: Mapping[str, object]) -> Part:
 
 
 def _image(url: object) -> Image | None:
-    """Decode the image of a data URL."""
+    """Decode the image of a data URL. Returns None for other URLs."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     header, _, data = url.removeprefix("data:").partition(",")

@@ -1,7 +1,7 @@
-"""The files of a result store: blobs, their readable names, and the lock of the folder.
+"""Manages the files of a result store: blobs, readable names for blobs, and the folder's lock file.
 
-A blob is complete or missing. Existing files are never overwritten. Tool names and call ids are sanitised, so that a
-file never leaves the folder. The lock is released when its process ends, and waiting for the lock has a time limit.
+A blob is complete or missing. Existing files are never overwritten. Tool names and call ids are sanitised, so that all
+files are inside the folder. The lock is released when its process ends, and waiting for the lock has a time limit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
     """
     blob = folder / BLOBS_FOLDER / digest
     if is_whole(blob, len(content)):
-        os.utime(blob)  # the time of last use, for the clean-up
+        os.utime(blob)  # the clean-up reads the time of the last use
         return blob
     temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
     _write_private(temporary, content)
@@ -65,9 +65,9 @@ def is_whole(blob: Path, size_bytes: int) -> bool:
 
 
 def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: list[Path]) -> Path:
-    """Create the readable file of a call: a link to the blob, or `view`. Returns the blob if links are not supported.
+    """Create the readable file of a call, which contains `view` or is a link to the blob.
 
-    Appends new files to `made`. Raises `OSError`.
+    Returns the blob if links are not supported. Appends new files to `made`. Raises `OSError`.
     """
     for path in _candidates(blob, safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
         try:
@@ -98,7 +98,7 @@ def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Create a file of mode 0600. Raises `FileExistsError` if it exists. A failed write leaves no file."""
+    """Create a file with mode 0600. Raises `FileExistsError` if the file exists. A failed write leaves no file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:
@@ -137,12 +137,12 @@ def json_view(content: bytes, media_type: str) -> bytes | None:
 
 
 def safe_name(name: str) -> str:
-    """Turn `name` into a file name: without separators and leading dots, of limited length."""
+    """Convert `name` to a file name of limited length, without separators and leading dots."""
     return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open the regular file at `path` for reading. Raises `OSError` for other files, because a pipe would never end."""
+    """Open a regular file for reading. Raises `OSError` for other files, because reading a pipe may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -155,9 +155,9 @@ _POLL_SECONDS = 0.005
 
 @contextmanager
 def folder_lock(path: Path, *, shared: bool, timeout_seconds: float) -> Iterator[None]:
-    """Hold the lock file `path`, and create it if necessary.
+    """Lock the file at `path` within the `with` block. Creates the file if necessary.
 
-    Blocks the thread. Raises `OSError`, also after a timeout.
+    Blocks the thread. Raises `OSError`, also after `timeout_seconds`.
     """
     deadline = time.monotonic() + timeout_seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -1,9 +1,9 @@
-"""The manifest of a file store: one JSON object per line.
+"""Reads and writes the manifest of a file store, which has one JSON object per line.
 
-A line is complete or missing: appending takes an inter-process lock, and a write that a full disk cuts short is
-undone. Lines that a crash made unreadable are skipped. The first line contains the generation of the file. `rewrite`
-replaces the file in one step with a new generation, and readers then start again. Lines of older stores, without a time
-or a generation, stay readable.
+A line is complete or missing, because `append` takes an inter-process lock and undoes an incomplete write on a full
+disk. Lines that a crash made unreadable are skipped. The first line contains the generation of the file. `rewrite`
+replaces the file in one step with a new generation, and readers then read the new file from its start. Manifests of
+older stores, without times or a generation, are readable.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class ManifestEntry:
     """A stored result of one call.
 
-    `name` is relative to the store. `sha256` is the name of the blob. `stored_at` is in seconds since the epoch, 0 if
-    unknown.
+    `name` is a path relative to the store. `sha256` is the name of the blob. `stored_at` is in seconds since the epoch,
+    or 0 if unknown.
     """
 
     id: ResultId
@@ -51,7 +51,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedEntry:
-    """A result that was deleted because of age or quota. Kept so that errors can explain why the result is missing."""
+    """A result that was deleted because of its age or the quota. Errors can explain why the result is missing."""
 
     id: ResultId
     sha256: str
@@ -60,9 +60,9 @@ class RemovedEntry:
 
 
 class ResultManifest:
-    """Reads and appends lines of the manifest. Thread-safe.
+    """Reads and appends lines of the manifest. This class is thread-safe.
 
-    Each read covers only the lines that any process appended since the last read.
+    Each read covers only the lines that processes appended since the last read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class ResultManifest:
         self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
-        """Add one line. If it raises `OSError`, the file is unchanged."""
+        """Add one line. Raises `OSError`, and then the file is unchanged."""
         line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -88,10 +88,9 @@ class ResultManifest:
             os.close(descriptor)
 
     def rewrite(self, entries: Iterable[ManifestEntry], removed: Iterable[RemovedEntry]) -> None:
-        """Replace the file in one step, without concurrent appends. Raises `OSError`."""
-        temporary = (
-            self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"
-        )  # the clean-up also removes leftover files there
+        """Replace the file in one step. The caller prevents concurrent appends. Raises `OSError`."""
+        # The clean-up also removes leftover temporary files from this folder.
+        temporary = self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -106,13 +105,13 @@ class ResultManifest:
             raise
 
     def find(self, result_id: ResultId) -> ManifestEntry | None:
-        """Return the newest entry of an id. Raises `OSError` if the file exists and cannot be read."""
+        """Return the newest entry of an id, or None. Raises `OSError` if the file exists but cannot be read."""
         with self._lock:
             self._refresh()
             return self._by_id.get(result_id)
 
     def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
-        """Return the last removal of an id or name. Raises `OSError`."""
+        """Return the last removal of an id or a file name, or None. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return self._removed.get(result_id)
@@ -124,7 +123,7 @@ class ResultManifest:
             return tuple(self._entries)
 
     def removed(self) -> tuple[RemovedEntry, ...]:
-        """Return the remembered removals, oldest first. Raises `OSError`."""
+        """Return the recorded removals, oldest first. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return tuple(each for key, each in self._removed.items() if key == each.id)

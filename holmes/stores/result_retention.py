@@ -1,9 +1,9 @@
-"""Deletes stored results above the limits of age and size.
+"""Deletes stored results that exceed the age or size limit.
 
-The least recently used results are deleted first. The time of a blob's file is its last use. Results used within the
-last hour stay, and so do results that a saved conversation refers to. A kill at any time is safe: the manifest records
-the removal first, then the files are deleted, and the next run completes an interrupted removal. Deletes only files in
-the manifest and blobs without an entry.
+The least recently used results are deleted first. The modification time of a blob is its last use. Results that were
+used within the last hour, or that a saved conversation refers to, are not deleted. A kill at any time is safe, because
+the manifest records a removal before the files are deleted. The next run completes an interrupted removal. Only files
+in the manifest and blobs without an entry are deleted.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _BLOB_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.tmp")
 class RetentionRules:
     """The limits of a store.
 
-    `retention_seconds` is the maximum time since the last use, and `quota_bytes` the maximum total size. None means no
-    limit. `protected` reads every saved conversation, so it is called only before a removal.
+    `retention_seconds` is the maximum time since the last use. `quota_bytes` is the maximum total size. None means no
+    limit. `protected` returns the results that must not be deleted. It reads every saved conversation, so it is called
+    only before a removal.
     """
 
     retention_seconds: float | None
@@ -52,7 +53,7 @@ class RetentionRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """The number of removed results, their bytes, and the remaining bytes."""
+    """The number of removed results, and the sizes of the removed and the remaining results."""
 
     removed: int = 0
     freed_bytes: int = 0
@@ -69,9 +70,9 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether any result exceeds a limit, ignoring protection.
+    """Whether any result exceeds a limit, whether or not it is protected.
 
-    Reads only, without a lock. Raises `OSError`.
+    Only reads the files, without a lock. Raises `OSError`.
     """
     return bool(_leaving(_contents(folder, manifest.entries()), rules, frozenset(), now))
 
@@ -81,8 +82,8 @@ def sweep(
 ) -> SweepReport:
     """Delete results by the rules, except for `protected_ids`.
 
-    `protected_ids` are the ids that `rules.protected` has just returned. If it is None, deletes only leftover files.
-    The caller holds the exclusive lock. Raises `OSError`.
+    `protected_ids` is the return value of `rules.protected`. If `protected_ids` is None, only leftover files are
+    deleted. The caller must have the exclusive lock. Raises `OSError`.
     """
     entries = manifest.entries()
     contents = _contents(folder, entries)
@@ -116,7 +117,7 @@ def sweep(
 def _contents(folder: Path, entries: Iterable[ManifestEntry]) -> list[_Stored]:
     """Return the stored contents, least recently used first.
 
-    If its file is missing, a content has the time of its entry.
+    If a blob is missing, the time in its manifest entry is used.
     """
     grouped: dict[str, list[ManifestEntry]] = {}
     for entry in entries:
@@ -133,7 +134,7 @@ def _stored(folder: Path, sha256: str, entries: tuple[ManifestEntry, ...]) -> _S
     for name in {entry.name for entry in entries if _is_plain(entry.name)}:
         with suppress(OSError):
             status = (folder / name).lstat()
-            size_bytes += status.st_size if status.st_ino != inode else 0  # the size of a separate view, not of a link
+            size_bytes += status.st_size if status.st_ino != inode else 0  # a view is a separate file, not a link
     return _Stored(entries=entries, last_used=last_used, size_bytes=size_bytes)
 
 
@@ -156,7 +157,7 @@ def _leaving(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` is a name that the store gives to files directly in the folder."""
+    """Whether `name` can be the name of a file that the store created directly in its folder."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and not name.startswith(".")
 
 
@@ -167,7 +168,7 @@ def _delete_name(folder: Path, name: str) -> None:
 
 
 def _delete_orphans(folder: Path, living: set[str], now: float) -> None:
-    """Delete blobs without an entry and incomplete files, which a killed process left behind."""
+    """Delete blobs without an entry and incomplete files, which a killed process did not remove."""
     inodes: set[int] = set()
     with os.scandir(folder / BLOBS_FOLDER) as files:
         for file in files:

@@ -4,12 +4,12 @@ Layout of the folder:
 
     blobs/<sha256>                      the content, verbatim, stored once
     <tool>_<call id>.txt|json|png|...   the same file under a readable name (a hard link)
-    manifest.jsonl                      one line for each call: blob, media type, time
+    manifest.jsonl                      one line for each call, with blob, media type and time
     .lock                               the inter-process lock
 
-Folders have mode 0700, files 0600. Existing files are never overwritten, incomplete files are removed, and names that
-point outside the folder are rejected. Results survive a restart. `result_retention` deletes results above the limits.
-Without limits, results are never deleted.
+Folders have mode 0700, and files have mode 0600. Existing files are never overwritten, incomplete files are removed,
+and names that point outside the folder are rejected. Results survive a restart. `result_retention` deletes results that
+exceed the limits. Without limits, results are never deleted.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _SWEEP_TIMEOUT_SECONDS = 2.0
 
 
 class FileResultStore:
-    """Stores results below `directory`, which is created on the first `put`. Safe for threads and processes.
+    """Stores results in `directory`, which is created on the first `put`. Safe for threads and processes.
 
-    Deletes a result `retention_seconds` after its last use, and the least recently used results above `quota_bytes`;
-    None means no limit. `protected` returns the results that saved conversations refer to. If it raises a
-    `HolmesError`, nothing is deleted.
+    Deletes a result `retention_seconds` after its last use, and the least recently used results above `quota_bytes`.
+    None means no limit. `protected` returns the results that saved conversations refer to. If `protected` raises a
+    `HolmesError`, no result is deleted.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class FileResultStore:
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call, in a thread.
 
-        Raises `ResultStoreError` (disk full, read-only) and removes all files that the failed call created. The first
-        result of a process and every 500th start a clean-up in the background, which never delays the exit.
+        Raises `ResultStoreError`, for example if the disk is full, and removes all files that the failed call created.
+        The first and then every 500th result of a process start a background clean-up, which never delays the exit.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
         self._sweep_if_due()
         return stored
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Return the content and description of an id, or of a path inside the store.
+        """Return the content of a result and a reference to it. `result_id` is an id or a path inside the store.
 
         Raises `ResultStoreError` for an unknown id, a deleted result, or changed content.
         """
@@ -117,7 +117,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """Return the shortest prefix of at least 12 digits that is unique, also among deleted contents."""
+        """Return the shortest unique prefix of `digest` with at least 12 digits. Considers deleted contents too."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
@@ -132,9 +132,10 @@ class FileResultStore:
             with open_regular(blob) as file:
                 content = file.read()
         except OSError as error:
-            raise ResultStoreError(f"result {result_id!r} cannot be read: {error.strerror}; repeat its call") from error
+            message = f"result {result_id!r} cannot be read: {error.strerror}; repeat the tool call"
+            raise ResultStoreError(message) from error
         if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise ResultStoreError(f"result {result_id!r} was changed on disk and cannot be used; repeat its call")
+            raise ResultStoreError(f"result {result_id!r} was changed on disk and cannot be used; repeat the tool call")
         with contextlib.suppress(OSError):  # a read-only folder can still be read
             os.utime(blob)
         return content, self._describe(entry)
@@ -152,11 +153,11 @@ class FileResultStore:
             raise ResultStoreError(f"cannot read {str(self._directory)!r}: {error.strerror}") from error
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
-        # The error mentions no other id, because the store has the results of many conversations.
+        # The error does not mention other ids, because the store contains the results of many conversations.
         raise ResultStoreError(f"stored result {result_id!r} not found; use the id or path in the pointer")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
-        """Return the entry of a file of the store. Rejects every path outside, also through links."""
+        """Return the entry of a file in the store. Rejects every path outside the store, also through links."""
         root = self._directory.resolve()
         wanted = (root / path).resolve()
         if not wanted.is_relative_to(root):
@@ -191,7 +192,7 @@ class FileResultStore:
             self._sweeping.start()
 
     def _sweep_quietly(self) -> None:
-        """Clean up. A failure is retried later and never stops the run."""
+        """Apply the limits. The next clean-up repeats a failed clean-up, and a failure never stops the run."""
         with contextlib.suppress(OSError, HolmesError):
             self._sweep()
 
@@ -206,6 +207,6 @@ class FileResultStore:
 
 def _expired(reference: str) -> ResultStoreError:
     return ResultStoreError(
-        f"result {reference!r} has expired: it was deleted to keep the stored results within their limits of age and "
-        "size; repeat its call"
+        f"result {reference!r} has expired: it was deleted because of the age and size limits of stored results; "
+        "repeat the tool call"
     )

@@ -1,7 +1,7 @@
-"""The key for placeholders of secrets: random, private, and the same for every run.
+"""Stores the random, private key for the placeholders of secrets. All runs use the same key.
 
-Without the key, an attacker cannot guess a short password from its placeholder. If the file cannot be written, the key
-lasts as long as the process.
+Without the key, an attacker cannot guess a short password from its placeholder. If the file cannot be read or written,
+each process uses its own key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def load_or_create_key(path: Path) -> bytes:
 
 
 def _create(path: Path) -> None:
-    """Create the complete key in one step. If another process has created a key first, that key is used."""
+    """Create the complete key file in one step. If another process has already created the file, its key is used."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

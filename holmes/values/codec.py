@@ -1,7 +1,7 @@
-"""Converts frozen dataclasses to and from JSON, for everything that Holmes stores.
+"""Converts frozen dataclasses to and from JSON, for all data that Holmes stores.
 
-Type hints determine how a value is read. Values that other versions wrote stay readable: unknown fields are ignored,
-and missing fields take their defaults.
+Type hints determine how a value is read. Values from other versions of Holmes are readable, because unknown fields are
+ignored and missing fields get their defaults.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _PRIMITIVES = (str, bool, int, float)
 class Codec:
     """The rules of one stored format.
 
-    `tags` are the key and value that identify a class in a union. `renamed` maps fields to their keys. `converters`
-    read the types that JSON does not have. `omits` decides which fields are not written. `mismatch` decides whether a
-    value of the wrong type is an error or is read as empty. With `tagged`, every object and every `bytes` value has a
-    tag, and type hints are not needed.
+    `tags` maps a class to the key and value that identify the class in a union. `renamed` maps fields to their keys.
+    `converters` read types that JSON does not have. `omits` returns true for a field that is not written. `mismatch`
+    decides whether a value of the wrong type is an error or is read as empty. If `tagged` is true, every object and
+    every `bytes` value has a tag, and type hints are not needed.
     """
 
     tags: Mapping[type, tuple[str, str]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Codec:
         return value
 
     def decode_tagged(self, raw: object) -> Any:  # noqa: ANN401  the tag names the type
-        """Read the value in `raw`, whose objects all have a tag. Raises `ValueError`."""
+        """Read the value in `raw`. Every object in `raw` has a tag. Raises `ValueError`."""
         if isinstance(raw, list):
             return tuple(map(self.decode_tagged, raw))
         if not isinstance(raw, Mapping):
@@ -104,11 +104,11 @@ class Codec:
         read = self._reader(kinds[0]) if len(kinds) == 1 else partial(self._read_union, kinds)
         return partial(_optional, read) if len(kinds) < len(arguments) else read
 
-    @cache  # noqa: B019  see above
+    @cache  # noqa: B019  few formats exist, see `_reader`
     def _plan(self, kind: type) -> tuple[tuple[Field[Any], str, object, _Reader], ...]:
-        """Return field, key, hint and reader of each field.
+        """Return the key, the type hint and the reader of each field of `kind`.
 
-        The plan is made on first use, because types may contain themselves.
+        The readers are created on first use, because a type may contain itself.
         """
         hints: Mapping[str, Any] = {} if self.tagged else get_type_hints(kind)
         return tuple(
@@ -181,4 +181,4 @@ def _primitive(hint: type, raw: object) -> object:
 
 
 def _bytes(raw: object) -> bytes:
-    return base64.b64decode(str(raw), validate=True)  # the converter's error is a `ValueError`
+    return base64.b64decode(str(raw), validate=True)  # the error of `b64decode` is a `ValueError`

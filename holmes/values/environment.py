@@ -1,4 +1,4 @@
-"""The environment variables that tools and prerequisites can read. Other variables are hidden from them."""
+"""The environment variables that tools and prerequisites can read. They cannot read other variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """A frozen set of allowed variables, sorted by name, so that equal content is an equal value."""
+    """The allowed variables, sorted by name, so that two environments with the same variables are equal."""
 
     variables: tuple[tuple[str, str], ...] = ()
 
@@ -25,7 +25,7 @@ class Environment:
         return next((value for key, value in self.variables if key == name), None)
 
     def as_dict(self) -> dict[str, str]:
-        """Return a copy for `subprocess`."""
+        """Return the variables as a dictionary for `subprocess`."""
         return dict(self.variables)
 
     def with_variables(self, extra: Mapping[str, str]) -> Environment:

@@ -1,8 +1,8 @@
-"""All errors of Holmes.
+"""Defines the errors of Holmes.
 
-The message for a user's mistake is one line with the fix. A failed tool is a result, not an error. Messages can quote
-untrusted text from a credential plug-in, a provider or a file. So every error masks secrets in its text, for terminals,
-answers and records alike. The mask is set once for the process, before an error can occur.
+The message for a user's mistake is one line with the fix. A failed tool call is a result, not an error. Messages can
+quote untrusted text from a credential plug-in, a provider or a file. Therefore, every error masks the secrets in its
+message. The mask is set once for the process, before an error can occur.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 
 class _ErrorMask:
-    """Holds the mask for errors in this process."""
+    """Stores the mask for the errors of this process."""
 
     mask: Callable[[str], str] | None = None
 
 
 def mask_errors(mask: Callable[[str], str] | None) -> None:
-    """Mask the text of all errors with `mask`."""
+    """Mask the messages of all errors with `mask`."""
     _ErrorMask.mask = mask
 
 
 def masked(text: str) -> str:
-    """Return untrusted `text` without secrets. Call it before cutting or joining the text."""
+    """Mask the secrets in untrusted `text`. Call this function before cutting or joining the text."""
     return text if _ErrorMask.mask is None else _ErrorMask.mask(text)
 
 
 class HolmesError(Exception):
     """An error for the user. The message contains the problem, the cause and the fix.
 
-    `exit_code` is the code of the command line: 1 failed, 2 wrong usage, 3 source or cluster unreachable, 4 damaged
-    database.
+    `exit_code` is the exit code of the command: 1 for a failure, 2 for wrong usage, 3 for an unreachable source or
+    cluster, 4 for a damaged database.
     """
 
     exit_code = 1
@@ -92,7 +92,7 @@ class ContextOverflow(ModelError):
 class CompactionInsufficientError(HolmesError):
     """The messages that must stay (system prompt, tools, task, last user message) exceed the context window.
 
-    `stats` is the cost of a summary that was written before.
+    `stats` is the cost of the summary that was written before the error, if any.
     """
 
     def __init__(self, message: str, *, stats: RequestStats | None = None) -> None:
@@ -101,7 +101,7 @@ class CompactionInsufficientError(HolmesError):
 
 
 class ToolError(HolmesError):
-    """A tool could not run. The tool executor turns it into an error result for the model."""
+    """A tool could not run. The tool executor converts the error to an error result for the model."""
 
 
 class ResultStoreError(HolmesError):

@@ -1,4 +1,4 @@
-"""The events of a run. The loop reports everything through them.
+"""The events of a run, with which the loop reports its progress.
 
 `total` is the cost of the run so far, including this event. Readers use `match` with `assert_never`, so that the type
 checker finds every reader that does not handle a new event.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """A step of the loop starts. `step` counts from 1."""
+    """A turn of the loop starts. `step` is the number of the turn, starting at 1."""
 
     step: int
     max_steps: int
@@ -36,9 +36,9 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDiscarded:
-    """The text streamed since the last reply is void, because the attempt failed and is retried.
+    """An attempt failed, so the text that was streamed since the last reply is discarded.
 
-    `stats` is the cost of the attempt. The final reply or error of the call includes this cost.
+    `stats` is the cost of the attempt. The final reply or error of the model call includes this cost.
     """
 
     model: str
@@ -100,8 +100,8 @@ class ToolCallFinished:
 class ToolResultSpilled:
     """A result was too large for the conversation, so the model gets a pointer and a preview.
 
-    `stored` is false if the store failed and the data was dropped. `limit` names the exceeded limit ("the limit is
-    25,000 tokens"), which can also be in characters or for the whole turn. It is empty if unknown.
+    `stored` is false if the store failed and the data was discarded. `limit` describes the exceeded limit, for example
+    "the limit is 25,000 tokens", or is empty if unknown. A limit can also be in characters or apply to the whole turn.
     """
 
     call: ToolCall
@@ -114,7 +114,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call needs approval. The event is emitted once for each such call, before the decision."""
+    """A tool call needs approval. The event is emitted once for the call, before the decision."""
 
     call: ToolCall
     description: str
@@ -123,7 +123,7 @@ class ApprovalRequired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """A compaction starts. Sizes are in tokens as the provider counts them, including tool schemas.
+    """A compaction starts. Sizes are in tokens as counted by the provider, and include tool schemas.
 
     `tokens` can be below `trigger_tokens`, because the number of messages, a hook or a user can also start a
     compaction.
@@ -136,10 +136,10 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCompacted:
-    """The history was compacted by `strategy`, which is `emergency` after an overflow.
+    """The conversation was compacted with `strategy`, which is `emergency` after an overflow.
 
-    `flagged` are names in the summary that do not occur in its source. `removed` is where the removed messages are
-    stored. `lost` is true if they could not be stored. `messages` is the new history.
+    `flagged` contains names in the summary that do not occur in the summarized messages. `removed` is the stored result
+    with the removed messages. `lost` is true if storing these messages failed. `messages` is the new conversation.
     """
 
     strategy: Literal["summarize", "truncate", "emergency"]
@@ -169,7 +169,10 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMasked:
-    """Masks replaced `count` old tool results: fingerprints, previews or paths. `messages` is the new history."""
+    """Masks replaced `count` old tool results. The policy determines the kind of mask.
+
+    `messages` is the new conversation.
+    """
 
     count: int
     policy: Literal["fingerprint", "preview", "path"]
@@ -212,7 +215,7 @@ class ContextOverflowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensCounted:
-    """The size of the last request and the cost of the run so far.
+    """Reports the size of the last request and the cost of the run so far.
 
     `max_output_tokens` is the maximum length of a reply.
     """
@@ -229,11 +232,12 @@ CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A claim of the answer, and the cited lines of a stored result, counted from 1, both ends included.
+    """A claim of the answer, and the lines of a stored result that the claim cites.
 
-    `checked`: the lines support the whole claim. `cited`: the lines contain its names, numbers and quotes, but cannot
-    prove the whole claim, for example a cause. `not_found`: the lines do not contain `missing`, which is empty if no
-    part can be named.
+    Line numbers start at 1, and `last_line` is included. An outcome is `checked` if the lines support the whole claim.
+    It is `cited` if the lines contain the claim's names, numbers and quotes, but cannot prove the claim, for example a
+    cause. It is `not_found` if the lines do not contain the parts in `missing`. This tuple is empty if no part can be
+    named.
     """
 
     result_id: ResultId
@@ -248,7 +252,7 @@ class Citation:
 class AnswerFinished:
     """The run ended with an answer.
 
-    `messages` is the whole conversation, ready to be continued. `citations` are the checked citations of `text`.
+    `messages` is the whole conversation, which can be continued. `citations` are the checked citations of `text`.
     """
 
     text: str
@@ -317,7 +321,7 @@ class RunningCost:
 
     @property
     def stats(self) -> RequestStats:
-        """The settled cost, plus the cost of failed attempts that no reply or error includes yet."""
+        """The cost so far, including the cost of failed attempts that no reply or error includes yet."""
         return self._settled if self._pending is NOTHING_SPENT else self._settled + self._pending
 
     def charge(self, stats: RequestStats) -> None:
@@ -331,7 +335,7 @@ class RunningCost:
                 self._pending += event.stats
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self.charge(event.stats)
-            case ContextOverflowed() | ModelSwitched():  # failed permanently: no reply includes its attempts
+            case ContextOverflowed() | ModelSwitched():  # no reply includes the attempts of this call
                 self._settle(self.stats)
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)
@@ -343,7 +347,7 @@ class RunningCost:
 
 
 def total_cost(event: AgentEvent, before: RequestStats) -> RequestStats:
-    """Return the cost of the run after `event`. `before` is the cost before it."""
+    """Return the cost of the run after `event`. `before` is the cost before `event`."""
     match event:
         case AnswerFinished() | HistoryReplaced() | RunFailed():
             return event.stats

@@ -1,4 +1,4 @@
-"""The results of a diagnosis, for `holmes scan`, the tool `kubernetes_diagnose` and `builtin/triage`.
+"""The findings of a diagnosis, for `holmes scan`, the tool `kubernetes_diagnose` and `builtin/triage`.
 
 `holmes.diagnosis` creates them. `holmes.values.findings_json` converts them to and from JSON.
 """
@@ -28,12 +28,12 @@ class ObjectRef:
     group: str = ""
 
     def __str__(self) -> str:
-        """Return for example `Deployment shop/checkout` or `Node worker-1`."""
+        """Return the kind and the path, for example `Deployment shop/checkout` or `Node worker-1`."""
         return f"{self.kind} {self.path}"
 
     @property
     def path(self) -> str:
-        """For example `shop/checkout`."""
+        """The namespace and the name, for example `shop/checkout`."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -54,10 +54,10 @@ class Evidence:
 class Finding:
     """The finding of one rule on one object.
 
-    `subject` shows the fault. `culprit` must be changed or created; it is usually the workload that owns the subject.
-    `cause` is one sentence. `next_check` is one command or check. `because` are objects whose own faults would explain
-    this finding. A finding with the role `symptom` yields to every cause of the same workload. `since` is RFC 3339,
-    empty if unknown. `subjects` is the number of objects with the same finding.
+    `subject` is the object with the fault. `culprit` is the object to change or create, usually the workload that owns
+    the subject. `cause` is one sentence. `next_check` is one command or check. Faults of the objects in `because` would
+    explain this finding. Every finding with the role `cause` explains the symptoms of the same workload. `since` is in
+    RFC 3339 format, or empty if unknown. `subjects` is the number of objects with the same finding.
     """
 
     rule_id: str
@@ -76,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A recent change, which correlates in time but is not a proven cause. `at` is RFC 3339."""
+    """A recent change, which correlates in time but is not a proven cause. `at` is in RFC 3339 format."""
 
     object: ObjectRef
     what: str
@@ -87,9 +87,10 @@ class Change:
 class Incident:
     """One root cause and everything that follows from it.
 
-    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause; the
-    others add details. `symptoms` follow from it. `affected` are the workloads, Services and other objects that it
-    affects. `affected_pods` is a number of pods. `since` is RFC 3339, empty if unknown.
+    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause, and the
+    other findings add details. `symptoms` follow from the root cause. `affected` are the affected workloads, Services
+    and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339 format, or empty if
+    unknown.
     """
 
     id: str
@@ -106,7 +107,7 @@ class Incident:
 
     @property
     def rule_id(self) -> str:
-        """The id of the rule that found the root cause."""
+        """The id of the rule that detected the root cause."""
         return self.findings[0].rule_id
 
     @property
@@ -122,9 +123,9 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """A check that could not run, so its result is unknown and not "healthy".
+    """A check that could not run. The checked objects may be unhealthy.
 
-    `rules` are the rules that need it. `kinds` are the kinds of the objects that could not be read, if any.
+    `rules` are the rules that need this check. `kinds` are the kinds of the objects that could not be read, if any.
     """
 
     what: str
@@ -135,7 +136,7 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCount:
-    """The number of checked objects of a kind, and how many have an incident of at least severity `warning`."""
+    """The number of checked objects of a kind, and of those with an incident of at least severity `warning`."""
 
     kind: str
     total: int
@@ -144,9 +145,9 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
-    """The number of requests and the time that a scan needed.
+    """The requests and the time that a scan needed.
 
-    `list_calls` is the number of lists. `requests` is the number of requests for pages, objects and logs.
+    `list_calls` is the number of resource lists. `requests` is the number of requests for pages, objects and logs.
     """
 
     list_calls: int
@@ -159,8 +160,8 @@ class ScanCost:
 class DiagnosisReport:
     """The complete result of one scan.
 
-    `namespaces` is empty for the whole cluster. `taken_at` is RFC 3339. The most important incidents come first.
-    `omitted` is the number of incidents that exceeded the limit of the report.
+    `namespaces` is empty for the whole cluster. `taken_at` is in RFC 3339 format. The most important incidents come
+    first. `omitted` is the number of incidents that were left out because of the report's limit.
     """
 
     taken_at: str
@@ -175,5 +176,5 @@ class DiagnosisReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every check ran. If not, a healthy result is only provisional."""
+        """Whether every check ran. An incomplete report without incidents is not proof of a healthy cluster."""
         return not self.not_checked

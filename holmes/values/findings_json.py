@@ -1,8 +1,8 @@
 """The JSON format of a diagnosis, documented in `docs/diagnosis.md`.
 
-`kubernetes_diagnose` and `holmes scan -o json` write it, `builtin/triage` and `--baseline` read it. Empty values inside
-incidents are not written. Unknown keys are ignored, so that an older Holmes can read reports of a newer one if the
-format version is the same.
+`kubernetes_diagnose` and `holmes scan -o json` write this format. `builtin/triage` and `--baseline` read it. Empty
+values inside incidents are not written. Unknown keys are ignored, so that an older Holmes can read the reports of a
+newer Holmes if the format version is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONTRACT_VERSION: Final = 1
 
 
 def report_to_json(report: DiagnosisReport) -> str:
-    """Return the report as indented JSON with a fixed order of keys, so that equal reports give equal text."""
+    """Return the report as indented JSON with a fixed key order, so that equal reports have equal text."""
     return json.dumps(report_to_document(report), indent=1, ensure_ascii=False)
 
 
@@ -110,14 +110,14 @@ def _ref_document(ref: ObjectRef) -> dict[str, JsonValue]:
 
 
 def _filled(**values: JsonValue) -> dict[str, JsonValue]:
-    """Leave out empty values, which cost tokens and have no meaning. False stays."""
+    """Remove empty values, because they cost tokens and have no meaning. False is not removed."""
     return {key: value for key, value in values.items() if value or value is False}
 
 
 def _spoken(ref: ObjectRef) -> str:
-    """Return for example `Deployment shop/checkout` or `Certificate.cert-manager.io shop/web`.
+    """Format a reference as text, for example `Certificate.cert-manager.io shop/web`.
 
-    This form is shorter than an object.
+    This text is shorter than a JSON object.
     """
     return f"{ref.kind}.{ref.group} {ref.path}" if ref.group else str(ref)
 

@@ -1,4 +1,4 @@
-"""The types of JSON, for untrusted values with unknown fields."""
+"""Types of JSON values, for untrusted JSON with unknown fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Conversations as values: texts, roles and order.
+"""Defines the messages of a conversation.
 
-All values are frozen and compare by content. They are independent of providers: `holmes.llm` converts them to and from
-provider formats.
+All values are frozen and compare by content. They are independent of providers, because `holmes.llm` converts them to
+and from provider formats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image as raw bytes. Only provider formats use base64. `media_type` is for example `image/png`."""
+    """An image as raw bytes, not in base64. `media_type` is for example `image/png`."""
 
     data: bytes
     media_type: str
@@ -34,9 +34,9 @@ Part: TypeAlias = Text | Image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """An opaque block that a provider requires unchanged in later requests.
+    """An opaque reasoning block that a provider requires unchanged in later requests.
 
-    `payload` is its JSON. Only `provider` can interpret it.
+    `payload` is the JSON of the block. Only `provider` can interpret the payload.
     """
 
     provider: str
@@ -47,8 +47,8 @@ class Reasoning:
 class ToolCall:
     """A tool call of the model.
 
-    `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. If the text of the model
-    cannot be repaired into a JSON object, `arguments` is `{}` and `malformed` is that text.
+    `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. If the model's text
+    cannot be repaired to a JSON object, `arguments` is `{}` and `malformed` is the model's text.
     """
 
     id: ToolCallId
@@ -59,7 +59,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """The complete content of a result in the store. `path` is None if the store has no files."""
+    """A reference to a result in the store. `path` is None if the store has no files."""
 
     id: ResultId
     path: str | None
@@ -71,8 +71,8 @@ class StoredResult:
 class HandedOver:
     """The stored results that a conversation may read.
 
-    `removed` are those of `ids` that contain messages from a compaction. The results that these messages refer to may
-    be read too.
+    `removed` is the subset of `ids` that contain messages from a compaction. The conversation may also read the results
+    that these messages refer to.
     """
 
     ids: frozenset[ResultId] = frozenset()
@@ -91,9 +91,10 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMark:
-    """The state of the history after a compaction: turns in the kept tail, and all tokens.
+    """The state of the conversation after a compaction.
 
-    The mark is part of the conversation, so that the cooldown survives a restart.
+    `kept_rounds` is the number of kept turns, and `tokens` is the size of the conversation. The mark is part of the
+    conversation, so that the cooldown survives a restart.
     """
 
     kept_rounds: int
@@ -104,9 +105,9 @@ class CompactionMark:
 class UserMessage:
     """A message of the user (`request`), or of Holmes in the user's role.
 
-    `attachment` is a file or piped text for the next request. `summary` replaces removed turns, and `mark` is the state
-    after that compaction. `note` is an instruction of the loop. If a pointer replaces the text, `stored` is the whole
-    text.
+    An `attachment` is a file or piped text for the next request. A `summary` replaces removed turns, and `mark` is the
+    state after the compaction. A `note` is an instruction of the loop. If a pointer replaces the text, `stored` refers
+    to the complete text.
     """
 
     parts: tuple[Part, ...]
@@ -130,10 +131,10 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMessage:
-    """The result of one call as the model sees it.
+    """The result of one tool call as the model sees it.
 
-    `stored` is the complete content, even if the conversation also contains all of it. It is empty without a store.
-    `spilled` is true if a pointer replaced the content. `masked` is true if a mask replaced it.
+    `stored` refers to the complete content, even if the message contains the complete content too. It is empty without
+    a store. `spilled` is true if a pointer replaced the content. `masked` is true if a mask replaced the content.
     """
 
     call_id: ToolCallId

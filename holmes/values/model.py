@@ -27,7 +27,7 @@ class ModelLimits:
 
     `max_output_tokens` is the maximum length of one reply. `thinking_tokens` is the configured thinking budget, which
     is part of the reply. `encoding` is the closest tiktoken encoding, or None if estimates are enough. `image_formula`
-    selects how the tokens of an image are computed.
+    selects the formula for the tokens of an image.
     """
 
     context_window_tokens: int
@@ -39,16 +39,16 @@ class ModelLimits:
 
     @property
     def output_reserve_tokens(self) -> int:
-        """The default reserve for the reply, without settings and learned context windows."""
+        """The tokens that are reserved for the reply by default, without settings and learned context windows."""
         return self.reserve_tokens(None, self.context_window_tokens)
 
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
         """Return the tokens reserved for the reply in a context window of `window_tokens`.
 
-        They are also sent as max_tokens. The reserve is `output_reserved`, which is for the answer alone, or the output
-        limit of the model. It is at most a quarter of the context window, because an output limit of 64k would cause
-        endless compaction in every small context window. With a thinking budget, the reserve must exceed this budget
-        and can take up to half of the context window. If even that is too small, the request disables thinking.
+        The reserve is also sent as `max_tokens`. It is `output_reserved`, which excludes thinking, or the model's
+        output limit. It is at most a quarter of the context window, because an output limit of 64k would cause endless
+        compaction in every small context window. With a thinking budget, the reserve must exceed this budget and can
+        take up to half of the context window. If half is too small for the budget, the request disables thinking.
         """
         wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
         reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)
@@ -58,11 +58,11 @@ class ModelLimits:
         return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
     def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
-        """Return the limit of a reply with `text_tokens` of text and its thinking.
+        """Return the token limit for a reply with `text_tokens` of text and with thinking.
 
-        The limit is at most `most_tokens` and the output limit. If text and thinking do not both fit, the limit either
-        shortens the text or is so low that the request disables thinking. It uses the option that leaves more tokens
-        for the text.
+        The limit is at most `most_tokens` and at most the output limit. If text and thinking do not both fit, the limit
+        either shortens the text or is so low that the request disables thinking. The method selects the limit that
+        leaves more tokens for the text.
         """
         most = min(most_tokens, self.max_output_tokens)
         if text_tokens + self.thinking_tokens <= most:
@@ -75,9 +75,9 @@ class ModelLimits:
 class ModelRequest:
     """A request to a model.
 
-    `messages` starts with the system message, and every call has its result. `max_output_tokens` is the limit of the
-    reply with its thinking. If that limit is too low for thinking, the request disables it. `tools` stay in the request
-    even with `tool_choice="none"`, to keep the cached prefix valid.
+    `messages` starts with the system message, and every tool call has its result. `max_output_tokens` limits the reply,
+    including thinking. If this limit is too low for thinking, the request disables thinking. The request contains
+    `tools` even with `tool_choice="none"`, to keep the cached prefix valid.
     """
 
     messages: Sequence[Message]
@@ -90,9 +90,9 @@ class ModelRequest:
 class ModelReply:
     """A finished reply.
 
-    `stats` includes failed attempts that were billed. `context_tokens` are the prompt tokens of the successful attempt
-    alone: estimated if the provider did not count them, 0 if unknown. `reported_prompt_tokens` are the same tokens as
-    counted by the provider, otherwise None.
+    `stats` includes failed attempts that were billed. `context_tokens` is the number of prompt tokens of the successful
+    attempt. It is estimated if the provider did not count the tokens, and 0 if unknown. `reported_prompt_tokens` is the
+    provider's count, or None.
     """
 
     message: AssistantMessage
@@ -109,7 +109,7 @@ EmitEvent: TypeAlias = "Callable[[AgentEvent], Awaitable[None]]"
 class ChatModel(Protocol):
     @property
     def name(self) -> str:
-        """The name that users know."""
+        """The name that users see."""
         ...
 
     @property
@@ -120,7 +120,8 @@ class ChatModel(Protocol):
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
         """Send `request` and return the reply.
 
-        Emits `TextDelta` for text, and `AttemptDiscarded` if that text becomes void. Retries temporary failures. Raises
-        `ContextOverflow` if the request is too long, otherwise `ModelError`. Cancelling closes the connection.
+        Emits `TextDelta` for text, and `AttemptDiscarded` if the text must be discarded. Retries temporary failures.
+        Raises `ContextOverflow` if the request is too long, and `ModelError` for other failures. Cancelling the call
+        closes the connection.
         """
         ...

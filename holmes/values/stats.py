@@ -11,14 +11,14 @@ _NOT_NUMBERS: Final = frozenset({"estimated", "summaries"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStats:
-    """Tokens and money that model calls cost. `a + b` is the cost of both.
+    """The cost of model calls, in tokens and money. `a + b` is the cost of both.
 
     `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`. `completion_tokens` includes
     `reasoning_tokens`. `cost` is in US dollars. `estimated` is true if the provider reported no usage for at least one
-    call. `unpriced_calls` is the number of calls of models without a known price; if it is not 0, `cost` is a lower
-    bound. `compactions` is the number of applied compactions. `compaction_cost` and `compaction_tokens` are the share
-    of summaries in `cost` and `total_tokens`. `summaries` splits this share by model, in the order of the first
-    request.
+    call. `unpriced_calls` is the number of calls of models without a known price. If this number is not 0,
+    `cost` is a lower bound. `compactions` is the number of applied compactions. `compaction_cost` and
+    `compaction_tokens` are the parts of `cost` and `total_tokens` that summaries used. `summaries` splits these parts
+    by model, in the order of the first request.
     """
 
     prompt_tokens: int = 0
@@ -36,7 +36,7 @@ class RequestStats:
     summaries: tuple[ModelSpend, ...] = ()
 
     def __add__(self, other: RequestStats) -> RequestStats:
-        """Add field by field. `estimated` is true if it is true for one of the two."""
+        """Add the fields. The sum is estimated if one of the two values is estimated."""
         total = {name: getattr(self, name) + getattr(other, name) for name in _numbers()}
         summaries = _by_model((*self.summaries, *other.summaries)) if self.summaries or other.summaries else ()
         return RequestStats(**total, estimated=self.estimated or other.estimated, summaries=summaries)
@@ -48,7 +48,7 @@ class RequestStats:
 
     @property
     def investigation_tokens(self) -> int:
-        """The tokens without compaction."""
+        """The number of tokens without compaction."""
         return self.total_tokens - self.compaction_tokens
 
     @property
@@ -73,7 +73,7 @@ def _by_model(spends: tuple[ModelSpend, ...]) -> tuple[ModelSpend, ...]:
 
 
 def tokens_of(stats: RequestStats) -> dict[str, int]:
-    """Return the tokens by kind and in total, with the keys of JSON documents."""
+    """Return the numbers of tokens by kind and in total, with the keys of JSON documents."""
     kinds = ("prompt", "completion", "total", "cached", "cache_creation", "reasoning")
     return {f"{kind}_tokens": getattr(stats, f"{kind}_tokens") for kind in kinds}
 

@@ -1,8 +1,8 @@
-"""Runs the steps of the loop, waits for several at once, and streams events.
+"""Runs the steps of the loop, runs tasks concurrently, and streams events.
 
-`StepRunner` lets a durable runner replay a run: it runs the steps, reads the clock and makes the ids. A step is one
-`complete()`, one summary request, or one tool call with its stored result, so that large results never enter the
-journal.
+`StepRunner` runs the steps, reads the clock and creates the ids, so that a durable runner can replay a run. A step is
+one `complete()`, one summary request or one tool call. A tool call stores its result within the step, so that large
+results never enter the journal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StepRunner(Protocol):
     """Runs named steps in a deterministic order and returns their recorded results."""
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
-        """Run `step`, or return its recorded result if this run already did it. `name` is unique within the run."""
+        """Run `step`, or return its recorded result if the step already ran. `name` is unique within the run."""
         ...
 
     def now_seconds(self) -> float: ...
@@ -63,11 +63,11 @@ async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ..
 async def stream_events(
     produce: Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]],
 ) -> AsyncGenerator[T, None]:
-    """Yield what `produce` emits, in order, then raise its error.
+    """Yield the events that `produce` emits, in order. Then raise the error of `produce`, if any.
 
     A slow reader slows the producer down. The generator may be closed at any point, so it never yields inside a
-    TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels the task and waits for it.
-    No event may be None.
+    TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels this task and waits for its
+    end. An event must not be None.
     """
     queue: asyncio.Queue[T | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
     closed = False

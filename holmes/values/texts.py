@@ -1,7 +1,7 @@
-"""Handles untrusted text: shortens it, replaces invalid characters, and validates server addresses.
+"""Shortens untrusted text, replaces invalid characters, and validates server addresses.
 
-A cut never leaves a part of a secret's placeholder. A part of a secret cannot be recognised, so `excerpt` masks
-untrusted text before cutting it. An address is validated without a lookup or a connection.
+A cut never leaves an incomplete placeholder. An incomplete secret cannot be recognised, so `excerpt` masks untrusted
+text before cutting it. An address is validated without a DNS lookup or a connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def whole_characters(text: str) -> str:
 
 
 def fault_of_address(address: str) -> str | None:
-    """Return why `address` is not a valid HTTP server, as the end of a sentence, or None if it is valid."""
+    """Return why `address` is not a valid HTTP address, as the end of a sentence, or None if it is valid."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -46,10 +46,10 @@ def fault_of_address(address: str) -> str | None:
 
 
 def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
-    """Return `text`, or its beginning and `mark`, together at most `most_characters` characters.
+    """Shorten `text` to at most `most_characters` characters, including `mark` at the end.
 
-    Keeps placeholders whole or leaves them out. Use it only for text that is already masked or that Holmes itself
-    wrote.
+    A placeholder is kept complete or left out. Use this function only for text that is already masked or that Holmes
+    itself wrote.
     """
     if len(text) <= most_characters:
         return text
@@ -59,8 +59,8 @@ def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
 def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
     """Shorten untrusted text that is not masked yet.
 
-    Text that fits is returned unmasked, because the caller masks the complete text. Of a very long text, only the
-    beginning is masked, to keep the call within milliseconds.
+    Text that fits is returned unmasked, because the caller masks the complete text. If the text is very long, only its
+    beginning is masked, so that the call takes milliseconds.
     """
     if len(text) <= most_characters:
         return text
@@ -79,17 +79,17 @@ def without_last_word(text: str) -> str:
 
 
 def before_placeholder(text: str, end: int) -> int:
-    """Return where to cut the end of `text`: at `end`, or before a placeholder that contains this position."""
+    """Return `end`, or the start of the placeholder that contains the position `end`."""
     return (_placeholder_at(text, end) or (end, end))[0]
 
 
 def after_placeholder(text: str, start: int) -> int:
-    """Return where to cut the beginning of `text`: at `start`, or after a placeholder that contains this position."""
+    """Return `start`, or the end of the placeholder that contains the position `start`."""
     return (_placeholder_at(text, start) or (start, start))[1]
 
 
 def _placeholder_at(text: str, position: int) -> tuple[int, int] | None:
-    """Return start and end of the placeholder that a cut at `position` would divide."""
+    """Return the start and end of the placeholder that contains `position`, or None."""
     start = text.rfind(_PLACEHOLDER, max(0, position - _LONGEST_PLACEHOLDER), position + len(_PLACEHOLDER) - 1)
     if start < 0 or start >= position:
         return None

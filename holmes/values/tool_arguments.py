@@ -1,7 +1,7 @@
 """Converts a model's arguments to the types of a tool's schema.
 
 Small models write `"5"` for 5, `"true"` for true, a single value for a list, or the JSON of an object as a string.
-Unambiguous values are converted. All others are errors that help the model to correct the call.
+Unambiguous values are converted. For all other values, an error helps the model to correct the call.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class _Mismatch(ValueError):
-    """The value does not have the schema's type. The message states the expected type."""
+    """The value does not match the schema. The message states the expected type or values."""
 
 
 def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
-    """Return the arguments for `tool`, converted, with defaults, in the order of the declaration.
+    """Return the converted arguments for `tool`, including defaults, in the order of the declaration.
 
-    Raises one `ToolError` that lists all missing or unknown parameters and invalid values.
+    Raises one `ToolError` that lists all missing parameters, unknown parameters and invalid values.
     """
     problems: list[str] = []
     known = {parameter.name for parameter in tool.parameters}
@@ -42,7 +42,7 @@ def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
 
 def _unknown_parameter(name: str, known: set[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f", did you mean {nearest[0]!r}?" if nearest else f" (known: {', '.join(sorted(known)) or 'none'})"
+    hint = f", did you mean {nearest[0]!r}?" if nearest else f" (available: {', '.join(sorted(known)) or 'none'})"
     return f"unknown parameter {name!r}{hint}"
 
 
@@ -127,7 +127,7 @@ def _coerce_type(value: JsonValue, schema: ParameterSchema) -> JsonValue:
         except (_Mismatch, ValueError):
             continue
     expected = " or ".join(schema.types)
-    message = f"must be {expected}, not {_shortened(value)}"
+    message = f"must be of type {expected}, not {_shortened(value)}"
     raise _Mismatch(message)
 
 
@@ -175,13 +175,13 @@ def _to_string(value: JsonValue) -> JsonValue:
         return str(value)
     if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
-    raise _Mismatch("must be string")
+    raise _Mismatch("must be of type string")
 
 
 def _to_integer(value: JsonValue) -> JsonValue:
     number = _to_number(value)
     if isinstance(number, float) and not number.is_integer():
-        raise _Mismatch("must be integer")
+        raise _Mismatch("must be of type integer")
     return int(number)
 
 
@@ -191,14 +191,14 @@ def _to_number(value: JsonValue) -> int | float:
     if isinstance(value, str):
         text = value.strip()
         return int(text) if text.lstrip("+-").isdigit() else float(text)
-    raise _Mismatch("must be number")
+    raise _Mismatch("must be of type number")
 
 
 def _to_boolean(value: JsonValue) -> JsonValue:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     answer = words.get(str(value).strip().lower())
     if answer is None:
-        raise _Mismatch("must be boolean")
+        raise _Mismatch("must be of type boolean")
     return answer
 
 
@@ -211,13 +211,13 @@ def _to_array(value: JsonValue) -> JsonValue:
 def _to_object(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return _parsed(value, dict)
-    raise _Mismatch("must be object")
+    raise _Mismatch("must be of type object")
 
 
 def _to_null(value: JsonValue) -> JsonValue:
     if isinstance(value, str) and value.strip().lower() in {"", "null", "none"}:
         return None
-    raise _Mismatch("must be null")
+    raise _Mismatch("must be of type null")
 
 
 def _parsed(text: str, expected: type) -> JsonValue:
@@ -226,7 +226,7 @@ def _parsed(text: str, expected: type) -> JsonValue:
     except RecursionError as error:
         raise _Mismatch("is nested too deeply") from error
     if not isinstance(value, expected):
-        raise _Mismatch(f"must be {expected.__name__}")
+        raise _Mismatch(f"must be JSON of type {expected.__name__}")
     return value
 
 

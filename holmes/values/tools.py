@@ -1,7 +1,7 @@
-"""Tools and toolsets: the schema for the model, calls, results, and the store of results.
+"""Defines tools and toolsets, tool calls and their results, and the interface of the result store.
 
 Cross-cutting behaviour (approval, caching, redaction) is always a wrapper around a toolset, never a condition in the
-loop. The label of a stored result lets the model cite it. Masks, line counts and citations ignore the label.
+loop. The model cites a stored result by its label. Masks, line numbers and citation checks ignore the label.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ class Toolset(Protocol):
 
     @property
     def name(self) -> str:
-        """For example `kubernetes/core`."""
+        """The name, for example `kubernetes/core`."""
         ...
 
     @property
     def instructions(self) -> str:
-        """The part of the system prompt about these tools. It can be empty."""
+        """The section of the system prompt about these tools, which can be empty."""
         ...
 
     @property
@@ -151,7 +151,7 @@ class Toolset(Protocol):
         ...
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the call. Cancelling stops all processes that it started. The tool executor handles all exceptions."""
+        """Run the call. Cancelling the call stops all its processes. The tool executor handles all exceptions."""
         ...
 
 
@@ -185,20 +185,20 @@ class WrapperToolset:
 
 
 class ResultStore(Protocol):
-    """Stores bytes verbatim under an id that is derived from their content. Equal content is stored once."""
+    """Stores content verbatim under an id that is derived from the content. Equal content is stored once."""
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call.
 
-        Raises `ResultStoreError` (disk full, read-only) and leaves no incomplete file. A second result with the same
-        call id does not overwrite the first.
+        Raises `ResultStoreError`, for example if the disk is full or read-only. An error leaves no incomplete file. A
+        second result with the same call id does not overwrite the first result.
         """
         ...
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Return the content and its description.
+        """Return the content of a result and a reference to it.
 
-        Raises `ResultStoreError` for an unknown or expired id. The error mentions no other id.
+        Raises `ResultStoreError` for an unknown or expired id. The error does not mention other ids.
         """
         ...
 
@@ -206,7 +206,7 @@ class ResultStore(Protocol):
 def result_label(stored: Sequence[StoredResult]) -> str:
     """Return the label after a result: `[result <id>]`.
 
-    If the result has a text, the label is that of the text. It is empty if nothing is stored.
+    If a result has text and images, the label contains the id of the text. The label is empty if nothing is stored.
     """
     if not stored:
         return ""
@@ -215,7 +215,7 @@ def result_label(stored: Sequence[StoredResult]) -> str:
 
 
 def label_of(message: ToolMessage) -> str | None:
-    """Return the label at the end of `message`, or None. Only the id of a result of this message is a label."""
+    """Return the label at the end of `message`, or None. A label contains the id of a stored result of the message."""
     last = message.parts[-1] if len(message.parts) > 1 else None
     if not isinstance(last, Text):
         return None
@@ -224,5 +224,5 @@ def label_of(message: ToolMessage) -> str | None:
 
 
 def output_text(message: ToolMessage) -> str:
-    """Return the text of `message` without its label: the content, or the pointer or mask in its place."""
+    """Return the text of `message` without its label. A pointer or a mask may have replaced the content."""
     return message.text if label_of(message) is None else joined_text(message.parts[:-1])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.evidence import MarkerGroup, MarkerScanner, markers_in, scan_markers
-from holmes.evidence.markers import CONTEXT_CHARACTERS, MAX_MARKER_CHARACTERS, Piece
+from holmes.evidence.markers import CONTEXT_CHARACTERS, MAX_MARKER_CHARACTERS, TextOrMarkers
 
 pytestmark = pytest.mark.row("N6")
 
@@ -43,9 +43,9 @@ def test_only_ids_with_lines_are_markers(text: str, markers: list[str]) -> None:
     assert "".join(piece.text if isinstance(piece, MarkerGroup) else piece for piece in scan_markers(text)) == text
 
 
-def joined(pieces: list[Piece]) -> list[Piece]:
+def joined(pieces: list[TextOrMarkers]) -> list[TextOrMarkers]:
     """`pieces` with adjacent plain texts joined."""
-    found: list[Piece] = []
+    found: list[TextOrMarkers] = []
     for piece in pieces:
         last = found[-1] if found else None
         if isinstance(piece, str) and isinstance(last, str):

@@ -77,11 +77,11 @@ async def failure_of(reply: Scripted, recorder: Recorder) -> tuple[ModelError, i
     [
         (
             "<html><style>a{}</style><h1>Log in</h1> to go &amp; ask</html>",
-            "it is not an event stream (application/json); it starts with 'Log in to go & ask'; check the API base",
+            "the response is not an event stream (application/json) and starts with 'Log in to go & ask'; check",
         ),
         ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the model settings"),
         ('{"detail": "Not Found"}', ": Not Found; check the model settings and the API base address"),
-        ("[" * 20_000, "it is not an event stream"),
+        ("[" * 20_000, "the response is not an event stream"),
     ],
 )
 async def test_what_is_no_event_stream_is_told_and_not_asked_again(body: str, reason: str, recorder: Recorder) -> None:
@@ -200,7 +200,9 @@ async def test_what_is_not_http_is_asked_once_more(recorder: Recorder) -> None:
     with (
         raw_answers(lambda connection: connection.sendall(b"HTTP/1.1 abc NO\r\n\r\nhello")) as (address, hits),
         provider([], change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it is not HTTP \(illegal status line.*\); check the API base address"),
+        pytest.raises(
+            ModelError, match=r"the response is not valid HTTP \(illegal status line.*\); check the API base address"
+        ),
     ):
         await parts.model.complete(request(), recorder.emit)
     assert len(hits) == 2
@@ -221,7 +223,7 @@ async def test_a_line_without_end_is_given_up_early(name: str, recorder: Recorde
     with (
         raw_answers(endless) as (address, hits),
         provider([], model=name, change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
+        pytest.raises(ModelError, match=r"the server sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
     assert len(hits) == 1
@@ -240,7 +242,7 @@ async def test_few_compressed_bytes_that_stand_for_many_are_given_up_early(recor
     with (
         raw_answers(bomb) as (address, _),
         provider([], change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
+        pytest.raises(ModelError, match=r"the server sent 8,\d{3},\d{3} bytes, more than the maximum size of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
 
@@ -248,10 +250,10 @@ async def test_few_compressed_bytes_that_stand_for_many_are_given_up_early(recor
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (AnswerLimits(bytes=3000), "it sent 3,"),
-        (AnswerLimits(characters=100), "its reply did not end after 101 characters in 102 chunks"),
-        (AnswerLimits(pieces=50), "its reply did not end after 50 characters in 51 chunks"),
-        (AnswerLimits(seconds=0.3), "its reply did not end within 0.3 s"),
+        (AnswerLimits(bytes=3000), "the server sent 3,"),
+        (AnswerLimits(characters=100), "the reply did not end after 101 characters in 102 chunks"),
+        (AnswerLimits(pieces=50), "the reply did not end after 50 characters in 51 chunks"),
+        (AnswerLimits(seconds=0.3), "the reply did not end within 0.3 s"),
     ],
 )
 async def test_a_reply_that_does_not_end_is_given_up(limits: AnswerLimits, words: str, recorder: Recorder) -> None:

@@ -51,7 +51,7 @@ async def test_a_misspelt_model_names_its_neighbours() -> None:
 
 async def test_a_model_unlike_any_other_explains_the_notation() -> None:
     with pytest.raises(
-        ConfigError, match=r"^Unknown model 'zzzzqqqq': litellm does not know its provider; use PROVIDER/"
+        ConfigError, match=r"^Unknown model 'zzzzqqqq': litellm cannot determine its provider; use PROVIDER/"
     ):
         await model("zzzzqqqq").check()
 

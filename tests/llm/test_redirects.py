@@ -54,7 +54,7 @@ async def test_no_redirect_to_another_origin_is_followed(model: str, status: int
         assert len(parts.server.requests) == 1, "it was not asked again"
         assert elsewhere.requests == ()
     assert f"redirects to another origin, {target}; the prompt was not sent there" in str(caught.value)
-    assert "if this address is correct, set it as the API base" in str(caught.value)
+    assert "if this origin is correct, set it as the API base" in str(caught.value)
 
 
 async def test_a_redirect_within_the_origin_is_followed(recorder: Recorder) -> None:
@@ -86,6 +86,6 @@ async def test_another_scheme_is_another_origin(recorder: Recorder) -> None:
 async def test_the_provider_whose_client_follows_redirects_unseen_is_refused(recorder: Recorder) -> None:
     """It cannot stream either, so nobody loses anything."""
     with provider([Reply(text="x")], model="aiohttp_openai/gpt-4o") as parts:
-        with pytest.raises(ConfigError, match="name the model 'openai/gpt-4o'"):
+        with pytest.raises(ConfigError, match="use 'openai/gpt-4o'"):
             await parts.model.complete(request(), recorder.emit)
         assert parts.server.requests == ()

@@ -54,7 +54,7 @@ async def test_the_whole_script_may_be_a_function(recorder: Recorder) -> None:
 async def test_the_end_of_the_script_is_an_error_that_says_so(recorder: Recorder) -> None:
     model = ScriptedModel([ScriptedReply(text="only")], name="demo")
     await model.complete(request(), recorder.emit)
-    with pytest.raises(ModelError, match="The script of model 'demo' has only 1 replies") as caught:
+    with pytest.raises(ModelError, match="The script of model 'demo' has no reply for request 2") as caught:
         await model.complete(request(), recorder.emit)
     assert not caught.value.retryable
 
@@ -106,7 +106,7 @@ async def test_a_file_plays_the_same(suffix: str, tmp_path: Path, recorder: Reco
     [
         ("text: x", "must be a list of replies"),
         ("- txt: x", "reply 1: unknown key 'txt'; available keys: text"),
-        ("- hello", "reply 1: expected one of the keys"),
+        ("- hello", "reply 1: expected a mapping with one of the keys"),
         ("- text: x\n- tool_calls: [{arguments: {}}]", "reply 2: expected a tool call with a name"),
         ("- tool_calls: [{name: get, arguments: [1]}]", "the arguments of 'get' must be a mapping"),
         ("- [", "is not valid YAML or JSON"),

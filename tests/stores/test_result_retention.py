@@ -41,7 +41,7 @@ async def test_what_is_older_than_its_time_goes_with_all_its_files_and_says_so_w
     assert names_in(tmp_path / "blobs") == [hashlib.sha256(b"fresh").hexdigest()]
     for reader in (store, FileResultStore(tmp_path)):
         for reference in (old.id, old.path):
-            with pytest.raises(ResultStoreError, match=r"has expired: .* repeat its call"):
+            with pytest.raises(ResultStoreError, match=r"has expired: .* repeat the tool call"):
                 await reader.read(ResultId(str(reference)))
         assert (await reader.read(fresh.id))[0] == b"fresh"
     again = await put(store, b'{"a":1}', "old", "application/json")

@@ -154,7 +154,7 @@ async def test_content_that_was_changed_or_removed_on_disk_is_not_used(tmp_path:
     with pytest.raises(ResultStoreError, match="was changed on disk"):
         await store.read(result_id)
     blob.unlink()
-    with pytest.raises(ResultStoreError, match="cannot be read: No such file or directory; repeat its call"):
+    with pytest.raises(ResultStoreError, match="cannot be read: No such file or directory; repeat the tool call"):
         await store.read(result_id)
 
 

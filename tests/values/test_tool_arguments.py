@@ -57,7 +57,7 @@ def test_what_can_be_read_only_one_way_is_converted(
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_expected_type(types: tuple[JsonType, ...], value: JsonValue) -> None:
-    with pytest.raises(ToolError, match=f"parameter 'value' must be {types[0]}"):
+    with pytest.raises(ToolError, match=f"parameter 'value' must be of type {types[0]}"):
         coerce_arguments(tool_of(ParameterSchema(types=types)), {"value": value})
 
 
@@ -113,7 +113,7 @@ def test_a_value_that_fits_none_goes_to_the_first_alternative_that_can_read_it()
     tool = tool_of(ParameterSchema(any_of=(INTEGER, ParameterSchema(types=("boolean",)))))
     assert coerce_arguments(tool, {"value": "7"})["value"] == 7
     assert coerce_arguments(tool, {"value": "yes"})["value"] is True
-    with pytest.raises(ToolError, match=r"must be integer.* or must be boolean"):
+    with pytest.raises(ToolError, match=r"must be of type integer.* or must be of type boolean"):
         coerce_arguments(tool, {"value": "perhaps"})
 
 

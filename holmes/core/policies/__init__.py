@@ -1,7 +1,8 @@
-"""The named policies: `balanced`, and one for each published system. The name of a policy is the name of its file.
+"""The named policies: `balanced`, and one for each published system.
 
-Each file has one value, `POLICY`, with the documented numbers of the system. Numbers that its documentation does not
-give are those of `balanced`. Features that the system does not have are disabled.
+The name of a policy is the name of its file. Each file defines `POLICY` with the documented numbers of the system. If
+its documentation does not state a number, the number of `balanced` applies. Features that the system does not have are
+disabled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ POLICY_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.i
 
 
 def named_policy(name: str) -> ContextPolicy:
-    """Return the policy with this name. Raises `ConfigError` if the name is unknown."""
+    """Return the policy `name`. Raises `ConfigError` if the name is unknown."""
     if name not in POLICY_NAMES:
         message = f"unknown context policy {name!r}; available policies: {', '.join(POLICY_NAMES)}"
         raise ConfigError(message)

@@ -1,4 +1,4 @@
-"""The default policy: triggers and limits of HolmesGPT, adapted as docs/context-management.md describes.
+"""The default policy: the triggers and limits of HolmesGPT, with the changes in docs/context-management.md.
 
 Its numbers are the defaults of `holmes.core.policy`.
 """

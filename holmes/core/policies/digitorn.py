@@ -1,8 +1,8 @@
 """The documented policy of Digitorn: a hook compacts above a pressure of 0.75 and then adds a reminder.
 
-A result is cut to half of the available context: the first items of a JSON array, or the first characters of other
-text. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2 turns. Tokens
-are estimated. An overflow cuts the history to half of the context window.
+A result takes at most half of the free context window: the first items of a JSON array, or the first characters of
+other text. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2 turns.
+Tokens are estimated. An overflow cuts the history to half of the context window.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLICY = ContextPolicy(
     name="digitorn",
     spill=SpillPolicy(
         max_pct=50.0,
-        max_tokens=1_000_000,  # only the share applies
+        max_tokens=1_000_000,  # disables this limit, so that only the share applies
         available_share=0.50,
         round_factor=None,
         preview_share=1.0,

@@ -1,9 +1,9 @@
 """The documented policy of Octo: cut results at 20,000 characters, mask after 10 messages, summarise above 70%.
 
-The preview of a large result is its first 20,000 characters, or half a context window if that is less. The path of the
-stored result is part of this limit. Before each request, older results above 4,000 characters become a path. A summary
-follows at 70% of the context window, 100,000 tokens or 100 messages. It keeps the newest 20 messages, at most 20,000
-tokens and at most half of the usable context window. Without a summary, the newest 40% of the history remain.
+The preview of a large result is its first 20,000 characters, or half of the context window if that is less. This limit
+includes the path of the stored result. Before each request, a path replaces each older result above 4,000 characters.
+Above 70% of the context window, 100,000 tokens or 100 messages, the model writes a summary. The newest 20 messages
+stay, up to 20,000 tokens and half of the usable context window. Without a summary, the newest 40% of the history stays.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from holmes.core.policy import (
 POLICY = ContextPolicy(
     name="octo",
     spill=SpillPolicy(
-        max_pct=50.0,  # the limit is in characters; half a context window protects small models
+        max_pct=50.0,  # `char_limit` applies; half of the context window protects small models
         char_limit=20_000,
         round_factor=None,
         preview_share=1.0,
-        preview_max_tokens=20_000,  # a text has at most as many tokens as characters
+        preview_max_tokens=20_000,  # a text has at most one token per character
         preview="head",
         user_message_char_limit=30_000,
     ),

@@ -1,7 +1,7 @@
 """Previews that show only the beginning of a stored result.
 
-A JSON array keeps its first items and stays valid JSON. Other text is cut at the last line that fits, or at the last
-character.
+A JSON array keeps its first items and stays valid JSON. Other text ends with the last line that fits, or with the last
+character if the line is very long.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE_CHARACTERS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRoom:
-    """The limits of a preview. `characters_per_token` is an initial estimate that avoids token counting."""
+    """The limits of a preview. `characters_per_token` is an initial estimate that saves token counting."""
 
     tokens: int
     characters: int | None
@@ -35,13 +35,13 @@ class HeadRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning of a text. `items` is the number of items of a JSON array, 0 for other text."""
+    """The beginning of a text. `items` is the number of JSON array items in it, or 0 for other text."""
 
     text: str
     items: int
 
     def shown_of(self, whole: str) -> str:
-        """Return for example `showing 200 of 5,000 items`. Counts items of an array, otherwise lines or characters."""
+        """Return the shown share of `whole` in items, lines or characters, for example `showing 200 of 5,000 items`."""
         total = _count_items(whole) if self.items else 0
         if total >= self.items > 0:
             return f"showing {self.items:,} of {total:,} items"
@@ -52,7 +52,7 @@ class Head:
 
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
-    """Return the beginning of `text` that fits `room`, possibly empty."""
+    """Return the beginning of `text` that fits `room`. The beginning can be empty."""
     array = _OPENING.match(text) is not None  # the closing bracket also needs space
     most = len(text) if room.characters is None else max(0, room.characters - len(_CLOSING) * array)
     tokens = max(0, room.tokens - _CLOSING_TOKENS * array)
@@ -65,8 +65,8 @@ def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
 
 
 def _count_items(text: str) -> int:
-    """Return the number of items of a JSON array of any size, or 0 if the array is incomplete."""
-    import ijson  # needed only for a result that is too large
+    """Return the number of items in a JSON array, or 0 if the array is incomplete."""
+    import ijson  # imported here, because only oversized results need it
 
     events = ijson.sendable_list()
     parser = ijson.items_coro(events, "item")
@@ -85,7 +85,7 @@ def _count_items(text: str) -> int:
 def _first_items(text: str) -> tuple[int, int]:
     """Return the number of complete items at the beginning of an array, and the end of the last item.
 
-    Returns no items if the array ends here: a shortened text must continue, so this is a line such as `[1] started`.
+    Returns no items if the array ends here. `text` is cut off, so this array is part of a line such as `[1] started`.
     """
     opening = _OPENING.match(text)
     position = opening.end() if opening is not None else len(text)

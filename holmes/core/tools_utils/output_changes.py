@@ -1,9 +1,9 @@
 """Compares two results of the same call, in bounded time.
 
-Lines that differ only in clock values are equal: ages in tables, `(5m ago)`, heartbeat times. A value is an age only
-where kubectl writes ages, so `timeout: 30s` is not one. A lower age is a change, because the object was created again.
-Results of ordinary size are compared in order, with context. Larger results are compared as sets of lines, with line
-numbers.
+Lines that differ only in clock values are equal. Clock values are ages in tables, ages such as `(5m ago)`, and
+heartbeat times. A value is an age only in positions where kubectl writes ages, so `timeout: 30s` does not contain an
+age. A lower age is a change, because the object was created again. Results of ordinary size are compared in order, and
+the diff has context lines. Larger results are compared as sets of lines, and the diff has line numbers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MAX_LINE_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedLine:
-    """A line with its clock values set apart.
+    """A line, prepared for a comparison without its clock values.
 
-    `key` is the line without its clock values. `ages_seconds` are its ages, in order. `has_time` is true if the line
-    has a heartbeat time.
+    `key` is the line without clock values. `ages_seconds` are the ages in the line, in order. `has_time` is true if the
+    line contains a heartbeat time.
     """
 
     key: str
@@ -43,14 +43,14 @@ class ComparedLine:
     has_time: bool = False
 
     def is_later(self, earlier: ComparedLine) -> bool:
-        """Whether this line can be `earlier` at a later time: the keys are equal and no age decreased."""
+        """Whether both lines can describe the same unchanged object: the keys are equal and no age is lower."""
         return self.key == earlier.key and all(
             new >= old for new, old in zip(self.ages_seconds, earlier.ages_seconds, strict=True)
         )
 
 
 def compared_lines(lines: Iterable[str]) -> list[ComparedLine]:
-    """Split a result into lines and prepare them for a comparison."""
+    """Prepare the lines of a result for a comparison."""
     columns: tuple[int, ...] = ()
     compared: list[ComparedLine] = []
     for line in lines:
@@ -102,9 +102,9 @@ _MAX_PAIRS = 200_000
 class OutputChange:
     """The difference between two results.
 
-    `diff` is empty if no relevant difference exists. `changed_lines` is the number of removed or of added lines,
-    whichever is larger. `left_out` names the differences that the diff leaves out: `ages`, `heartbeat times` or
-    `spacing`.
+    `diff` is empty if the results have no relevant difference. `changed_lines` is the number of removed lines or of
+    added lines, whichever is larger. `left_out` names the kinds of differences that the diff omits: `ages`, `heartbeat
+    times` or `spacing`.
     """
 
     diff: str
@@ -114,7 +114,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """The lines of one result, original and prepared."""
+    """The original and the prepared lines of one result."""
 
     lines: list[str]
     compared: list[ComparedLine]
@@ -127,7 +127,7 @@ class _Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hunk:
-    """A changed range: `old[old_start:old_end]` became `new[new_start:new_end]`."""
+    """A changed range of lines: `new[new_start:new_end]` replaces `old[old_start:old_end]`."""
 
     old_start: int
     old_end: int
@@ -136,7 +136,7 @@ class _Hunk:
 
 
 def output_change(old_text: str, new_text: str) -> OutputChange | None:
-    """Return the difference from `old_text` to `new_text`, or None if bounded time is not enough."""
+    """Return the difference from `old_text` to `new_text`, or None if the comparison would take too long."""
     if len(old_text) + len(new_text) > MAX_COMPARED_CHARACTERS:
         return None
     old, new = _Output.of(old_text), _Output.of(new_text)
@@ -154,7 +154,7 @@ def output_change(old_text: str, new_text: str) -> OutputChange | None:
 
 
 def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tuple[int, int]:
-    """Return the number of equal lines at the beginning and, of the rest, at the end."""
+    """Return the number of equal lines at the beginning, and the number of equal lines at the end of the rest."""
     shorter = min(len(old), len(new))
     head = next((index for index in range(shorter) if not new[index].is_later(old[index])), shorter)
     rest = shorter - head
@@ -190,7 +190,7 @@ def _shifted(hunk: _Hunk, lines: int) -> _Hunk:
 
 
 def _rendered(old: _Output, new: _Output, hunks: Sequence[_Hunk]) -> Iterator[str]:
-    """Render the hunks as a unified diff with two lines of context and the line numbers of the new result."""
+    """Render `hunks` as a unified diff with two lines of context. Line numbers are those of the new result."""
     shown = 0
     for index, hunk in enumerate(hunks):
         start = max(shown, hunk.new_start - _CONTEXT_LINES)
@@ -226,7 +226,7 @@ def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> Outpu
 
 
 def _left_out(old: _Output, new: _Output) -> str:
-    """Name the differences that the comparison ignores, in the lines that only one result has."""
+    """Return the kinds of ignored differences, or an empty string if the results have no ignored differences."""
     before = set(old.lines)
     now = {line.key for text, line in zip(new.lines, new.compared, strict=True) if text not in before}
     quiet = [line for line in old.compared if line.key in now]

@@ -1,7 +1,7 @@
 """The texts that replace a result: pointers to stored results, and notes about results that could not be stored.
 
-Every text fits its cap by the exact tokenizer, however small the cap is. If space is short, the preview is dropped
-first, then the explanations, then everything but the id.
+The exact tokenizer ensures that every text fits its cap. If the cap is too small for the whole text, the preview is
+dropped first, and the explanations are dropped next. The last form contains only the id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NARROW = (
     "(a pattern, a field or label selector, a namespace, a time range), or ask the user."
 )
 _ERROR_END = "\n[...]\n"
-_CUT = "[The rest of this preview was cut; the whole result is stored.]"
+_CUT = "[The rest of this preview was cut. The whole result is stored.]"
 _STARTS = ("Too large ", "[Too large ", "[stored: ")
 _PARSED_SIZE = re.compile(r"([\d,]+) bytes, ([\d,]+) lines?\b")
 _PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILINE)
@@ -54,12 +54,12 @@ class Measure:
 
     @property
     def characters_per_token(self) -> float:
-        """Estimate how many characters of this text make one token."""
+        """The average number of bytes per token, as an estimate of characters per token."""
         return max(0.25, self.size_bytes / max(1, self.text_tokens))
 
 
 def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> Measure:
-    """Count the tokens of `message`. A text far above the cap is sampled, and counting stops soon after the cap."""
+    """Count the tokens of `message`. Above the cap, the number of tokens is an estimate."""
     text = message.text
     sampled = len(text) > max(_SAMPLED_FROM_CHARACTERS, cap_tokens * _PROBABLY_OVER_CHARACTERS_PER_TOKEN)
     text_tokens = counter.estimate_text(text) if sampled else 0
@@ -85,13 +85,13 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
 
 
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
-    """Return the cap of a single result as a clause for the model."""
+    """Return a clause that states the cap of a single result to the model."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """Return the cap of a turn as a clause for the model."""
+    """Return a clause that states the cap of a turn to the model."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 
@@ -99,8 +99,9 @@ def round_limit_text(results: int, cap_tokens: int) -> str:
 class PointerLimits:
     """The limits of a pointer.
 
-    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` names the
-    limit to the model. `preview` selects how a tool result is shown. A user message always shows both ends.
+    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` states the
+    limit to the model. `preview` selects the kind of preview for a tool result. The preview of a user message always
+    shows both ends.
     """
 
     cap_tokens: int
@@ -111,7 +112,7 @@ class PointerLimits:
 
     @classmethod
     def of_result(cls, cap_tokens: int, policy: SpillPolicy, text: str | None = None) -> Self:
-        """Return the limits of one tool result. `text` replaces the default name of the limit."""
+        """Return the limits of one tool result. `text` replaces the default clause about the limit."""
         return cls(
             cap_tokens=cap_tokens,
             preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
@@ -122,7 +123,7 @@ class PointerLimits:
 
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
-        """Return the limits of a user message with `room_tokens` left for its text."""
+        """Return the limits of a user message. Its text may take `room_tokens`."""
         preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
         text = limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
@@ -133,8 +134,8 @@ class Pointer:
     """The short form of a stored result: its size, its ids, how to read it, and a preview.
 
     `error` is the beginning of an error result, which stays in the conversation. `heading` introduces `preview`. `json`
-    is true if the preview is JSON. For a pointer that was parsed and lacks these parts, `lines` is None and `preview`
-    is empty.
+    is true if the preview is JSON. If a parsed pointer does not contain these parts, `lines` is None and `preview` is
+    empty.
     """
 
     stored: tuple[StoredResult, ...] = ()
@@ -154,7 +155,7 @@ class Pointer:
         limits: PointerLimits,
         counter: TokenCounter,
     ) -> Self:
-        view = readable_json(output_text(message))  # the tools for stored results use these line numbers
+        view = readable_json(output_text(message))  # the tools for stored results use the same line numbers
         lines = count_lines(view)
         bare = cls(
             stored=stored, size_text=_size_text(measure, lines, limits.text), lines=lines, error=inline_error(message)
@@ -165,7 +166,7 @@ class Pointer:
         return replace(bare, heading=f"Preview ({shown.shown}):", preview=shown.text, json=shown.kind == "json")
 
     def _with_head(self, view: str, measure: Measure, limits: PointerLimits, counter: TokenCounter) -> Self:
-        """Return the pointer with the beginning of `view`, as long as the explanations leave space for it."""
+        """Return the pointer with as much of the beginning of `view` as fits after the explanations."""
         lead = self._lead()
         left = limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS - counter.count_text(lead) - _HEADING_TOKENS
         room = HeadRoom(
@@ -205,7 +206,7 @@ class Pointer:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a rendered or shortened pointer. Unrecognised text becomes `error`."""
+        """Parse a rendered or shortened pointer. A text that is not a pointer becomes `error`."""
         size = _PARSED_SIZE.search(text)
         lines = int(size[2].replace(",", "")) if size else None
         if not text.startswith(_STARTS):
@@ -217,7 +218,7 @@ class Pointer:
         return cls(lines=lines, heading=f"{found[1]}:", preview=preview)
 
     def render(self, limits: PointerLimits, counter: TokenCounter) -> str:
-        """Return the most complete text within `limits`."""
+        """Return the most complete text that fits `limits`."""
         ids, error = _ids(self.stored), self.error
         short = (
             f"[{self.size_text} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. "
@@ -233,12 +234,12 @@ class Pointer:
 
     @staticmethod
     def shorten(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> str:
-        """Return the text of a rendered pointer with less preview, in a message of at most `cap_tokens`."""
+        """Shorten the preview of a rendered pointer, so that the message has at most `cap_tokens`."""
         room, text = cap_tokens - MESSAGE_OVERHEAD_TOKENS, message.text
         ids = _ids(message.stored)
         error, mark, _ = text.partition(_ERROR_END) if message.status == "error" else ("", "", "")
         error = error + mark if mark else ""
-        short = f"[Too large to show beside the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
+        short = f"[Too large to show with the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
         lead_end = text.find(NARROW) + len(NARROW)
         kept = prefix_that_fits(text, max(0, room - counter.count_text(_CUT) - 2), counter)
         options = (f"{text[:kept]}\n{_CUT}",) if lead_end >= len(NARROW) and kept > lead_end else ()
@@ -246,7 +247,7 @@ class Pointer:
         return first_that_fits((*options, error + short, error + last, short, last), room, counter)
 
     def _lead(self) -> str:
-        """Return everything before the preview."""
+        """Return the text before the preview."""
         return "\n".join((self.error + self.size_text, *_how_to_read(self.stored, json=self.json), NARROW))
 
 
@@ -262,8 +263,9 @@ def _preview_room(limits: PointerLimits) -> int:
 
 
 def _size_text(measure: Measure, lines: int, limit: str) -> str:
+    counted = "1 line" if lines == 1 else f"{lines:,} lines"
     return (
-        f"Too large for the conversation: {measure.size_bytes:,} bytes, {lines:,} lines, "
+        f"Too large for the conversation: {measure.size_bytes:,} bytes, {counted}, "
         f"about {measure.tokens:,} tokens; {limit}."
     )
 
@@ -273,15 +275,15 @@ def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
     for result in stored:
         where = f" (file {result.path})" if result.path is not None else ""
         if result.media_type.startswith("image/"):
-            how = f'use {IMAGE_TOOL}(result="{result.id}") to look at it'
+            how = f'use {IMAGE_TOOL}(result="{result.id}") to view it'
             lines.append(f"Picture {result.media_type}, {result.size_bytes:,} bytes: result {result.id}{where}; {how}.")
             continue
-        query = f"{QUERY_TOOL} a jq expression, " if json or result.media_type == "application/json" else ""
+        query = f"{QUERY_TOOL} evaluates a jq expression, " if json or result.media_type == "application/json" else ""
         lines.append(
-            f"The full text is stored as result {result.id}{where}. Read it back: "
+            f"The full text is stored as result {result.id}{where}. To read it: "
             f'{SEARCH_TOOL}(result_id="{result.id}", pattern="...") finds lines by regular expression, '
             f'{LINES_TOOL}(result_id="{result.id}", first_line=1, last_line=100) reads a range, '
-            f"{query}{STATS_TOOL} shows more of its structure."
+            f"{query}and {STATS_TOOL} shows more of its structure."
         )
     return lines
 
@@ -289,13 +291,13 @@ def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
 def dropped_text(
     message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
 ) -> str:
-    """Return the replacement for data that could not be stored. A user message keeps both ends."""
+    """Return the text that replaces a message that could not be stored. A user message keeps both ends."""
     lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be stored: {reason}."
     ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
     if isinstance(message, UserMessage):
         room = min(cap_tokens * 3 // 4, cap_tokens - 200)
         ends = head_and_tail(message.text, max(0, room), counter).render()
-        note = "The middle of this message was dropped; ask the user for the part that is needed."
+        note = "The middle of this message was dropped. Ask the user for the part that is needed."
         options: tuple[str, ...] = (f"{ends}\n[{lost} {note}]", f"{ends}\n[too large; the middle was dropped]", ends)
     else:
         error, last = inline_error(message), "[dropped: too large]"
@@ -304,7 +306,7 @@ def dropped_text(
 
 
 def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCounter) -> str:
-    """Return both ends of a result and `note`, in a message of at most `cap_tokens`."""
+    """Return both ends of a result and `note`, so that the message has at most `cap_tokens`."""
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
     both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"

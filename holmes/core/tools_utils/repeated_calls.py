@@ -1,8 +1,8 @@
-"""Replaces the result of a repeated call with "unchanged since step 7" or a diff, if that is shorter.
+"""Replaces the result of a repeated call with "unchanged since step 7" or a diff, if this is shorter.
 
-A call that the model repeats in a later reply still runs, so polling works. The short text refers only to results that
-the model can still see, and is never larger than the result. Errors and small results are never replaced. The complete
-result is in the store, under the id in the short text.
+The repeated call still runs, so polling works. The short text refers only to results that the model can still see, and
+is always smaller than the result. Errors and small results are never replaced. The short text contains the id of the
+complete stored result.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierResult:
-    """The last result of a call, if the conversation still shows it, whole or as a pointer.
+    """The last result of a call. The conversation contains this result in full or as a pointer.
 
-    `latest` is the most recent short text about this result, or None; `latest_step` is its step.
+    `latest` is the most recent short text about this result, or None. `latest_step` is the step of this short text.
     """
 
     message: ToolMessage
@@ -46,9 +46,9 @@ class EarlierResult:
 async def answer_repeated(
     earlier: EarlierResult, call: ToolCall, message: ToolMessage, history: Sequence[Message], counter: TokenCounter
 ) -> ToolMessage:
-    """Return `message`, the new result of `call`, or a shorter text that refers to a result that `history` still shows.
+    """Return `message`, or a shorter text that refers to an earlier result of `call`, if `history` still shows it.
 
-    Keeps the call id, the status and the stored results of `message`.
+    The short text keeps the call id, the status and the stored results of `message`.
     """
     if message.masked or message.status != earlier.message.status:
         return message
@@ -75,7 +75,7 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text if the model can already see the content of `message`: a result, or a result and a diff."""
+    """Return the short text if an earlier result, alone or with a diff, already shows the content of `message`."""
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."
@@ -86,7 +86,7 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the changes since the whole result, without lines whose ages only increased."""
+    """Return the short text with the changes since the earlier result. Lines whose ages only increased are omitted."""
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None
@@ -98,9 +98,9 @@ def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
-    """Return `message` with `text` in place of its result, and the ids of the stored result.
+    """Return `message` with `text` and the ids of the stored result in place of its result.
 
-    `read_id` is the stored result that a reading tool read.
+    `read_id` is the stored result that the call read, or None for other tools.
     """
     label = label_of(message)
     if label is None and ids:
@@ -112,19 +112,19 @@ def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: s
 
 
 def _same(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether two results have the same content, whole or as pointers to the same stored bytes."""
+    """Whether two results have the same content. Pointers are equal if they refer to the same stored bytes."""
     if one.spilled or other.spilled:
         return one.spilled == other.spilled and bool(other.stored) and _ids(one) == _ids(other)
     return output_text(one) == output_text(other) and _pictures(one) == _pictures(other)
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether one of the texts is not the complete result, so that comparing the texts would be meaningless."""
+    """Whether a text does not contain its complete result, so that a comparison of the texts would be meaningless."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 
 def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
-    """Whether `history` still contains `wanted` unchanged: not masked, cut or removed."""
+    """Whether `history` still contains `wanted` unchanged."""
     return any(
         isinstance(message, ToolMessage) and message.call_id == wanted.call_id and message == wanted
         for message in reversed(history)

@@ -1,9 +1,9 @@
 """Stores each result, and replaces a result that is too large with a pointer.
 
-`spill_oversized_tool_result` checks the message of a result before it joins the history. `spill_oversized_user_message`
-checks a user message on admission. Both check one message only; `cap_round` limits all results of one turn together.
-Large texts are counted and encoded outside the event loop. A storage failure never raises an error: messages that fit
-stay. A result that is too large is dropped with a request for a narrower query.
+`spill_oversized_tool_result` checks a result before it is added to the history. `spill_oversized_user_message` checks a
+user message at the start of a run. Both functions check a single message. `cap_round` limits all results of one turn
+together. Large texts are counted and encoded outside the event loop. A storage failure never raises an error. If a
+result cannot be stored, it stays if it fits. Otherwise a note asks the model for a narrower query.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS = 262_144
 INLINE_CHARACTERS = 16_384
-"""Texts up to this length are processed on the event loop, because a thread would take longer."""
+"""Maximum length of a text that is processed on the event loop, because a thread would take longer."""
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillOutcome:
-    """The message that joins the history.
+    """The message that is added to the history.
 
-    `tokens` is the size of the original: exact up to the cap, an upper bound for small results, extrapolated for large
-    texts. `spilled` is true if a pointer, or a note about the loss, replaced the original. `stored` is true if the
-    content is in the store. `limit` names the limit that a spilled result exceeded.
+    `tokens` is the size of the original message. The number is exact up to the cap, but an upper bound for small
+    results and an estimate for large texts. `spilled` is true if a pointer or a note about the loss replaces the
+    original. `stored` is true if the content is in the store. `limit` is a clause about the limit that a spilled result
+    exceeds.
     """
 
     message: ToolMessage
@@ -73,10 +74,10 @@ async def spill_oversized_tool_result(
 ) -> SpillOutcome:
     """Store `message`, and replace it with a pointer if it exceeds `cap_tokens` or the policy's `char_limit`.
 
-    A result that fits keeps its text. With `label`, the label `[result <id>]` follows if it fits too. If `store` is
-    None, storage is disabled: results that fit stay, and others are dropped with status `error` and a request for a
-    narrower query. Pointers and masks stay unchanged. If the size in bytes is not decisive, tokens are counted exactly,
-    even by a counter that estimates.
+    A result that fits keeps its text. If `label` is true, the label `[result <id>]` is added if it fits too. If `store`
+    is None, storage is disabled. Results that fit stay. Other results are replaced by a note with status `error` that
+    asks for a narrower query. Pointers and masks stay unchanged. If the size in bytes is not decisive, tokens are
+    counted exactly, even if `counter` estimates.
     """
     if message.spilled or message.masked:
         tokens = upper_bound_tokens(message)
@@ -101,7 +102,7 @@ async def spill_oversized_tool_result(
 def _kept(
     message: ToolMessage, stored: tuple[StoredResult, ...] | ResultStoreError, tokens: int, *, label: bool
 ) -> SpillOutcome:
-    """Return a result that stays whole. It is the same object if it was neither stored nor labelled."""
+    """Return the outcome for a result that stays whole. An unchanged message stays the same object."""
     if isinstance(stored, ResultStoreError) or not stored:
         return SpillOutcome(message=message, tokens=tokens, spilled=False, stored=False)
     kept = message if message.stored == stored else replace(message, stored=stored)
@@ -122,7 +123,7 @@ async def _replaced(
     counter: TokenCounter,
     policy: SpillPolicy,
 ) -> SpillOutcome:
-    """Return a pointer to the stored result, or a note that the result was lost."""
+    """Return the outcome with a pointer to the stored result, or with a note that the result is lost."""
     limits = PointerLimits.of_result(cap_tokens, policy)
     if isinstance(stored, ResultStoreError):
         text = await asyncio.to_thread(dropped_text, message, measure, cap_tokens, str(stored), counter)
@@ -139,9 +140,9 @@ async def spill_oversized_user_message(
 ) -> UserMessage:
     """Return `message`, or a pointer with both ends of its text if it exceeds `cap_tokens` or `char_limit`.
 
-    Pointers and messages that Holmes itself writes stay unchanged, because their size is already limited. A question is
-    never dropped. If a message cannot be stored and exceeds `cap_tokens`, both ends stay, with a note that the middle
-    is lost.
+    Pointers and messages that Holmes writes stay unchanged, because their size is already limited. A question is never
+    dropped. If a message exceeds `cap_tokens` and cannot be stored, both ends stay, with a note that the middle is
+    lost.
     """
     if message.kind not in {"request", "attachment"} or message.stored:
         return message
@@ -170,9 +171,9 @@ async def spill_oversized_user_message(
 def _without_small_pictures(
     message: UserMessage, cap_tokens: int, counter: TokenCounter
 ) -> tuple[UserMessage, tuple[Part, ...]]:
-    """Return `message` without the images that may stay visible, and these images.
+    """Separate the images that stay visible from `message`. Returns the rest of the message and these images.
 
-    All images stay visible if they take at most half of the cap.
+    All images stay visible if they take at most half of the cap. Otherwise all images are moved to the store.
     """
     pictures = tuple(part for part in message.parts if isinstance(part, Image))
     if sum(counter.image_tokens(picture) for picture in pictures) > cap_tokens // 2:
@@ -182,7 +183,7 @@ def _without_small_pictures(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """The outcome of a call. It is small enough for a journal, because large data is in the store."""
+    """The outcome of a call. Large data is in the store, so the outcome is small enough for a journal."""
 
     spill: SpillOutcome
     cap_tokens: int
@@ -198,7 +199,7 @@ class ToolOutcome:
         return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
 
     def spilled(self, call: ToolCall) -> ToolResultSpilled | None:
-        """Return the event for a result that was too large."""
+        """Return the event for a result that was too large, or None for other results."""
         if not self.spill.spilled:
             return None
         return ToolResultSpilled(
@@ -213,7 +214,7 @@ class ToolOutcome:
 async def store_tool_message(
     message: ToolMessage, store: ResultStore | None
 ) -> tuple[StoredResult, ...] | ResultStoreError:
-    """Return the stored parts of a result, or the error. Stored results are not stored again."""
+    """Store the parts of a result, unless they are stored already. Returns the stored parts, or the error."""
     if message.stored:
         return message.stored
     try:
@@ -225,7 +226,7 @@ async def store_tool_message(
 async def store_parts(
     message: ToolMessage | UserMessage, store: ResultStore | None, *, tool_name: str, call_id: ToolCallId
 ) -> tuple[StoredResult, ...]:
-    """Store the text, if any, and every image. Raises `ResultStoreError`."""
+    """Store the text and every image of `message`. Raises `ResultStoreError`."""
     if store is None:
         raise ResultStoreError("storage of tool results is disabled")
     stored: list[StoredResult] = []
@@ -244,9 +245,9 @@ async def store_parts(
 
 
 def _encoded(text: str) -> tuple[bytes, str]:
-    """Return the text as UTF-8 with its media type.
+    """Encode the text in UTF-8, and return it with its media type.
 
-    Restores the bytes that `surrogateescape` decoded, and never fails.
+    Restores the bytes that `surrogateescape` decoded. Never fails.
     """
     media_type = "application/json" if is_json(text) else "text/plain"
     try:
@@ -257,15 +258,18 @@ def _encoded(text: str) -> tuple[bytes, str]:
 
 def _in_pieces(text: str, errors: str) -> bytes:
     if text.isascii():
-        return text.encode("ascii")  # a plain copy
+        return text.encode("ascii")  # makes a single copy
     content = BytesIO()
     for start in range(0, len(text), PIECE_CHARACTERS):
         content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
-    return content.getvalue()  # shares its bytes until the next write
+    return content.getvalue()  # makes no copy until the next write
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:
-    """Return `history` with all results stored, or the same object. Texts and token counts do not change."""
+    """Store all results of `history`. Texts and token counts stay unchanged.
+
+    Returns the same object if no result was stored.
+    """
     if store is None:
         return history
     stored: dict[int, Message] = {}
@@ -274,7 +278,7 @@ async def store_results(history: History, store: ResultStore | None) -> History:
             continue
         put = await store_tool_message(message, store)
         if isinstance(put, ResultStoreError):
-            break  # a full disk stays full, so do not try again
+            break  # do not try again, because a full disk stays full
         if put:
             stored[index] = replace(message, stored=put)
     if not stored:
@@ -283,12 +287,10 @@ async def store_results(history: History, store: ResultStore | None) -> History:
 
 
 SMALLEST_RESULT_TOKENS = 60
-_READ_AGAIN = (
-    "[Cut: the results of this step are too large together. Ask again for this part alone, or for less of it.]"
-)
+_READ_AGAIN = "[Cut: the results of this step are too large together. Request this part alone, or a smaller part.]"
 _LOST = (
-    "[Cut: the results of this step are too large together, and the middle of this one could not be stored: {reason}. "
-    "Call again with a narrower query.]"
+    "[Cut: the results of this step are too large together, and the middle of this result could not be stored: "
+    "{reason}. Call again with a narrower query.]"
 )
 
 
@@ -309,8 +311,9 @@ async def cap_round(
 ) -> tuple[ToolMessage, ...]:
     """Replace the largest of `messages` until all of them together take at most `cap_tokens`.
 
-    Returns the same objects if they already fit. No result shrinks below 60 tokens, so a turn with very many results
-    can stay above the cap. Without a store, the middle of a large result is lost, and its text says so.
+    Messages that stay unchanged are the same objects. No result is shortened below 60 tokens, so a turn with very many
+    results can stay above the cap. If a large result cannot be stored, its middle is lost, and a note in the text
+    reports the loss.
     """
     counter = counter.exact
     weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
@@ -326,14 +329,14 @@ async def cap_round(
 
 
 def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
-    """Return an equal share of the cap. If every larger result shrinks to this share, the turn fits."""
+    """Return an equal share of the cap. If every larger result is shortened to this share, the turn fits."""
     tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
     limits = PointerLimits.of_result(tokens, policy, round_limit_text(results, cap_tokens))
     return _Share(tokens=tokens, limits=limits)
 
 
 async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, store: ResultStore | None) -> ToolMessage:
-    """Return `message` within its share: a shorter pointer, a new pointer, or a cut text."""
+    """Shorten `message` to its share: shorten its pointer, replace it with a pointer, or cut its text."""
     if message.spilled or message.masked:
         if not message.stored:
             text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)

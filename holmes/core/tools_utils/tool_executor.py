@@ -1,7 +1,8 @@
-"""Runs the tool calls of a reply: which calls run, who approves them, and their results.
+"""Selects the tool calls of a reply, waits for their approval, and runs them.
 
-`bound_reply` limits how many calls of one reply run, and runs identical calls once. `ApprovalGate` and `RunningLimit`
-wrap toolsets: a call waits first for approval, then for a free slot. Only `ToolExecutor` turns exceptions into results.
+`bound_reply` limits the number of calls that run, and runs identical calls once. `ApprovalGate` and `RunningLimit` wrap
+toolsets. A call waits first for approval, then for a free slot. `ToolExecutor` is the only class that converts
+exceptions to results.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 MAX_RUNNING_CALLS = 32
 MAX_ANSWERED_CALLS = 32
-"""Maximum number of calls of one reply that stay in the message but do not run."""
+"""Maximum number of calls in one reply that stay in the message but do not run."""
 IDENTICAL_CALL = "Identical to the call"
-"""The first words of the result of a call that repeats another call of the same reply."""
+"""The result of a call starts with these words if the call repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# Larger than the number of calls in one reply, because each call is looked up several times before and after it runs.
+# The cache exceeds the number of calls in one reply, because each call is looked up before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64
@@ -46,7 +47,7 @@ _CallKey: TypeAlias = tuple[str, str]
 
 @lru_cache(maxsize=_KEYS_KEPT)
 def call_key(call: ToolCall) -> _CallKey:
-    """Return a key that ignores the call id and the formatting of the JSON arguments."""
+    """Return a key that is equal for identical calls. Ignores the call id and the format of the JSON arguments."""
     if call.malformed is not None:
         return call.name, call.malformed
     try:
@@ -57,7 +58,10 @@ def call_key(call: ToolCall) -> _CallKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedReply:
-    """The reply as it joins the history. `answers` has the result of each call, or None for a call that runs."""
+    """The reply that is added to the history.
+
+    `answers` contains a result for each call that does not run, and None for each call that runs.
+    """
 
     message: AssistantMessage
     answers: tuple[ToolMessage | None, ...]
@@ -68,7 +72,10 @@ class BoundedReply:
 
 
 def bound_reply(message: AssistantMessage) -> BoundedReply:
-    """Return `message` with at most 32 calls that run and 32 that do not. If it has no more, it is the same object."""
+    """Limit `message` to 32 calls that run and 32 calls that do not run.
+
+    If no call is removed, the message is the same object.
+    """
     if len(message.tool_calls) < 2:
         return BoundedReply(message=message, answers=(None,) * len(message.tool_calls))
     first_ids: dict[_CallKey, ToolCallId] = {}
@@ -103,28 +110,32 @@ def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> 
         return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
     if running < MAX_RUNNING_CALLS:
         return None
-    text = f"Not run: at most {MAX_RUNNING_CALLS} calls of one reply run. Call it again if it is still needed."
+    text = f"Not run: at most {MAX_RUNNING_CALLS} calls of one reply run. Repeat this call if it is still needed."
     return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=text),))
 
 
 def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | None:
     if answer is None:
         return None
-    note = f"{removed:,} more calls of this reply did not run and were removed from the conversation."
+    more = "1 more call" if removed == 1 else f"{removed:,} more calls"
+    note = f"Not run and removed from the conversation: {more} of this reply."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 
 class Approver(Protocol):
-    """A person who approves or refuses calls, or a program that decides for this person."""
+    """Approves or refuses calls. A person or a program decides."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """Return True to run the call, or None if no person is available. Waits as long as the person needs."""
+        """Return whether to run the call, or None if no person is available.
+
+        Waits for the decision without a time limit.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGate(WrapperToolset):
-    """Asks for approval of calls whose tool name matches one of `patterns` (shell globs)."""
+    """Requires approval for calls whose tool name matches one of `patterns`, which are shell globs."""
 
     patterns: tuple[str, ...]
     approver: Approver | None
@@ -133,7 +144,7 @@ class ApprovalGate(WrapperToolset):
         return any(fnmatchcase(invocation.tool.name, pattern) for pattern in self.patterns)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Return the wrapped result, or status `approval_required` if the call was not approved."""
+        """Return the result of the wrapped toolset, or status `approval_required` if the call is not approved."""
         name = invocation.tool.name
         if not self.needs_approval(invocation):
             return await self.inner.call(invocation)
@@ -160,7 +171,7 @@ class RunningLimit(WrapperToolset):
 
 
 def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
-    """Limit `toolset` inside all its wrappers, so that a call takes a slot only while it runs."""
+    """Insert the limit inside all wrappers of `toolset`, so that a call occupies a slot only while it runs."""
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, inner=limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)
@@ -170,7 +181,8 @@ class ToolExecutor:
     """Finds and runs tools by name.
 
     At most 16 tools run at once, across all runs that share the executor. A call that waits for approval does not
-    count. `mask` hides secrets in error texts; it is None if redaction is disabled. Wrappers mask the results.
+    occupy a slot. `mask` masks secrets in error texts, and is None if redaction is disabled. Wrappers of the toolsets
+    mask the results.
     """
 
     def __init__(
@@ -188,7 +200,7 @@ class ToolExecutor:
             for tool in toolset.tools:
                 if tool.name in self._tool_by_name:
                     other = self._toolset_by_tool[tool.name].name
-                    message = f"Tool {tool.name!r} is defined by toolset {other!r} and by {toolset.name!r}."
+                    message = f"Tool {tool.name!r} is defined by toolset {other!r} and toolset {toolset.name!r}."
                     raise ToolError(message)
                 self._toolset_by_tool[tool.name] = toolset
                 self._tool_by_name[tool.name] = tool
@@ -197,7 +209,7 @@ class ToolExecutor:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools, in the order of the toolsets, as providers see them. Always the same object."""
+        """All tools, in the order of the toolsets. Requests contain them in this order. Always the same object."""
         return self._tools
 
     def toolset_name(self, call: ToolCall) -> str | None:
@@ -222,7 +234,7 @@ class ToolExecutor:
         return None
 
     def needs_approval(self, call: ToolCall) -> bool:
-        """Whether a person must approve `call`. A call that cannot run needs no approval."""
+        """Whether a person must approve `call`. A call that cannot run does not require approval."""
         if self.problem(call) is not None:
             return False
         return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
@@ -265,7 +277,7 @@ class ToolExecutor:
 
 
 def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
-    """Return the message for `call`: the tool's data, after a line about the failure if the call failed."""
+    """Return the tool message for `call`. If the call failed, a line about the failure precedes the data."""
     parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
     return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
 

@@ -1,7 +1,7 @@
 """Replaces old messages with a summary that the model writes.
 
-Stores the removed messages first. Rejects a failed summary, and a summary that does not shorten the history, so that
-the caller can truncate instead. The caller decides when to compact.
+The caller decides when to compact. If the summary fails or does not shorten the history, it is rejected, and the caller
+can truncate instead. The removed messages are stored.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ _SUMMARY_SHARE_OF_REMOVED = 3
 class CompactionAttempt:
     """The result of one compaction attempt.
 
-    If the summary was rejected, `history` is None and `failure` is the reason. `stats` is the cost in both cases.
-    `flagged` are names in the summary that do not occur in the removed messages. `removed` is where these messages are
-    stored. `lost` is true if they could not be stored. `groups` are the stored texts of the same messages, one for each
-    group.
+    If the summary is rejected, `history` is None and `failure` is the reason. `stats` always contains the cost.
+    `flagged` contains the names that the summary invented. `removed` refers to the stored text of the removed messages.
+    `lost` is true if the removed messages could not be stored. `groups` refers to the stored texts of their groups.
     """
 
     history: History | None = None
@@ -63,10 +62,10 @@ class CompactionAttempt:
 
 
 async def compact_conversation_history(history: History, context: CompactionContext) -> CompactionAttempt:
-    """Keep the system prompt, the task, a summary, the last user message and a tail of whole turns.
+    """Reduce the history to the system prompt, the task, a summary, the last user message and a tail of whole turns.
 
-    Does not ask the model if the compaction would free less than 10% of the history, or at most
-    `compress_above_tokens` of the policy.
+    Sends no request if the compaction would free too few tokens. The minimum is 10% of the history, or the policy's
+    `compress_above_tokens` if it is set.
     """
     budget = context.budget
     room = Room.of(budget, largest_message_tokens(budget.summary_tokens))
@@ -87,7 +86,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
 
 
 def summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
-    """Return the cap of a summary: the cap of the budget, but at most a third of the removed messages."""
+    """Return the cap of a summary: the budget's cap, but at most a third of the tokens of the removed messages."""
     return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
 
 
@@ -123,7 +122,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
 def _stand_in(
     job: SummaryJob, text: str, removed: StoredResult | None, ledger: Ledger
 ) -> tuple[UserMessage, tuple[str, ...]]:
-    """Return the message that replaces the removed messages, and the invented names in it."""
+    """Return the message that replaces the removed messages, and the names that the summary invented."""
     context, found = job.context, job.survey
     invented = found.invented_in(text) if found else ()
     missing = found.missing_from(text) if found else ()

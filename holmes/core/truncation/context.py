@@ -1,8 +1,8 @@
 """The budget of a model's context window, the parts of a compaction, and the limits that prevent endless compaction.
 
-Contains only arithmetic; the stages decide about messages. All sizes are in locally counted tokens, which are already
-corrected for the provider's way of counting. `CompactionGuard` stops a run whose attempts free too little. After a
-compaction, the next one waits. The summary message stores that state as a mark, so it survives a restart.
+This module only computes sizes. The stages select the messages. All sizes are in locally counted tokens. The size of
+the context window is converted with the token factor of the model. `CompactionGuard` limits the compaction attempts of
+a run. The cooldown after a compaction is stored in the summary message, so it survives a restart.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LOW_GAINS_THAT_END_IT = 2
 class CompactionGuard:
     """Counts the compaction attempts of one run.
 
-    Each reply of the model resets the number of consecutive attempts. Attempts with a low gain are remembered until one
-    gains more, because a history that cannot shrink would be compacted at every step.
+    Each reply of the model resets the number of consecutive attempts. The number of consecutive attempts with a low
+    gain is kept, because otherwise a history that cannot become shorter would be compacted at every step.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class CompactionGuard:
         return self._low_gains >= LOW_GAINS_THAT_END_IT
 
     def begin(self, safety: SafetyPolicy, window_tokens: int) -> None:
-        """Count an attempt. Raises `CompactionInsufficientError` after too many consecutive attempts."""
+        """Count an attempt. Raises `CompactionInsufficientError` if the maximum of consecutive attempts is exceeded."""
         if self._attempts >= safety.max_attempts:
             raise CompactionInsufficientError(
                 f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
@@ -63,7 +63,7 @@ class CompactionGuard:
 
 
 def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
-    """Whether too few turns or too few new tokens followed the last compaction.
+    """Whether the cooldown of the last compaction is still active: too few turns or new tokens followed it.
 
     The caller checks the hard limit first.
     """
@@ -85,11 +85,11 @@ SMALLEST_SUMMARY_TOKENS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryBudget:
-    """How a policy divides a model's context window, in locally counted tokens.
+    """Divides a model's context window as the policy states, in locally counted tokens.
 
-    `reserve_tokens` stays free for the reply; `max_output_tokens` is the model's own limit for a reply. `schema_tokens`
-    (the tools of every request) and `system_tokens` are 0 until `measured` sets them. `count_factor` is the number of
-    provider tokens per local token.
+    `reserve_tokens` is reserved for the reply. `max_output_tokens` is the model's limit for a reply. `schema_tokens` is
+    the size of the tool schemas, and `system_tokens` the size of the system prompt. Both are 0 until `measured` sets
+    them. `count_factor` is the number of provider tokens per local token.
     """
 
     window_tokens: int
@@ -106,10 +106,10 @@ class HistoryBudget:
 
     @property
     def history_limit_tokens(self) -> int:
-        """Size above which a history is compacted: the lowest trigger that is set, at most the hard limit."""
+        """Size above which a history is compacted: the lowest of all set triggers and the hard limit."""
         trigger = self.policy.trigger
         totals = [self.window_tokens - self.reserve_tokens]
-        if trigger.threshold_pct is not None:  # (total + reserve) > window * threshold
+        if trigger.threshold_pct is not None:  # fires if (total + reserve) > window * threshold
             totals.append(int(self.window_tokens * trigger.threshold_pct / 100) - self.reserve_tokens)
         if trigger.tokens is not None:
             totals.append(trigger.tokens)
@@ -125,12 +125,12 @@ class HistoryBudget:
 
     @property
     def hard_limit_tokens(self) -> int:
-        """Size above which a history cannot be sent."""
+        """Size above which a history does not fit a request."""
         return self.window_tokens - self.reserve_tokens - self.schema_tokens
 
     @property
     def usable_tokens(self) -> int:
-        """Tokens available for the conversation: context window minus reserve, system prompt and schemas."""
+        """Size of the context window without reserve, system prompt and schemas."""
         return max(0, self.hard_limit_tokens - self.system_tokens)
 
     @property
@@ -140,7 +140,7 @@ class HistoryBudget:
 
     @property
     def mask_is_enough_tokens(self) -> int:
-        """Maximum size of a history after masking at which no summary is needed."""
+        """Maximum size of a masked history that does not need a summary."""
         return self._share_of_limit(self.policy.safety.mask_is_enough_share)
 
     def _share_of_limit(self, share: float) -> int:
@@ -149,7 +149,7 @@ class HistoryBudget:
 
     @property
     def tail_tokens(self) -> int:
-        """Maximum size of the turns that stay verbatim."""
+        """Maximum size of the tail, which contains the turns that stay verbatim."""
         return min(int(self.usable_tokens * self.policy.keep.tail_share), self.policy.keep.tail_tokens)
 
     @property
@@ -165,7 +165,7 @@ class HistoryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutcome:
-    """The resulting history and its cost. If nothing changed, the history is the same object."""
+    """The history after a compaction, and the cost. An unchanged history is the same object."""
 
     history: History
     stats: RequestStats = field(default_factory=RequestStats)
@@ -173,12 +173,12 @@ class CompactionOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionContext:
-    """Everything that a compaction needs besides the history.
+    """The inputs of a compaction, except for the history.
 
-    `summary_model`, if set, writes summaries in place of `model`. `store` is None if storage is disabled. `prompt` is
-    the rendered compaction prompt. `step_name` is unique in the run; each stage adds a suffix. `guard` belongs to the
-    run. `verifier` checks the citations of replies before they enter the ledger. Without a verifier, no citation of a
-    reply enters the ledger.
+    If `summary_model` is set, it writes the summaries instead of `model`. `store` is None if storage is disabled.
+    `prompt` is the rendered compaction prompt. `step_name` is unique in the run, and each stage adds a suffix. All
+    compactions of a run share `guard`. `verifier` checks the citations of replies before the ledger includes them. If
+    `verifier` is None, the ledger includes no citation of a reply.
     """
 
     model: ChatModel
@@ -199,12 +199,12 @@ class CompactionContext:
         return self.budget.policy
 
     def request_tokens(self, history: History) -> int:
-        """Return the size of a request with `history` and the tools, as the provider counts it."""
+        """Return the size of a request with `history` and the tools, in provider tokens."""
         return self.budget.provider_tokens(history.tokens() + self.budget.schema_tokens)
 
 
 def measured(history: History, context: CompactionContext) -> CompactionContext:
-    """Return `context` with a budget that counts the tools and the system prompt. Tokenizes them once."""
+    """Return `context` with a budget that contains the sizes of the tools and of the system prompt in `history`."""
     system = (message for message in history if isinstance(message, SystemMessage))
     budget = replace(
         context.budget,
@@ -215,5 +215,5 @@ def measured(history: History, context: CompactionContext) -> CompactionContext:
 
 
 def budget_of(history: History, context: CompactionContext) -> HistoryBudget:
-    """Return the budget of `context`, with the tools and the system prompt of `history` counted."""
+    """Return the budget of `context` with the sizes of the tools and of the system prompt in `history`."""
     return measured(history, context).budget

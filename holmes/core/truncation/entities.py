@@ -1,7 +1,7 @@
 """Finds the names and numbers that troubleshooting depends on: pods, images, exit codes, addresses, times, paths.
 
-The search is deterministic. Patterns read each part of a text once, from left to right, with bounded repetition, so
-that no text makes them slow. Does not rate the importance of names.
+The search is deterministic. The patterns limit every repetition, so that hostile texts do not make them slow. This
+module does not rate the importance of names.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PHRASES = (
     "too many open files|too many connections|authentication failed|read-only file system|address already in use|"
     "out of memory|unknown host|broken pipe|quota exceeded|disk full"
 )
-# Words with a hyphen that may follow "deployment" or "node" but are not names.
+# Hyphenated words that may follow "deployment" or "node" but are not names.
 _PROSE = (
     r"(?:non|re|self|well|so|long|up|in|on|roll|pre|post|still|per|multi|single)-|\d+-|out-of|read-only|"
     r"[a-z]+-(?:wide|level|scoped|related|based|side|specific|only|running|ready|to)\b"
@@ -120,7 +120,7 @@ _WORDS = frozenset({"default", "name", "null", "none", "true", "false", "string"
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Entity:
-    """A name or number from a text. `value` is the original spelling without quotes."""
+    """A name or number in a text. `value` is the original spelling without quotes."""
 
     kind: EntityKind
     value: str
@@ -137,7 +137,7 @@ def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
 
 
 def is_meaningful(kind: EntityKind, value: str) -> bool:
-    """Whether `value` is meaningful on its own. For example, exit code 0 and a source file position are not."""
+    """Whether `value` helps to identify a problem. For example, exit code 0 and source file positions do not help."""
     if kind == "exit code":
         return value not in {"0", "00"}
     if kind == "image":
@@ -152,7 +152,7 @@ def is_meaningful(kind: EntityKind, value: str) -> bool:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Split `text` into parts of at most 64 KB, at line ends if possible."""
+    """Split `text` into parts of at most 65,536 characters, at line ends if possible."""
     start = 0
     while start < len(text):
         end = min(len(text), start + _PIECE_CHARACTERS)

@@ -1,7 +1,8 @@
 """Compares a summary with its source to find missing and invented names.
 
-`survey` runs in a thread before the model is asked; the comparison itself is fast. The check is deterministic. It reads
-a limited number of characters of each message, newest messages first. It judges only names and numbers, never prose.
+`survey` runs in a thread before the request to the model, and the comparison with the summary is fast. The check is
+deterministic. It reads a limited number of characters of each message, newest messages first. It compares only names
+and numbers, not the meaning of sentences.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _MOST_FOR_FREQUENCY = 1.5
 _CROWD = 16
 # A summary may use other words for these kinds, so they are never reported as invented.
 _NEVER_INVENTED: frozenset[EntityKind] = frozenset({"phrase", "quantity"})
-# Kinds that fill a log. They are used only if they occur on a severe line or in a text by the user or the model.
+# Kinds that occur on most log lines. They are used only on severe lines and in texts of the user or the model.
 _ONLY_WHERE_IT_MATTERS: frozenset[EntityKind] = frozenset({"time", "id", "path", "version"})
 _SEVERE_WORDS = (
     "error", "fatal", "panic", "fail", "exception", "kill", "crash", "refused", "timeout", "timed out", "denied",
@@ -79,7 +80,7 @@ _SENTENCES = re.compile(r"(?<=[.!?\])])\s+(?=[A-Z])")
 class RankedEntity:
     """An entity of the source, its importance, and a line that contains it.
 
-    `said` is true if the user, the model or an earlier summary wrote the entity, not only a tool.
+    `said` is true if the entity occurs in a text of the user or the model, or in an earlier summary.
     """
 
     entity: Entity
@@ -90,7 +91,7 @@ class RankedEntity:
 
 @dataclass(slots=True)
 class _Sightings:
-    """The facts collected about one entity while the source is read."""
+    """Statistics about the occurrences of one entity in the source."""
 
     line: str
     count: int = 0
@@ -104,8 +105,8 @@ class _Sightings:
 class SourceSurvey:
     """The source that a summary is compared with.
 
-    `ranked` are the entities of the removed messages that no kept message mentions, the most important first. `source`
-    is the text of everything that the model has seen, in lower case.
+    `ranked` contains the entities of the removed messages that no kept message mentions, the most important first.
+    `source` contains all texts that the model has seen, in lower case.
     """
 
     ranked: tuple[RankedEntity, ...]
@@ -121,7 +122,7 @@ class SourceSurvey:
         return tuple(entity for entity in checkable_entities(summary) if not is_mentioned(entity, self.source))
 
     def is_fabricated(self, summary: str) -> bool:
-        """Whether more than half of the checkable entities are invented."""
+        """Whether `summary` has enough checkable entities, and more than half of them are invented."""
         checkable = checkable_entities(summary)
         return len(checkable) >= _LEAST_CHECKED_FOR_FABRICATION and 2 * len(self.invented_in(summary)) > len(checkable)
 
@@ -131,7 +132,7 @@ def survey(
 ) -> SourceSurvey:
     """Find the important entities that occur in `removed` but not in `kept`.
 
-    `shown` is every message that the writer of the summary may have seen. `tools` are the tools that it knows.
+    `shown` and `tools` are the messages and the tools that the writer of the summary may have seen.
     """
     kept_texts = _lowered(kept)
     request = _lowered(message for message in kept if _is_user(message, "request"))
@@ -155,7 +156,7 @@ def survey(
 
 
 def checkable_entities(text: str) -> tuple[Entity, ...]:
-    """Return the entities of a summary that must occur in its source, in order of appearance, without duplicates."""
+    """Return the unique entities of a summary that must occur in its source, in order of appearance."""
     found = sorted(
         ((position, entity) for piece in pieces_of(text) for entity, position in find_entities(piece)),
         key=lambda item: (item[0], -len(item[1].value), item[1]),
@@ -168,14 +169,14 @@ def checkable_entities(text: str) -> tuple[Entity, ...]:
 
 
 def is_mentioned(entity: Entity, lowered_texts: Sequence[str]) -> bool:
-    """Whether one of the lower-case texts contains this entity, in any spelling."""
+    """Whether `lowered_texts` contain `entity`, in any spelling."""
     value = entity.value.lower()
     spellings = ((value,), *_other_spellings(entity.kind, value))
     return any(all(_is_in_any(part, lowered_texts) for part in parts) for parts in spellings)
 
 
 def _is_in_any(value: str, texts: Sequence[str]) -> bool:
-    """Whether a text contains `value` as a separate word or number."""
+    """Whether one of `texts` contains `value` as a separate word or number."""
     for text in texts:
         start = text.find(value)
         while start >= 0:
@@ -188,7 +189,7 @@ def _is_in_any(value: str, texts: Sequence[str]) -> bool:
 
 
 def mark_invented(summary: str, invented: Sequence[Entity]) -> str:
-    """Return `summary` with a note after the first mention of each invented entity."""
+    """Insert a note after the first mention of each invented entity."""
     for entity in invented:
         position = summary.find(entity.value)
         end = position + len(entity.value)
@@ -217,7 +218,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
     if by_assistant and isinstance(message, UserMessage):
         piece = _without_lists(piece)
     for entity, position in find_entities(piece):
-        if entity.kind == "citation":  # the ledger contains them
+        if entity.kind == "citation":  # the ledger contains the citations
             continue
         seen = found.get(entity)
         if seen is None or (not seen.severe and seen.count < _LOOKED_AT):
@@ -239,7 +240,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
 
 
 def _without_lists(text: str) -> str:
-    """Return an earlier summary without its lists of names and checks."""
+    """Remove the lists of names and checks from an earlier summary."""
     return _LISTS.sub("", text)
 
 
@@ -256,7 +257,7 @@ def _sentence_around(line: str, value: str) -> str:
 
 
 def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int) -> float:
-    """Return the importance of an entity. It is lower if `crowd`, the number of similar entities, is large."""
+    """Return the importance of an entity. Many similar entities (`crowd`) reduce the importance."""
     score = _WEIGHTS[entity.kind] + seen.recency + min(_MOST_FOR_FREQUENCY, math.log2(seen.count) / 4)
     score += _SAID_BY_ASSISTANT if seen.by_assistant else 0.0
     score += _SAID_BY_USER if seen.by_user or is_mentioned(entity, request) else 0.0
@@ -266,7 +267,7 @@ def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int)
 
 
 def _without_duplicates(ranked: Iterable[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """Keep each text once, under its most important kind."""
+    """Keep each spelling once, under its most important kind."""
     kept: dict[str, RankedEntity] = {}
     for item in ranked:
         kept.setdefault(item.entity.value.lower(), item)
@@ -278,7 +279,7 @@ def _is_user(message: Message, kind: str) -> bool:
 
 
 def _lowered(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Return the texts in lower case, in parts that are short enough for a single call."""
+    """Return the texts of `messages` in lower case, in parts of at most 65,536 characters."""
     return tuple(piece.lower() for message in messages for text in message_texts(message) for piece in pieces_of(text))
 
 
@@ -287,12 +288,12 @@ def _both_ends(text: str, most_characters: int) -> str:
         return text
     half = max(0, most_characters // 2)
     head, tail = text[:half], text[len(text) - half :] if half else ""
-    # A name that is cut in half looks like another name, so keep whole lines if possible.
+    # Half of a name looks like another name, so keep whole lines if possible.
     return head[: head.rfind("\n") + 1 or half] + "\n" + tail[tail.find("\n") + 1 :]
 
 
 def _line_around(piece: str, position: int) -> str:
-    """Return the line at `position`, limited to 240 characters."""
+    """Return the part of the line around `position`, at most 240 characters."""
     start = piece.rfind("\n", max(0, position - _LINE_CHARACTERS // 2), position) + 1
     start = start or max(0, position - _LINE_CHARACTERS // 2)
     end = piece.find("\n", position, position + _LINE_CHARACTERS // 2)
@@ -302,7 +303,8 @@ def _line_around(piece: str, position: int) -> str:
 def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...]:
     """Return other spellings of `value`.
 
-    Each spelling is a tuple of parts that must all be present, because name and tag may be in two columns.
+    Each spelling is a tuple. A text must contain all parts of the tuple, because for example name and tag may be in two
+    columns.
     """
     if kind == "image":
         name, separator, tag = value.partition("@") if "@" in value else value.rpartition(":")
@@ -319,16 +321,16 @@ def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...
 
 
 def with_distinct_lines(items: Sequence[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """Return `items` without repetitions: each line once, and at most two lines that differ only in numbers.
+    """Keep each line once, and at most two lines that differ only in numbers.
 
-    A log repeats a message hundreds of times, each time with another address.
+    A log can repeat a message hundreds of times with different addresses.
     """
     kept: list[RankedEntity] = []
     shapes: Counter[str] = Counter()
     for item in items:
         if any(item.entity.value in each.line for each in kept):
             continue
-        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a log line in a summary is treated as a log line
+        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # also limits log lines that a summary quotes
             shape = _WITH_NUMBER.sub("#", item.line)
             shapes[shape] += 1
             if shapes[shape] > _MOST_OF_A_SHAPE:

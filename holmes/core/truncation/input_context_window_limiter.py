@@ -1,9 +1,9 @@
 """Keeps the conversation inside the model's context window.
 
-The order of the stages is in `_shorten`. `compact_if_necessary` runs before each model call, `compact_on_request` for
-`/compact` and hooks, and `compact_after_overflow` after a provider rejected a request as too long. The stages are
-`masks` (replaces old results), `compaction` (writes a summary) and `truncate` (works without a model, also in an
-emergency). Raises an error for a history that cannot fit.
+`compact_if_necessary` runs before each request to the model. `compact_on_request` runs for `/compact` and hooks.
+`compact_after_overflow` runs after a provider rejects a request as too long. The stage `masks` replaces old results,
+the stage `compaction` writes a summary, and the stage `truncate` works without a model. `_shorten` defines their order.
+A history that cannot fit causes an error.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _ROOM_FOR_SUMMARY_REQUEST = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """A compaction that was requested before it was due. `summarise` is true if masks alone are not enough."""
+    """A compaction that does not wait for a trigger. `summarise` requests a summary even if masking is enough."""
 
     trigger_tokens: int
     summarise: bool
 
 
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
-    """Return the same history if no trigger of the policy fires, otherwise a shorter history.
+    """Shorten the history if a trigger of the policy fires. Otherwise, return the same history.
 
-    Tokens include the system prompt and the tool schemas. If masking old results is enough, writes no summary.
-    Truncates if the summary fails or frees too little. After a compaction, the next one waits as long as the history
-    fits. Raises `CompactionInsufficientError` before any cost if the part that must stay is larger than the context
-    window.
+    The triggers count the system prompt and the tool schemas. If masking old results is enough, no summary is written.
+    If the summary fails or frees too little, the history is truncated. During the cooldown of the last compaction, a
+    history that fits stays unchanged. Raises `CompactionInsufficientError` without a request if the messages that must
+    stay exceed the context window.
     """
     aged = await _age(history, context) if context.policy.masking.every_step else history
     if not context.policy.trigger.enabled or _surely_below(aged, context):
@@ -68,10 +68,10 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
 
 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext) -> bool:
-    """Whether a history above its trigger stays unchanged because it still fits.
+    """Whether a history above its trigger stays unchanged.
 
-    It stays unchanged after a recent compaction, if it cannot become shorter, if masking freed enough, or if it is too
-    small for a summary.
+    A history that fits stays unchanged in four cases. The last compaction is recent, the last attempts freed too
+    little, masking freed enough, or too few tokens can be removed for a summary.
     """
     budget = context.budget
     if history.exceeds(budget.hard_limit_tokens):
@@ -98,11 +98,12 @@ def is_triggered(history: History, budget: HistoryBudget) -> bool:
 async def compact_on_request(
     history: History, context: CompactionContext, *, summarise: bool = True
 ) -> CompactionOutcome:
-    """Compact for `/compact` or a hook, as if the context window had just become full, so that any size qualifies.
+    """Compact for `/compact` or a hook, without testing the triggers.
 
-    `summarise` requests a summary even if masking is enough. A failure leaves the history unchanged, because the user
-    did not request a truncation. Is not counted as an attempt of the loop. Raises `CompactionInsufficientError` only
-    for a history that cannot fit the real context window.
+    The compaction treats the context window as full, so that it shortens a history of any size. `summarise` requests a
+    summary even if masking is enough. After a failure, the history stays unchanged, because the user did not request a
+    truncation. The loop does not count this compaction as an attempt. Raises `CompactionInsufficientError` only if the
+    history cannot fit the real context window.
     """
     context = await asyncio.to_thread(measured, history, context)
     budget = context.budget
@@ -145,9 +146,9 @@ async def _compact_now(
 
 
 async def compact_after_overflow(history: History, context: CompactionContext) -> CompactionOutcome:
-    """Cut to about half of the context window without the model. The result is always shorter.
+    """Cut the history to about half of the context window, without a model.
 
-    Raises `CompactionInsufficientError` if no part can be cut any more.
+    Raises `CompactionInsufficientError` if the history cannot become shorter.
     """
     context = await asyncio.to_thread(measured, history, context)
     await asyncio.to_thread(history.count_exactly)
@@ -162,13 +163,13 @@ async def compact_after_overflow(history: History, context: CompactionContext) -
 
 
 async def _shorten(history: History, context: CompactionContext, request: _Request | None) -> CompactionOutcome:
-    """Run the stages in order: masks if they are enough, the summary, the truncation."""
+    """Run the stages in order until the history is short enough: masking, summary, truncation."""
     policy, budget = context.policy, context.budget
     plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
     wants_summary = request is not None and request.summarise
     if policy.mode == "compact" or (not wants_summary and _is_enough(history, plan, budget)):
         masked = await _mask(history, plan, context)
-        # On a full disk, results stay whole. Then masking was not enough.
+        # On a full disk, results stay whole, so masking may not be enough.
         limit = budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens
         if not await asyncio.to_thread(masked.exceeds, limit):
             return CompactionOutcome(history=masked)
@@ -188,7 +189,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
 
 
 def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
-    """Whether masking alone frees enough, by the policy's ratio or else by the target of a compaction."""
+    """Whether masking alone is enough, according to the policy's ratio or else to `mask_is_enough_share`."""
     if not plan.freed_tokens:
         return False
     ratio = budget.policy.safety.auto_ratio
@@ -207,7 +208,7 @@ async def _mask_tail(history: History, context: CompactionContext) -> History:
 
 
 async def _age(history: History, context: CompactionContext) -> History:
-    """Mask at the start of every iteration, if the policy requires it."""
+    """Mask old results before each request, for policies with `every_step`."""
     context = await asyncio.to_thread(measured, history, context)
     plan = await asyncio.to_thread(plan_masks, history, context.budget, can_store=context.store is not None)
     return await _mask(history, plan, replace(context, step_name=f"{context.step_name}/age"))
@@ -251,7 +252,7 @@ async def _truncate(
 async def _truncated(
     history: History, context: CompactionContext, room: Room, strategy: Literal["truncate", "emergency"]
 ) -> CompactionOutcome | None:
-    """Return `history` cut to `room`, after storing the removed messages.
+    """Store the removed messages, and cut `history` to `room`.
 
     Returns None if the cut history is not shorter or does not fit.
     """
@@ -268,7 +269,7 @@ async def _truncated(
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
-    """Whether the upper bounds are decisive, so that no tokenizer has to be loaded."""
+    """Whether the upper bounds already exclude a compaction, so that no tokenizer must be loaded."""
     bounds = replace(context.budget, schema_tokens=context.counter.upper_bound_tools(context.tools))
     messages = context.policy.trigger.messages
     few = messages is None or len(history) <= messages

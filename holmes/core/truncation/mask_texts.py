@@ -1,7 +1,8 @@
-"""The text of a mask: the call, the size of its result, how the result began, and where it is stored.
+"""Writes the text of a mask: the call, and the size, beginning and id of its result.
 
-A fingerprint is one line, a preview also shows the result, and a path also shows its first characters. A result that
-was stored or cut earlier is described as the tool returned it, as far as the message still shows it.
+A fingerprint is a single line. A preview also shows the important parts of the result, and a path also shows its first
+characters. If the result is already a pointer or was cut, the mask describes the original result as far as the message
+shows it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILI
 class ResultFacts:
     """The properties of a result that its mask shows.
 
-    `call` is the call in readable form. `lines` is None if unknown. `first_line` is empty if unknown.
+    `call` describes the call for the model. An unknown number of `lines` is None, and an unknown `first_line` is empty.
     """
 
     call: str
@@ -46,7 +47,7 @@ class ResultFacts:
 
     @property
     def amount(self) -> str:
-        """For example `42 lines, 1.2 KB` or `1 picture, 34.5 KB`."""
+        """The size of the result, for example `42 lines, 1.2 KB` or `1 picture, 34.5 KB`."""
         shown = [size_text(self.size_bytes)]
         if self.pictures:
             shown.insert(0, _counted(self.pictures, "picture"))
@@ -56,7 +57,7 @@ class ResultFacts:
 
 
 def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
-    """Map the position of each result to its call. Results without a call are left out."""
+    """Return the call of each result, by the position of the result. Results without a call are omitted."""
     found: dict[int, ToolCall] = {}
     waiting: dict[str, ToolCall] = {}
     for position, message in enumerate(messages):
@@ -68,7 +69,7 @@ def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
 
 
 def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
-    """Describe `message` as the tool returned it."""
+    """Describe the result in `message` as the tool returned it."""
     text = output_text(message)
     pictures = sum(isinstance(part, Image) for part in message.parts)
     picture_bytes = sum(len(part.data) for part in message.parts if isinstance(part, Image))
@@ -89,7 +90,7 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
 
 
 def beginning_of_output(message: ToolMessage) -> str:
-    """Return the visible beginning of the result in `message`: its text, or the preview in its pointer."""
+    """Return the text of `message`. For a pointer, return the error or the preview that it contains."""
     text = output_text(message)
     if not message.spilled:
         return text
@@ -98,7 +99,7 @@ def beginning_of_output(message: ToolMessage) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """Return for example `512 B`, `1.2 KB` or `3.4 MB`; 1 KB is 1,024 bytes."""
+    """Format a size, for example as `512 B`, `1.2 KB` or `3.4 MB`. A KB has 1,024 bytes."""
     if size_bytes < 1_024:
         return f"{size_bytes} B"
     if round(size_bytes / 1_024, 1) < 1_024:
@@ -107,14 +108,14 @@ def size_text(size_bytes: int) -> str:
 
 
 def cut(text: str) -> str:
-    """Return `text` on one line of at most 80 characters."""
+    """Shorten `text` to one line of at most 80 characters."""
     return shortened(" ".join(shortened(text, 8 * CUT_CHARACTERS, mark="").split()), CUT_CHARACTERS)
 
 
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
-    """Describe the result that a pointer replaced. The first line is that of the preview."""
+    """Describe the result that a pointer replaces. `first_line` is the first line of the error or of the preview."""
     pointer = Pointer.parse(text)
-    first_line = facts.first_line  # the beginning of an error, which stays before its pointer
+    first_line = facts.first_line  # for an error result, the error precedes the pointer
     if not pointer.error:
         numbered = _NUMBERED_FIRST_LINE.search(pointer.preview)
         first_line = _first_line(numbered[1] if numbered else pointer.preview)
@@ -128,7 +129,7 @@ def _replaced_lines(facts: ResultFacts, lines: int | None, first_line: str) -> R
 
 
 def _arguments(call: ToolCall | None) -> str:
-    """Return for example `kind: pods, namespace: shop`, at most 80 characters."""
+    """Format the arguments of a call, for example as `kind: pods, namespace: shop`, in at most 80 characters."""
     if call is None:
         return ""
     try:
@@ -158,7 +159,10 @@ def _counted(count: int, noun: str) -> str:
 
 
 def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
-    """For example `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`."""
+    """Return a mask on one line.
+
+    For example `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`.
+    """
     first_line = f' — "{facts.first_line}"' if facts.first_line else ""
     where = ", ".join(result.id for result in stored)
     return f"[Tool output cleared — {facts.call} returned {facts.amount}{first_line}; full output: {where}]"
@@ -170,7 +174,7 @@ _SMALLEST_PREVIEW_TOKENS = 16
 def preview_text(
     facts: ResultFacts, stored: tuple[StoredResult, ...], text: str, cap_tokens: int, counter: TokenCounter
 ) -> str:
-    """Return one line about the call and the store, then a preview of `text` of at most `cap_tokens`."""
+    """Return a line about the call and the stored result, followed by a preview of `text` within `cap_tokens`."""
     where = ", ".join(result.id if result.path is None else f"{result.id} (file {result.path})" for result in stored)
     line = f"[Tool output moved to the store — {facts.call} returned {facts.amount}; full output: {where}]"
     if not text.strip() or cap_tokens < _SMALLEST_PREVIEW_TOKENS:
@@ -183,9 +187,9 @@ _SHOWN_CHARACTERS = 500
 
 
 def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
-    """Return the paths and the first 500 characters of `output`.
+    """Return the paths of the stored result and the first 500 characters of `output`.
 
-    If the store has no files, shows the result ids. The tools for stored results accept both.
+    If the store does not use files, the text contains result ids. The tools for stored results accept both.
     """
     where = ", ".join(result.path or result.id for result in stored)
     line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
@@ -205,13 +209,13 @@ def masked_message(
     policy: ContextPolicy,
     counter: TokenCounter,
 ) -> ToolMessage:
-    """Return `message` with the policy's mask in place of text and images. `stored` is where the result is stored."""
+    """Replace the text and the images of `message` with the policy's mask, which refers to `stored`."""
     text = _mask_text(message, call, stored, policy, counter)
     return replace(message, parts=(Text(text=text),), stored=stored, masked=True)
 
 
 def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
-    """Return `message`, which is already stored, as a fingerprint under any policy."""
+    """Replace a stored result with a fingerprint, under any policy."""
     text = fingerprint_text(describe_result(message, call), message.stored)
     return replace(message, parts=(Text(text=text),), masked=True)
 
@@ -224,7 +228,7 @@ def looks_masked(text: str) -> bool:
 def preview_cap_tokens(policy: ContextPolicy) -> int:
     """Return the cap of a preview.
 
-    It uses the share and the limit for previews of stored results, applied to the maximum size of an unmasked result.
+    The cap is the preview's share of the maximum size of an unmasked result, at most the limit for previews.
     """
     share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
     return min(share, policy.spill.preview_max_tokens)

@@ -1,8 +1,9 @@
-"""Masks old tool results: plans which results to replace, and replaces them in one batch.
+"""Masks old tool results: selects the results to replace, and replaces them in one batch.
 
-A mask is a fingerprint, a preview or a path (`mask_texts`). Skips masked results, protected tools, and results whose
-mask would not be smaller. A result that cannot be stored stays whole, so masking loses no data. In small context
-windows, `shrink_to_pointers` shrinks the stored results of kept turns. Never changes text of the user or the model.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, results of protected tools, and results
+whose mask would not be smaller stay unchanged. A result that cannot be stored stays whole, so masking loses no data. In
+small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and the model
+never change.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, ToolCall
     from holmes.values.tools import ResultStore
 
-# Stands in for the id of a result that is not stored yet, so that the length of its mask can be counted.
+# Placeholder for the id of a result that is not stored yet. The placeholder is needed to count the tokens of the mask.
 _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, media_type="text/plain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMask:
-    """The replacement of the result at `position` with `masked`. `is_stored` is false if it must be stored first."""
+    """A mask that can replace the result at `position`. If `is_stored` is false, the result must be stored first."""
 
     position: int
     call: ToolCall | None
@@ -45,9 +46,9 @@ class PlannedMask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskPlan:
-    """All masks of one batch, in order. Empty if the policy needs none. Valid only for its history.
+    """All masks of one batch, in order. A plan is valid only for the history for which it was made.
 
-    `freed_tokens` is exact for stored results. The ids of other results are unknown until they are stored.
+    A mask contains the id of the stored result. For results that are not stored yet, `freed_tokens` is an estimate.
     """
 
     policy: ContextPolicy
@@ -59,15 +60,15 @@ class MaskPlan:
 
     @property
     def freed_tokens(self) -> int:
-        """The number of tokens by which the history becomes shorter."""
+        """Number of tokens by which the plan shortens the history."""
         return sum(mask.freed_tokens for mask in self.masks)
 
 
 def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = True) -> MaskPlan:
-    """Plan the masks that the policy of `budget` needs for `history` now.
+    """Plan the masks for `history` that the policy of `budget` requires.
 
-    If `can_store` is false, results that are not stored yet stay whole. Tokenizes new messages and the masks, so call
-    it outside the event loop.
+    If `can_store` is false, results that are not stored yet stay whole. Call this function outside the event loop,
+    because it tokenizes new messages and the masks.
     """
     policy = budget.policy
     if not policy.masking.enabled or policy.mode == "compress":
@@ -86,7 +87,7 @@ def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = Tru
 def _plan_one(
     position: int, message: Message, call: ToolCall | None, weight: int, policy: ContextPolicy, counter: TokenCounter
 ) -> PlannedMask | None:
-    """Return the mask of one result of `weight` tokens, or None if the mask would not be smaller."""
+    """Return the mask for a result of `weight` tokens, or None if the mask would not be smaller."""
     if not isinstance(message, ToolMessage):
         return None
     masked = masked_message(message, call, message.stored or (_UNKNOWN,), policy, counter)
@@ -98,7 +99,7 @@ def _plan_one(
 
 
 def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget) -> Iterable[int]:
-    """Return the positions of the results that are old under the policy, in order."""
+    """Return the positions of the results that the policy masks, in order."""
     policy = budget.policy.masking
     candidates = [
         position
@@ -129,7 +130,7 @@ def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
 def _beyond_newest_tokens(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget
 ) -> list[int]:
-    """Return the results outside the newest protected tokens. A result that overlaps them stays whole."""
+    """Return the results that are older than the protected turns and the newest protected tokens."""
     policy = budget.policy.masking
     protected_tokens = min(policy.protect_tokens, int(budget.usable_tokens * policy.protect_share))
     counted = budget.policy.keep.messages or 0  # messages that the policy keeps stay unchanged
@@ -144,7 +145,7 @@ def _beyond_newest_tokens(
 
 
 def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
-    """Return the position of the first of the newest `rounds` replies."""
+    """Return the position at which the newest `rounds` turns start."""
     replies = [position for position, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     if rounds <= 0:
         return len(messages)
@@ -154,7 +155,7 @@ def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
 def _large_in_a_large_history(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], policy: MaskingPolicy
 ) -> list[int]:
-    """Return the large results in a large history. System messages are never recent messages."""
+    """Return the large results in a large history. System messages do not count as recent messages."""
     if sum(weights) <= policy.max_total_tokens:
         return []
     others = [position for position, message in enumerate(messages) if not isinstance(message, SystemMessage)]
@@ -171,22 +172,22 @@ def _least_freed_tokens(budget: HistoryBudget) -> int:
 
 
 def _characters(message: Message) -> int:
-    """Return the length of a result in characters, plus the bytes of its images."""
+    """Return the size of a result: the characters of its text plus the bytes of its images."""
     if not isinstance(message, ToolMessage):
         return 0
     return len(output_text(message)) + sum(len(part.data) for part in message.parts if isinstance(part, Image))
 
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
-"""Stores a result. Returns where it is stored, or the reason for the failure."""
+"""A function that stores a result. It returns the stored result, or the reason for the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutcome:
-    """The history after masking. If nothing changed, it is the same object.
+    """The history after masking. An unchanged history is the same object.
 
-    Token counts cover all messages, without tool schemas. `failure` is the reason why results could not be stored and
-    stayed whole.
+    Token counts include all messages but not the tool schemas. If results could not be stored and stayed whole,
+    `failure` is the reason.
     """
 
     history: History
@@ -197,7 +198,7 @@ class MaskOutcome:
 
 
 async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
-    """Apply the masks of `plan`, which was made for `history`. Each stored result is one durable step."""
+    """Apply `plan` to `history`. Results that are not stored yet are stored in durable steps."""
 
     async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
         step_name = f"{context.step_name}/store/{message.call_id}"
@@ -207,13 +208,13 @@ async def mask_old_results(history: History, plan: MaskPlan, context: Compaction
 
 
 async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
-    """Store the result. Returns where it is stored, or the reason for the failure."""
+    """Store the result. Returns the stored result, or the reason for the failure."""
     stored = await store_tool_message(message, store)
     return str(stored) if isinstance(stored, ResultStoreError) else stored
 
 
 async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> MaskOutcome:
-    """Apply the masks of `plan` to `history`. Calls `store` for results that are not stored yet."""
+    """Apply `plan` to `history`. Calls `store` for results that are not stored yet."""
     messages = list(history.messages())
     count = 0
     failure: str | None = None
@@ -233,7 +234,10 @@ async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> M
 async def _ready_mask(
     message: Message, mask: PlannedMask, plan: MaskPlan, counter: TokenCounter, store: StoreResult
 ) -> ToolMessage | str | None:
-    """Return the mask, the reason why the result could not be stored, or None if the mask is not smaller."""
+    """Store the result if necessary, and return its mask.
+
+    Returns the reason if the result cannot be stored, and None if the mask is not smaller.
+    """
     if mask.is_stored or not isinstance(message, ToolMessage):
         return mask.masked
     stored = message.stored or await store(message)
@@ -251,7 +255,7 @@ def shrink_to_pointers(
 ) -> tuple[Message, ...]:
     """Replace stored results with fingerprints, oldest first, until all messages take at most `cap_tokens`.
 
-    The result can stay above the cap. Unchanged messages are the same objects.
+    The messages can stay above the cap. Unchanged messages are the same objects.
     """
     weights = [counter.count_message(message) for message in messages]
     excess = sum(weights) - cap_tokens

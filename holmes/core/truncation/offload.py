@@ -1,9 +1,9 @@
-"""Moves large tool results of any conversation into a store and summarises old messages, in one library call.
+"""Shortens any conversation with one library call: moves large tool results into a store, and summarises old messages.
 
 Follows the documentation of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress`
 replaces everything except system and recent messages with a summary. `auto` compacts first, and compresses if more than
-0.75 of the tokens are left. Calls and results stay together. Everything is stored before it moves. No data is cut off:
-results that cannot be stored stay, and a failed summary leaves the conversation unchanged.
+0.75 of the tokens are left. Calls and results stay together. Results and messages are stored before they are replaced.
+No data is lost: results that cannot be stored stay, and after a failed summary the conversation is unchanged.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _KEEP_WHEN_COMPACTING, _KEEP_WHEN_COMPRESSING = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOptions:
-    """The limits, with the documented defaults. All sizes are in tokens.
+    """The options of an offload, with the documented defaults. All sizes are in tokens.
 
-    A conversation of at most `max_total_tokens` stays unchanged. For `compress`, system and recent messages are not
-    part of that size. `max_tool_message_tokens` is the maximum size of a result that stays whole.
-    `group_token_threshold` splits the compressed messages; None and 0 mean one group. `keep_recent_count` messages at
-    the end stay; None means 1 for compaction and 2 for compression. `chat_id` names the stored groups; None means a new
-    UUID.
+    A conversation of at most `max_total_tokens` stays unchanged. For `compress`, this size does not include system and
+    recent messages. `max_tool_message_tokens` is the maximum size of a result that stays whole. Messages are summarised
+    in groups of at most `group_token_threshold`, or in one group if the value is None or 0. `keep_recent_count`
+    messages at the end stay. The default is 1 for compaction and 2 for compression. `chat_id` is part of the names of
+    the stored groups. The default is a new UUID.
     """
 
     mode: Mode = "auto"
@@ -79,8 +79,8 @@ class MovedResult:
 class OffloadMetadata:
     """The report of an offload.
 
-    `groups` are the summarised parts, with the full text of each. `failure` is None if everything succeeded. `stats` is
-    the cost of the summaries.
+    `moved` lists the results that were replaced by previews. `groups` lists the groups that were summarised. `failure`
+    is None if the offload succeeded. `stats` is the cost of the summaries.
     """
 
     mode: Mode
@@ -113,7 +113,8 @@ async def offload_context(
 ) -> OffloadOutcome:
     """Move large results, and then old messages, into `store`.
 
-    Raises `ConfigError` for invalid options and for mode `compress` without a model. `prompt` requests a summary.
+    `prompt` is the system prompt of the summary requests. Raises `ConfigError` for invalid options, and for mode
+    `compress` without a model.
     """
     options = options or OffloadOptions()
     _check(options, model)
@@ -129,7 +130,7 @@ async def offload_context(
     if sum(weights[position] for position in old) <= options.max_total_tokens:
         return outcome
     if model is None:
-        return _failed(outcome, "no summary was written: no model was given")
+        return _failed(outcome, "no summary was written: a model is required")
     writer = GroupWriter(model=model, prompt=prompt, store=store, chat_id=outcome.metadata.chat_id)
     written = await summarise_groups(history, old, options.group_token_threshold, writer)
     return await asyncio.to_thread(_with_summaries, outcome, history, old, written)
@@ -152,7 +153,7 @@ async def _untouched(history: History, options: OffloadOptions) -> OffloadOutcom
 async def _compact(
     outcome: OffloadOutcome, history: History, options: OffloadOptions, store: ResultStore
 ) -> OffloadOutcome:
-    """Leave previews of large results. Uses the stages that mask the results of a run."""
+    """Replace large results with previews. Uses the functions that mask the results of a run."""
     plan = await asyncio.to_thread(plan_masks, history, _budget(_policy(options)))
     masked = await apply_masks(history, plan, lambda message: stored_or_reason(message, store))
     metadata = replace(outcome.metadata, tokens_after=masked.tokens_after, moved=_moved(history, masked.history))
@@ -172,7 +173,7 @@ def _policy(options: OffloadOptions) -> ContextPolicy:
 
 
 def _budget(policy: ContextPolicy) -> HistoryBudget:
-    """Return a budget without a context window, because previews need only the policy."""
+    """Return a budget with only a policy, because previews do not depend on a context window."""
     return HistoryBudget(window_tokens=0, reserve_tokens=0, max_output_tokens=0, policy=policy)
 
 
@@ -197,7 +198,10 @@ def _is_still_large(metadata: OffloadMetadata) -> bool:
 
 
 def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
-    """Return the messages that compression may remove: all except system messages and turns with recent messages."""
+    """Return the positions of the messages that compression may remove.
+
+    System messages and turns with recent messages are excluded.
+    """
     keep = _KEEP_WHEN_COMPRESSING if options.keep_recent_count is None else options.keep_recent_count
     others = [position for position, message in enumerate(history) if not isinstance(message, SystemMessage)]
     rounds = split_rounds(history, others)
@@ -210,7 +214,7 @@ def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
 def _with_summaries(
     outcome: OffloadOutcome, history: History, old: tuple[int, ...], written: GroupSummaries
 ) -> OffloadOutcome:
-    """Return `outcome` with the summaries in place of the `old` messages, if that is shorter."""
+    """Replace the `old` messages with the summaries, if this shortens the conversation."""
     outcome = replace(outcome, metadata=replace(outcome.metadata, stats=written.stats))
     if written.failure is not None:
         return _failed(outcome, f"no summary was written: {written.failure}")
@@ -236,7 +240,7 @@ def _with_summaries(
 
 
 def _failed(outcome: OffloadOutcome, reason: str) -> OffloadOutcome:
-    """Return `outcome` with another failure. The messages stay unchanged."""
+    """Add a failure to `outcome`. The messages stay unchanged."""
     earlier = outcome.metadata.failure
     failure = f"{earlier}; {reason}" if earlier else reason
     return replace(outcome, metadata=replace(outcome.metadata, failure=failure))
@@ -245,7 +249,7 @@ def _failed(outcome: OffloadOutcome, reason: str) -> OffloadOutcome:
 def _check(options: OffloadOptions, model: ChatModel | None) -> None:
     """Raise `ConfigError` for invalid options."""
     if options.mode == "compress" and model is None:
-        raise ConfigError("mode 'compress' needs a model for its summaries: specify a model, or use mode 'compact'")
+        raise ConfigError("mode 'compress' requires a model for its summaries; specify a model, or use mode 'compact'")
     for option in fields(options):
         value = getattr(options, option.name)
         if isinstance(value, int) and value < 0:
@@ -257,7 +261,7 @@ _LARGEST_SHARE_OF_GROUP = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWriter:
-    """Dependencies for writing and storing summaries. `chat_id` is part of the stored names."""
+    """The model and the store for the summaries of groups. `chat_id` is part of the stored names."""
 
     model: ChatModel
     prompt: str
@@ -267,7 +271,7 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenGroup:
-    """A summarised group: the number and tokens of its messages, the tokens of the summary, and the stored text."""
+    """A summarised group: number and tokens of its messages, tokens of its summary, and its stored text."""
 
     messages: int
     tokens_before: int
@@ -277,7 +281,7 @@ class WrittenGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummaries:
-    """The summaries of all groups, or the failure. `stats` is the cost in both cases."""
+    """The summaries of all groups. If one summary fails, `failure` is the reason. `stats` is the cost in both cases."""
 
     texts: tuple[str, ...] = ()
     groups: tuple[WrittenGroup, ...] = ()
@@ -288,10 +292,10 @@ class GroupSummaries:
 async def summarise_groups(
     history: History, old: tuple[int, ...], threshold_tokens: int | None, writer: GroupWriter
 ) -> GroupSummaries:
-    """Summarise the messages at the positions `old` of `history`. A threshold of None or 0 means one group.
+    """Summarise the messages at the positions `old` of `history` in groups.
 
-    Each group is stored in full before the model is asked, so a full disk causes no cost. At the first failed group the
-    work stops, and no summary is used.
+    If `threshold_tokens` is None or 0, all messages are one group. All groups are stored before the first request to
+    the model, so a full disk causes no cost. The first failure stops the function, and no summary is used.
     """
     messages, weights = history.messages(), history.token_counts()
     groups = split_groups([messages[p] for p in old], [weights[p] for p in old], threshold_tokens, len(old))
@@ -321,7 +325,7 @@ async def summarise_groups(
 
 
 async def _summarise(history: History, group: tuple[Message, ...], context: CompactionContext) -> Summary:
-    """Write a summary of `group`, the only messages that the model sees."""
+    """Request a summary of `group`. The model sees no other messages."""
     alone = history.replaced(repair_pairing(group))
     context = await asyncio.to_thread(measured, alone, context)
     cap_tokens = min(context.budget.summary_tokens, int(alone.tokens() * _LARGEST_SHARE_OF_GROUP))
@@ -335,11 +339,11 @@ async def _summarise(history: History, group: tuple[Message, ...], context: Comp
 
 
 async def _context(history: History, writer: GroupWriter) -> CompactionContext:
-    """Return a context whose summary model is the model itself, because a summary model gets only plain text."""
+    """Return a context in which `model` is also the summary model, so that the requests contain only plain text."""
     limits = await asyncio.to_thread(lambda: writer.model.limits)
 
     async def nobody_listens(_: AgentEvent) -> None:
-        """Discard the events. The stats contain the costs."""
+        """Discard the events, because the stats contain the costs."""
 
     return CompactionContext(
         model=writer.model,

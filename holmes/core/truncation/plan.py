@@ -1,10 +1,10 @@
-"""Decides which messages stay and which are removed, for every stage that shortens a history.
+"""Selects the messages that stay and the messages that are removed, for every stage that shortens a history.
 
 A compacted history starts with the system prompt, the original task, and one user message in place of the removed
-messages. The last user message follows if it is older than the tail. The tail comes last. Only whole turns are removed,
-so a call always stays with its results. `repair_pairing` pairs calls and results in conversations from other programs
-or aborted runs. In a kept turn that is too large, only results and their images are cut, and stored results keep their
-pointer.
+messages. The last user message follows if it is older than the tail. The tail is at the end. Only whole turns are
+removed, so a call always stays with its results. `repair_pairing` pairs calls and results in conversations from other
+programs or aborted runs. In a kept turn that is too large, only results and their images are cut. The cut result
+contains the id of the stored result.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _A_LITTLE_LESS = 0.95
 def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenCounter) -> tuple[Message, ...]:
     """Cut the largest results of `messages` until all of them together take at most `cap_tokens`.
 
-    Small results stay whole and leave their unused share to the large ones. If the reply alone exceeds the cap, the
-    turn stays above the cap.
+    Small results stay whole, and large results share the rest of the cap. If the reply alone exceeds the cap, the turn
+    stays above the cap.
     """
     counter = counter.exact
     weights = [counter.count_message(message) for message in messages]
@@ -63,19 +63,20 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
 
 
 def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> ToolMessage:
-    """Return both ends of the text of `message` in at most `cap_tokens`, with a note on how to get the rest."""
+    """Cut the middle of `message`, so that it has at most `cap_tokens`. A note explains how to read the rest."""
     counter = counter.exact
     weight = counter.count_message(message)
     if weight <= cap_tokens:
         return message
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     pictures = sum(isinstance(part, Image) for part in message.parts)
-    dropped = f" {pictures} pictures were removed." if pictures else ""
+    removed = "1 picture was" if pictures == 1 else f"{pictures} pictures were"
+    dropped = f" {removed} removed." if pictures else ""
     if message.stored:
         ids = ", ".join(result.id for result in message.stored)
-        note = f"[Cut to fit the context window.{dropped} The full output is stored: {ids}]"
+        note = f"[Cut to fit the context window.{dropped} The full result is stored: {ids}]"
     else:
-        note = f"[Cut to fit the context window.{dropped} For the rest, call again with a narrower query.]"
+        note = f"[Cut to fit the context window.{dropped} To get the rest, call again with a narrower query.]"
     preview_room = max(0, room - _GAP_TOKENS - counter.count_text(note))
     text_tokens = max(1, weight - message_overhead_tokens(message))
     per_token = min(DEFAULT_CHARACTERS_PER_TOKEN, _A_LITTLE_LESS * len(message.text) / text_tokens)
@@ -103,9 +104,9 @@ if TYPE_CHECKING:
 class Room:
     """Maximum sizes, in tokens, of the tail, of the newest turn, and of the whole history.
 
-    The tail are the turns that stay verbatim. `tail_messages` also limits the tail to that number of messages, rounded
-    up to whole turns. With `newest_round`, a turn that the model has not seen always stays. With `pointers`, older
-    turns may stay with pointers for their results, except for results of `protected_tools`.
+    The tail contains the turns that stay verbatim. `tail_messages` also limits the number of messages in the tail,
+    rounded up to whole turns. If `newest_round` is true, a turn that the model has not seen always stays. If `pointers`
+    is true, pointers may replace the results of older turns in the tail, except for results of `protected_tools`.
     """
 
     tail_tokens: int
@@ -118,9 +119,9 @@ class Room:
 
     @classmethod
     def of(cls, budget: HistoryBudget, stand_in_tokens: int) -> Room:
-        """Return the sizes under a policy.
+        """Return the sizes that the policy of `budget` allows.
 
-        `stand_in_tokens` is the size of the message that replaces the removed ones.
+        `stand_in_tokens` is the size of the message that replaces the removed messages.
         """
         return cls(
             tail_tokens=budget.tail_tokens,
@@ -133,7 +134,7 @@ class Room:
         )
 
     def halved(self, history_tokens: int) -> Room:
-        """Return half of the usual sizes, for an emergency."""
+        """Return sizes for an emergency: half of the usual tail, and a history of at most `history_tokens`."""
         return replace(
             self,
             tail_tokens=self.tail_tokens // 2,
@@ -145,7 +146,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The messages that stay, and the `removed` messages, in order. Removing them frees `removed_tokens`."""
+    """The messages that stay, and the messages to remove. The removal frees `removed_tokens`."""
 
     system: tuple[Message, ...]
     task: tuple[Message, ...]
@@ -155,15 +156,16 @@ class Plan:
     removed_tokens: int
 
     def assemble(self, *stand_in: UserMessage) -> tuple[Message, ...]:
-        """Return the compacted history, with `stand_in` in place of the removed messages."""
+        """Return the messages of the compacted history, with `stand_in` in place of the removed messages."""
         return (*self.system, *self.task, *stand_in, *self.last_request, *self.tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    """Positions of the messages at the end that stay: whole turns, the newest turn, and notes after it.
+    """The positions of the last messages, which stay: whole turns, the newest turn, and notes after the newest turn.
 
-    `pointed` are earlier turns whose results stay as pointers. `shrunk` are the messages of these turns.
+    `pointed` contains the positions of earlier turns whose results become pointers. `shrunk` contains the messages of
+    these turns with the pointers.
     """
 
     kept: tuple[int, ...]
@@ -174,7 +176,7 @@ class _Tail:
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
-    """Group `positions`: a reply with its results is one turn, and any other message is a group of its own."""
+    """Group `positions` by turns. Each message that does not belong to a turn is a separate group."""
     rounds: list[tuple[int, ...]] = []
     for position in positions:
         message = messages[position]
@@ -188,8 +190,8 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
     """Keep the last turns that fit the tail of `room`, and the newest turn if the model has not seen it.
 
-    If the newest turn is larger than `room.newest_round_tokens`, its results are cut. If task and last request leave
-    fewer tokens of `room.history_tokens` than the tail needs, the tail gets the rest.
+    If the newest turn is larger than `room.newest_round_tokens`, its results are cut. The tail never exceeds the rest
+    of `room.history_tokens` after the system prompt, the task and the last request.
     """
     messages, weights = history.messages(), history.token_counts()
     system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]
@@ -244,9 +246,9 @@ def _choose_tail(
 def _pointed_rounds(
     messages: Sequence[Message], rounds: list[tuple[int, ...]], room: Room, counter: TokenCounter
 ) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-    """Return up to two turns that fit only with pointers for their results, so that the latest steps stay known.
+    """Return up to two more turns, with pointers in place of their results.
 
-    In small context windows, one large result would otherwise push out all others.
+    In a small context window, one large result could otherwise displace all other turns.
     """
     left = room.tail_tokens
     positions: tuple[int, ...] = ()
@@ -275,15 +277,15 @@ def _sum(weights: Sequence[int], positions: Iterable[int]) -> int:
     return sum(weights[position] for position in positions)
 
 
-MISSING_RESULT = "the call was interrupted; no result"
+MISSING_RESULT = "the call was interrupted and returned no result"
 
 
 def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return `messages` with exactly one result for every call, in call order.
+    """Repair `messages` so that every call has exactly one result, in the order of the calls.
 
-    Providers reject any other conversation. A missing result becomes an error, a result without a call is dropped, and
-    a repeated call id is renamed together with its result. Unchanged messages are the same objects, and a second repair
-    changes nothing.
+    Providers reject any other conversation. An error replaces a missing result, and a result without a call is removed.
+    A duplicate call id is renamed in the call and in its result. Unchanged messages are the same objects, and a second
+    repair makes no changes.
     """
     reserved = {call.id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
     used: set[ToolCallId] = set()
@@ -308,9 +310,9 @@ def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
 def _repair_round(
     message: AssistantMessage, results: list[ToolMessage], used: set[ToolCallId], reserved: set[ToolCallId]
 ) -> list[Message]:
-    """Return the turn with unique ids and one result for each call.
+    """Repair one turn: make the call ids unique, and add missing results.
 
-    If an id is repeated, its n-th result belongs to its n-th call.
+    If several calls have the same id, the n-th result belongs to the n-th call.
     """
     waiting: dict[ToolCallId, list[ToolMessage]] = {}
     for result in results:

@@ -1,9 +1,10 @@
-"""Writes the summary of the messages to remove, in groups of whole turns if they are large.
+"""Requests a summary of the messages to remove, for large histories in groups of whole turns.
 
-The first request is the agent's own request plus one user message, so the provider's cache applies. A separate summary
-model gets the removed messages as plain text. A failed request is repeated as plain text, in parts that build on each
-other. No request exceeds the context window of its model. Rejects a text that is not a summary or is mostly invented,
-and repairs a summary that left out too much.
+The first request is the agent's last request plus one user message, so the provider can use its cache. A separate
+summary model gets the removed messages as plain text. A failed request is repeated as plain text. If the text does not
+fit one request, each request contains the next part and the summary of the earlier parts. No request exceeds the
+context window of its model. A reply that is not a summary or is mostly invented is rejected. Important names that are
+missing in a summary are requested and added.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
 def split_groups(
     messages: Sequence[Message], weights: Sequence[int], threshold_tokens: int | None, most_groups: int
 ) -> tuple[tuple[Message, ...], ...]:
-    """Split messages into groups of at most `threshold_tokens`, in order. A larger turn is a group of its own.
+    """Split messages into groups of at most `threshold_tokens`, in order. A larger turn is a separate group.
 
-    None or 0 means one group. `weights` are the tokens of the messages. Each group needs a request and a share of the
-    summary, so the threshold is doubled until the number of groups is at most `most_groups`.
+    If the threshold is None or 0, all messages are one group. `weights` contains the tokens of each message. Each group
+    requires a request and a share of the summary. Therefore the threshold is doubled until the number of groups is at
+    most `most_groups`.
     """
     if not messages:
         return ()
@@ -66,7 +68,7 @@ def _pack(sizes: Sequence[int], threshold_tokens: int) -> list[list[int]]:
     return groups
 
 
-# Another provider counts differently. This margin covers the difference.
+# Covers the difference between the token counts of two providers.
 OTHER_PROVIDER_MARGIN = 1.35
 SMALLEST_GROUP_SUMMARY_TOKENS = 128
 _SUMMARY_MODEL_PIECES = 8
@@ -77,7 +79,7 @@ _FIRST_LINE_TOKENS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """Writes a summary from plain text: the model, its context window in local tokens, and its output limit."""
+    """A model that writes summaries from plain text. `window_tokens` is its context window in local tokens."""
 
     model: ChatModel
     window_tokens: int
@@ -87,10 +89,10 @@ class _Writer:
 
 
 async def request_summary(job: SummaryJob) -> Summary:
-    """Return a checked and repaired summary of `job.removed`.
+    """Return a checked and repaired summary of `job.removed`. Its `stats` contain the cost of all requests.
 
-    Takes at most nine requests with a summary model and six without, plus the repair and one request for each group.
-    `stats` is the cost of all of them.
+    Sends at most nine requests with a summary model and six requests without, plus the repair and the requests for
+    groups.
     """
     stats = RequestStats()
     groups = removed_groups(job)
@@ -111,7 +113,7 @@ async def request_summary(job: SummaryJob) -> Summary:
 
 
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
-    """Return the removed messages in the groups of the policy, or in one group without a threshold."""
+    """Split the removed messages into groups as the policy requires. Without a threshold, returns one group."""
     weights = _exact_weights(job, job.removed)
     most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
@@ -126,17 +128,17 @@ async def _repaired(job: SummaryJob, summary: Summary) -> Summary:
 
 
 async def _in_place(job: SummaryJob) -> Summary:
-    """Ask with the agent's own request plus one user message."""
+    """Request a summary with the agent's last request plus one user message."""
     context = job.context
     request = await asyncio.to_thread(_in_place_request, job)
     if request is None:
-        return Summary(failure="the history leaves no room for a summary request")
+        return Summary(failure="the context window is too small for a summary request with this history")
     answer = await ask(context.model, request, f"{context.step_name}/summary", context)
     return await _checked(job, answer)
 
 
 def _in_place_request(job: SummaryJob) -> ModelRequest | None:
-    """Return the largest request that fits, or None."""
+    """Return the largest request that fits, or None if no request fits."""
     context, budget = job.context, job.context.budget
     note = user_text(_prompt(job, job.cap_tokens), kind="note")
     counter = context.counter.exact
@@ -152,7 +154,7 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
 
 
 def _in_place_messages(job: SummaryJob) -> Iterator[tuple[Message, ...]]:
-    """Yield the whole history, then the part up to the last removed message, then that part without images."""
+    """Yield the whole history, then the part up to the last removed message, then this part without images."""
     messages = job.history.messages()
     yield messages
     removed = {id(message) for message in job.removed}
@@ -170,7 +172,7 @@ def _pictures(message: Message) -> int:
 
 
 def _without_pictures(message: Message) -> Message:
-    """Return `message` with a note about the number of its images in place of the images."""
+    """Replace the images of `message` with a note that states their number."""
     count = _pictures(message)
     if isinstance(message, SystemMessage | AssistantMessage) or not count:
         return message
@@ -186,9 +188,10 @@ async def _from_summary_model(job: SummaryJob) -> Summary:
 
 
 async def _again(job: SummaryJob, first: Summary) -> Summary:
-    """Retry once with the agent's own model.
+    """Request the summary again with the agent's model.
 
-    After a summary model, the retry uses the agent's own request, otherwise plain text.
+    After a failure of a summary model, this request is the agent's last request plus one user message, if possible.
+    Otherwise it is plain text.
     """
     own = job.context.summary_model is job.context.model
     if job.context.summary_model is not None and not (own and first.overflowed):
@@ -198,7 +201,7 @@ async def _again(job: SummaryJob, first: Summary) -> Summary:
     budget = job.context.budget
     smaller = int(budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else budget.window_tokens
     window = min(budget.window_tokens, first.window_tokens or smaller)
-    # A model that thinks before it writes needs more room than the text itself.
+    # A model that thinks before it writes needs more tokens than the text has.
     most = min(budget.reserve_tokens, window // 4)
     writer = _Writer(
         model=job.context.model,
@@ -226,7 +229,7 @@ def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writ
 
 
 async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...]) -> Summary:
-    """Write one summary for each group, in order. The first failed group stops the work."""
+    """Request one summary for each group, in order. The first failure stops the function."""
     context, budget, texts, stats = job.context, job.context.budget, [], RequestStats()
     share = job.cap_tokens // len(groups)
     for number, group in enumerate(groups, start=1):
@@ -252,9 +255,9 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
 
 
 async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
-    """Summarise the removed messages as text, without tools: in one request if possible, otherwise in parts.
+    """Request a summary of the removed messages as plain text, in one request if possible, otherwise in parts.
 
-    Each further part is sent with the summary of the earlier parts.
+    Each request contains the summary of the earlier parts.
     """
     counter = job.context.counter
     cap = min(job.cap_tokens, writer.output_tokens * 3 // 4)
@@ -276,7 +279,7 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
             return replace(answer, stats=stats)
         carried = shortened(answer.text, 2 * cap, counter) if number < len(pieces) else answer.text
         if carried is None:
-            return Summary(failure="the summary of a part is far too long", stats=stats)
+            return Summary(failure="the summary of one part is far too long", stats=stats)
         summary = carried
     return Summary(text=summary, stats=stats)
 
@@ -286,7 +289,7 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
 
     Returns no parts if the context window has no space for them.
     """
-    # A transcript has no images, so images must not be counted. Otherwise the text beside them would be cut.
+    # A transcript does not contain images. If their tokens were counted, text would be cut unnecessarily.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
     exact = job.context.counter.exact
     if sum(weights) <= room_tokens:
@@ -299,7 +302,7 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
         pieces = transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
         if all(exact.fits(piece, room_tokens) for piece in pieces):
             return pieces
-        piece_tokens //= 2  # the ends of a cut message can have more tokens than the middle
+        piece_tokens //= 2  # the kept ends of a message can have more tokens per character than the middle
     return ()
 
 
@@ -311,7 +314,7 @@ def _exact_weights(job: SummaryJob, messages: Iterable[Message]) -> tuple[int, .
 
 
 async def _checked(job: SummaryJob, summary: Summary) -> Summary:
-    """Check `summary`. Fails if it exceeds 1.5 times its cap and cannot be cut, or if it is mostly invented."""
+    """Check `summary`. Rejects it if it is mostly invented, or cannot be cut to 1.5 times its cap."""
     if summary.text is None:
         return summary
     limit = int(job.cap_tokens * LONGEST_SHARE_OF_CAP)
@@ -320,7 +323,7 @@ async def _checked(job: SummaryJob, summary: Summary) -> Summary:
         reason = "the summary is far too long to make the history short enough"
         return Summary(failure=reason, stats=summary.stats)
     if job.survey is not None and await asyncio.to_thread(job.survey.is_fabricated, text):
-        return Summary(failure="most names in the summary are not from the conversation", stats=summary.stats)
+        return Summary(failure="most names in the summary do not occur in the conversation", stats=summary.stats)
     return replace(summary, text=text)
 
 

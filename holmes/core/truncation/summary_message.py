@@ -1,9 +1,9 @@
 """Builds the message that replaces removed turns, and stores these turns.
 
-Its parts are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the first part of
-an earlier summary. The message never exceeds `largest_message_tokens`: the ledger has priority over the list of other
-names, and that list has priority over the reminder. A long summary is cut to make space. The stored text is verbatim
-and refers to stored results by their ids. If storing fails, compaction continues.
+The parts of the message are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the
+first part of an earlier summary. The message never exceeds `largest_message_tokens`. The ledger has priority over the
+list of other names, and the list has priority over the reminder. A summary that is too long is cut. The stored text is
+verbatim and refers to stored results by their ids. If the turns cannot be stored, the compaction continues.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:
-    """List the tools on one line: all names if there are at most 20, otherwise their first words with counts.
+    """List up to 20 tools by name on one line. For more tools, list the families with their numbers of tools.
 
-    Empty without tools. Takes at most 450 characters, and at most 150 tokens for names that consist of words.
+    Without tools, the text is empty. It has at most 450 characters, and at most 150 tokens for names that consist of
+    words.
     """
     if not tools:
         return ""
@@ -61,14 +62,14 @@ def reminder_text(tools: Sequence[Tool]) -> str:
 
 
 def _family(name: str) -> str:
-    """Return the family of a tool: `kubectl` for both `kubectl_get` and `kubectlDescribe`."""
+    """Return the family of a tool, which is `kubectl` for both `kubectl_get` and `kubectlDescribe`."""
     match = _FIRST_WORD.match(name)
     return match[1].lower()[:24] if match else name[:24]
 
 
 SUMMARY_HEADING = (
     "Summary of the conversation so far. The summarised messages were removed to save space. "
-    "Results with an id can still be read back. Continue from here and do not repeat earlier checks."
+    "Results with an id can still be read. Continue from here and do not repeat earlier checks."
 )
 MAX_ALSO_SEEN_TOKENS = 600
 MAX_EXTRA_TOKENS = 300
@@ -81,8 +82,8 @@ _LINE_CHARACTERS = 140
 class StandIn:
     """The parts of the message that replaces removed messages.
 
-    `missing` are names that the summary does not mention, the most important first. `ledger` takes at most
-    `ledger_room_tokens`. `tools` is empty if no reminder is needed.
+    `missing` contains the names that the summary does not mention, the most important first. `ledger` has at most
+    `ledger_room_tokens`. If no reminder is needed, `tools` is empty.
     """
 
     summary: str
@@ -93,7 +94,7 @@ class StandIn:
 
 
 def largest_message_tokens(cap_tokens: int) -> int:
-    """Return the maximum size of the message for a summary with the cap `cap_tokens`."""
+    """Return the maximum size of the message if the cap of the summary is `cap_tokens`."""
     return int(cap_tokens * LONGEST_SHARE_OF_CAP) + min(MAX_EXTRA_TOKENS, 2 * cap_tokens)
 
 
@@ -102,7 +103,7 @@ def ledger_room_tokens(cap_tokens: int) -> int:
 
 
 def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -> UserMessage:
-    """Build the message. `cap_tokens` is the requested maximum of the summary."""
+    """Build the message. `cap_tokens` is the maximum size that was requested for the summary."""
     heading = SUMMARY_HEADING
     if stand_in.removed is not None:
         heading += f" The removed messages are stored as result {stand_in.removed.id}."
@@ -115,7 +116,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
     if counter.count_text(reminder) > room - cap_tokens:
         reminder = ""
     room -= counter.count_text(reminder)
-    # A copied heading would turn the model's words into a ledger, whose citations are treated as checked.
+    # If the model copied the heading, its text would be treated as a ledger with checked citations.
     text = stand_in.summary.replace(LEDGER_HEADING, LEDGER_HEADING.rstrip(":"))
     summary = shortened(text, room, counter) or _cut(text, room, counter)
     first = "\n\n".join(part for part in (heading, summary, also_seen) if part)
@@ -125,9 +126,9 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """Return the lines that contain `missing`, as many as fit `room_tokens`.
+    """List the names in `missing`, each with a line of the conversation, as many as fit `room_tokens`.
 
-    A name alone would not show the problem with the object.
+    A name alone would not show what is wrong with the object.
     """
     lines: list[str] = []
     left = room_tokens - counter.count_text("Also seen:\n")
@@ -141,7 +142,7 @@ def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: T
 
 
 def _clipped(item: RankedEntity) -> str:
-    """Return the line of `item`, or its name if the line does not contain it."""
+    """Return the line of `item`, or its name if the line does not contain the name."""
     line, value = " ".join(item.line.split()).lstrip("- "), item.entity.value
     if value not in line:
         return f"{item.entity.kind} {value}"
@@ -150,7 +151,7 @@ def _clipped(item: RankedEntity) -> str:
 
 
 def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
-    """Return the beginning of a text, without looking for a natural end."""
+    """Return the beginning of a text, cut at any character."""
     keep = len(text) * max(1, room_tokens) // max(1, counter.count_text(text))
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
@@ -165,10 +166,10 @@ MAX_CARRIED_RESULTS = 500
 async def store_removed(
     messages: Sequence[Message], context: CompactionContext, *, step: str = "removed"
 ) -> StoredResult | None:
-    """Store one text of all `messages` under the name of the iteration.
+    """Store `messages` as one text.
 
-    Returns None without a store or after a failure. `step` is the stage's name for this step, because two stages can
-    run in one iteration.
+    Returns None without a store or after a failure. `step` makes the name of the durable step unique, because two
+    stages can run in one iteration.
     """
 
     async def put() -> StoredResult | None:
@@ -178,9 +179,10 @@ async def store_removed(
 
 
 def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None) -> tuple[StoredResult, ...]:
-    """Return the stored results for the message that replaces `messages`: `removed`, then the newest of `messages`.
+    """Return the stored results that the message in place of `messages` refers to.
 
-    If `removed` could not be stored, the earlier results can still be cited.
+    These are `removed` and the newest stored results of `messages`. If `removed` is None, the stored results of
+    `messages` can still be cited.
     """
     pointing = [message for message in messages if not isinstance(message, SystemMessage | AssistantMessage)]
     earlier = {stored.id: stored for message in pointing for stored in message.stored}
@@ -189,9 +191,9 @@ def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None)
 
 
 async def store_groups(groups: Sequence[Sequence[Message]], context: CompactionContext) -> tuple[StoredResult, ...]:
-    """Store each group as its own text, named by `chat_id` and its number, starting at 1.
+    """Store each group as a separate text. Its name consists of `chat_id` and a number, starting at 1.
 
-    Returns no results after a failure.
+    Groups that cannot be stored are omitted.
     """
 
     async def put() -> tuple[StoredResult, ...]:
@@ -219,7 +221,7 @@ async def _put_messages(
 
 
 async def _put_pictures(messages: Sequence[Message], store: ResultStore) -> dict[int, tuple[StoredResult, ...]]:
-    """Store the images that are not stored yet. Returns them by the position of their message."""
+    """Store the images that are not stored yet. Returns the stored images by the position of their message."""
     put: dict[int, tuple[StoredResult, ...]] = {}
     for position, message in enumerate(messages):
         if isinstance(message, SystemMessage | AssistantMessage) or message.stored:

@@ -1,8 +1,8 @@
 """Sends the requests for a summary, and rejects replies that are not summaries.
 
-Each request is one durable step. A failure of the provider is a value with its cost, never an exception. A history that
-is too large is sent as plain text in parts, with long messages cut in the middle. `repair_summary` requests the names
-that a summary left out.
+Each request is one durable step. A failure of the provider never raises an exception, and the returned value contains
+its cost. A history that is too large is sent as plain text in parts, and long messages are cut in the middle.
+`repair_summary` requests lines about the names that are missing in a summary.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def transcript_pieces(
 ) -> tuple[str, ...]:
     """Split the text of `messages` into at most `most_pieces` parts of about `piece_tokens` each, in order.
 
-    `weights` are the tokens of the messages without their images. All messages are cut to the same limit, the largest
-    at which all fit. If even 50 tokens each are too many, the oldest messages are left out.
+    `weights` contains the tokens of each message without images. Longer messages are cut to a common limit, which is as
+    large as possible. If the messages do not fit with 50 tokens each, the oldest messages are omitted.
     """
     for limit in _MESSAGE_LIMITS_TOKENS:
         sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
@@ -95,7 +95,7 @@ def _entry(message: Message, weight: int, limit_tokens: int) -> str:
 def _heading_and_text(message: Message) -> tuple[str, str]:
     """Return the heading and the text of a message.
 
-    The heading has the number of images and the ids of stored results.
+    The heading contains the number of images and the ids of stored results.
     """
     if isinstance(message, SystemMessage):
         return "instructions", message.text
@@ -120,9 +120,9 @@ _REFUSAL_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryJob:
-    """A summary to write: of `removed`, which are messages of `history`, in at most `cap_tokens`.
+    """A request to summarise `removed`, a part of `history`, in at most `cap_tokens`.
 
-    `survey` is the source to compare with, or None if the comparison is disabled.
+    `survey` is the source that the summary is compared with, or None if the check is disabled.
     """
 
     history: History
@@ -137,8 +137,8 @@ class Summary:
     """The reply to a summary request.
 
     If the reply is not usable, `text` is None and `failure` is the reason. `stats` is the cost of all attempts.
-    `overflowed` is true if the request was too long; `window_tokens` is then the real context window if known.
-    `cut_off` is true if the reply exceeded its limit.
+    `overflowed` is true if the provider rejected the request as too long. If the provider stated its context window,
+    `window_tokens` is this size. `cut_off` is true if the reply reached the output limit.
     """
 
     text: str | None = None
@@ -150,9 +150,9 @@ class Summary:
 
 
 async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: CompactionContext) -> Summary:
-    """Ask `model` for a summary.
+    """Request a summary from `model`.
 
-    Passes on the events of the request, except for its text, which is not for the user.
+    Emits the events of the request, except for the text, which is not for the user.
     """
 
     async def emit_without_text(event: AgentEvent) -> None:
@@ -175,7 +175,7 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
 
 
 def _failure_of(reply: ModelReply) -> str | None:
-    """Return why `reply` cannot replace the messages, or None if it can."""
+    """Return why `reply` is not a summary, or None if it is usable."""
     text = reply.message.text.strip()
     if reply.message.tool_calls:
         return "the model called a tool instead of writing a summary"
@@ -193,14 +193,14 @@ def _failure_of(reply: ModelReply) -> str | None:
 def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None:
     """Shorten `text` to `limit_tokens`, with a note, at the end of a section, line or sentence.
 
-    Returns None if the last three quarters have no such end, because then the text is not prose.
+    Returns None if the text has to be cut to less than a quarter of the limit, because then it is not prose.
     """
     if counter.count_text(text) <= limit_tokens:
         return text
     room = limit_tokens - counter.count_text(SHORTENED) - 1
     borders = [match.start() for match in _BORDER.finditer(text)]
     low, high = 0, len(borders)
-    while low < high:  # find the last boundary that fits
+    while low < high:  # binary search for the last boundary that fits
         middle = (low + high) // 2
         if counter.count_text(text[: borders[middle]]) <= room:
             low = middle + 1
@@ -229,11 +229,11 @@ _FEWEST_IMPORTANT, _MOST_IMPORTANT = 6, 100
 
 
 async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, window_tokens: int) -> Summary:
-    """Add lines for missing names to `summary`.
+    """Add lines about missing names to `summary`.
 
-    Returns it unchanged if no names are missing or the reply does not help. Requests only the lines, which costs less
-    than a new summary and cannot damage it. `window_tokens` is the context window of `model` in local tokens. `stats`
-    includes the cost.
+    The request asks only for these lines, which costs less than a new summary and keeps the existing text. If no names
+    are missing or the reply does not help, the text stays unchanged. `window_tokens` is the context window of `model`
+    in local tokens. The returned `stats` include the cost of the request.
     """
     if job.survey is None or summary.text is None:
         return summary
@@ -256,14 +256,14 @@ async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, wi
 def addition_cap_tokens(job: SummaryJob, text: str) -> int:
     """Return the maximum length of the added lines, in tokens.
 
-    This is a quarter of the cap, or less if the summary would otherwise exceed its maximum length.
+    The maximum is a quarter of the cap, or less if the summary would otherwise exceed its maximum length.
     """
     left = int(job.cap_tokens * LONGEST_SHARE_OF_CAP) - job.context.counter.count_text(text) - _ADDED_HEADING_TOKENS
     return min(int(job.cap_tokens * _ADDITION_SHARE), left)
 
 
 def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple[RankedEntity, ...]:
-    """Return the important entities that a summary of `cap_tokens` left out."""
+    """Return the important entities that the summary `text` does not mention. A larger cap allows more entities."""
     most = max(_FEWEST_IMPORTANT, min(_MOST_IMPORTANT, cap_tokens // _TOKENS_PER_IMPORTANT_ENTITY))
     important = {item.entity for item in survey.ranked[:most] if item.score >= IMPORTANT_SCORE}
     return tuple(item for item in survey.missing_from(text) if item.entity in important)
@@ -272,9 +272,9 @@ def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple
 def _repair_request(
     job: SummaryJob, summary: tuple[str, tuple[RankedEntity, ...]], output_tokens: int, window_tokens: int
 ) -> ModelRequest | None:
-    """Build a request with the summary and as many missing names as fit, with their lines.
+    """Build a request with the summary and the missing names with their lines.
 
-    Returns None if not even one name fits.
+    If not all names fit, the least important names are omitted. Returns None if no name fits.
     """
     text, missing = summary
     cap = min(addition_cap_tokens(job, text), output_tokens * 3 // 4)
@@ -290,7 +290,7 @@ def _repair_request(
 
 
 def _with_addition(job: SummaryJob, survey: SourceSurvey, text: str, addition: str) -> str:
-    """Return `text` with `addition` if the addition contains missing names and no invented ones; otherwise `text`."""
+    """Append `addition` to `text` if it contains missing names and no invented names."""
     added = shortened(addition, addition_cap_tokens(job, text), job.context.counter)
     if added is None or survey.invented_in(added):
         return text

@@ -1,8 +1,9 @@
 """Shortens a history without a model.
 
-The system prompt, the task, a truncation line and the recent turns stay. Used after a failed or useless summary, by
-policies without summaries, and in an emergency. After an overflow, about half of the context window and half of the
-usual tail stay. Never makes a history longer.
+The shortened history contains the system prompt, the task, a truncation line and the recent turns. This stage runs
+after a failed or useless summary, under policies without summaries, and after an overflow. After an overflow, the
+history is cut to about half of the context window and half of the usual tail. A truncation never makes a history
+longer.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)
 
 
 def truncation_room(history: History, budget: HistoryBudget) -> Room:
-    """Return the sizes of the parts that stay: a share of the history, or the same as after a summary."""
+    """Return the maximum sizes of the parts that stay: a share of the history, or the sizes after a summary."""
     room, fraction = Room.of(budget, 0), budget.policy.keep.fraction
     if fraction is None:
         return room
@@ -39,14 +40,14 @@ def truncation_room(history: History, budget: HistoryBudget) -> Room:
 
 
 def plan_truncation(history: History, room: Room, counter: TokenCounter, note_tokens: int) -> Plan:
-    """Plan which messages stay within `room`, with `note_tokens` for the truncation line and its note."""
+    """Select the messages that stay within `room`. The truncation line and its note take `note_tokens`."""
     latest = _latest_summary(history.messages())
     earlier = sum(counter.count_text(part.text) for part in _summary_parts(latest)) if latest else 0
     return plan_removal(history, replace(room, history_tokens=room.history_tokens - note_tokens - earlier), counter)
 
 
 def truncated(history: History, plan: Plan, note: TruncationNote) -> History | None:
-    """Return `history` cut as planned, or None if that is not shorter. The text of an earlier summary stays."""
+    """Cut `history` as planned. The text of an earlier summary stays. Returns None if the result is not shorter."""
     latest = _latest_summary(history.messages())
     if all(message is latest for message in plan.removed):  # only results were cut, so the summary is still valid
         shortened = history.replaced(plan.assemble(*((latest,) if plan.removed and latest else ())))
@@ -65,13 +66,13 @@ def _latest_summary(messages: tuple[Message, ...]) -> UserMessage | None:
 
 
 def _summary_parts(summary: UserMessage | None) -> tuple[Text, ...]:
-    """Return the summary without the line, ledger and reminder that every compaction writes again."""
+    """Return the text of the summary, without the truncation line, ledger and reminder."""
     first = summary.parts[0] if summary else None
     return (first,) if isinstance(first, Text) and first.text != TRUNCATION_LINE else ()
 
 
 def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessage:
-    """Return the truncation line and its note, after the latest summary if one exists."""
+    """Return a message with the latest summary, if any, the truncation line and its note."""
     added = (Text(text=TRUNCATION_LINE), *(Text(text=text) for text in note.texts))
     return UserMessage(parts=(*_summary_parts(summary), *added), kind="summary")
 
@@ -86,7 +87,7 @@ def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) 
 def insufficient(
     history: History, budget: HistoryBudget, counter: TokenCounter, spent: RequestStats | None = None
 ) -> CompactionInsufficientError:
-    """Return the error for a history that cannot fit, with the size of every part that must stay.
+    """Return the error for a history that cannot fit. It states the size of every part that must stay.
 
     `spent` is the cost of the attempt.
     """
@@ -114,10 +115,10 @@ HISTORY_SHARE = 0.60
 
 
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
-    """Return half of the usual sizes of a truncation.
+    """Return the maximum sizes of the parts that stay after an overflow.
 
-    A history that fits by the local count is cut to 60%, because the provider counts more tokens or its context window
-    is smaller.
+    A history that fits according to the local count is cut to 60%, because the provider counts more tokens or has a
+    smaller context window.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
@@ -129,7 +130,7 @@ _WHERE_TOKENS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationNote:
-    """Texts that follow the truncation line. `removed` is where the removed messages are stored."""
+    """The texts that follow the truncation line. `removed` refers to the stored text of the removed messages."""
 
     texts: tuple[str, ...] = ()
     removed: StoredResult | None = None
@@ -142,7 +143,7 @@ async def truncation_note_tokens(history: History, context: CompactionContext) -
 async def make_truncation_note(
     history: History, removed: tuple[Message, ...], context: CompactionContext
 ) -> TruncationNote:
-    """Store the messages in `removed`, and return the note about them."""
+    """Store the messages in `removed`, and return a note that refers to their stored text."""
     stored = await store_removed(removed, context)
     where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
     return TruncationNote(texts=(*where, *await _texts(history, context)), removed=stored)

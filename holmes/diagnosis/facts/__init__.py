@@ -1,4 +1,4 @@
-"""Reads facts for rules from a cluster state: probes, log lines, host names, selectors, references.
+"""Extracts facts for rules from a cluster state, such as probes, log lines, host names and references.
 
 Contains no rules.
 """

@@ -1,4 +1,4 @@
-"""Finds requests that the API server denied, and the Role or binding to change so that it allows them."""
+"""Finds requests that the API server denied, and the Role or binding that must be changed to allow them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Denial:
 
     @property
     def request(self) -> str:
-        """The request as causes name it: `list pods in namespace shop`."""
+        """The request in the form that causes use: `list pods in namespace shop`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         return (
             f"{self.verb} {resource} {f'in namespace {self.namespace}' if self.namespace else 'in the whole cluster'}"
@@ -67,7 +67,7 @@ class Denial:
 
 
 def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
-    """Yields every denied request in `text`, with the line that reports it."""
+    """Yield every denied request in `text`, with the line that reports it."""
     if _MARK not in text:
         return
     for line in text.splitlines():
@@ -77,12 +77,12 @@ def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
 
 
 def misses_token(line: str) -> bool:
-    """Whether the line reports that an application has no token for the Kubernetes API."""
+    """Return whether the line reports that an application has no token for the Kubernetes API."""
     return _NO_TOKEN.search(line[:_LONGEST_LINE_CHARACTERS]) is not None
 
 
 def accounts_blamed(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The ServiceAccounts that lack permissions or a token, according to a log line of the pod."""
+    """Return the ServiceAccounts that lack permissions or a token, according to a log line of the pod."""
     accounts = [denial.service_account for denial, _ in denials_in(line)]
     if misses_token(line):
         name = pod.text("spec", "serviceAccountName") or "default"
@@ -95,7 +95,10 @@ _KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a request is denied. `why` is the end of a sentence, and the first evidence is the decisive field."""
+    """The cause of a denied request.
+
+    `why` is the end of a sentence. The first item of `evidence` is the decisive field.
+    """
 
     culprit: ObjectRef
     why: str
@@ -103,9 +106,9 @@ class Reason:
 
 
 def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
-    """The most specific reason for a denial.
+    """Return the most specific cause of a denial.
 
-    None if Roles or bindings cannot be read, or if the request is allowed now.
+    Returns None if Roles or bindings cannot be read, or if the request is allowed now.
     """
     places = [denial.namespace] if denial.namespace else []
     if not all(state.covers(kind) if kind.startswith("Cluster") else _covers(state, kind, places) for kind in _KINDS):
@@ -125,7 +128,7 @@ def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
 
 
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
-    """The names of the ServiceAccounts in the same namespace to which a binding grants the request."""
+    """Return the names of the ServiceAccounts in the same namespace to which a binding grants the request."""
     names: set[str] = set()
     for binding in _bindings(state, denial.namespace):
         role = role_of(state, binding)
@@ -147,7 +150,7 @@ def _first(reasons: Iterator[Reason | None]) -> Reason | None:
 
 
 def _bindings(state: ClusterState, namespace: str) -> tuple[ClusterObject, ...]:
-    """The bindings that can grant a request in `namespace`, or a cluster-wide request if it is empty."""
+    """Return the bindings that can grant a request in `namespace`, or cluster-wide if `namespace` is empty."""
     local = state.of("RoleBinding", namespace) if namespace else ()
     return (*local, *state.of("ClusterRoleBinding"))
 
@@ -161,7 +164,7 @@ def _names(binding: ClusterObject, denial: Denial) -> bool:
 
 
 def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
-    """Whether a binding allows the request now through a group or user that includes the ServiceAccount."""
+    """Return whether a binding already allows the request to a group or the user name of the ServiceAccount."""
     account = f"{denial.account_namespace}:{denial.account}"
     groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
     for binding in _bindings(state, denial.namespace):
@@ -178,13 +181,13 @@ def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
 
 
 def role_of(state: ClusterState, binding: ClusterObject) -> ClusterObject | None:
-    """The role that a binding grants, or None if it does not exist."""
+    """Return the role that a binding grants, or None if the role does not exist."""
     kind = binding.text("roleRef", "kind")
     return state.get(kind, binding.namespace if kind == "Role" else "", binding.text("roleRef", "name"))
 
 
 def allows(role: ClusterObject, denial: Denial) -> bool:
-    """Whether a rule of the role allows the request."""
+    """Return whether a rule of the role allows the request."""
     return any(
         _has(rule, "verbs", denial.verb)
         and _has(rule, "apiGroups", denial.group)
@@ -223,9 +226,9 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 
 
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
-    """The reason found in the rule of the role that concerns the resource and is closest to the request.
+    """Compare the request with the most similar rule of the role.
 
-    A rule that misspells the resource is also considered.
+    Considers only rules that name or misspell the resource. Returns None if no rule does.
     """
     if is_built_in(role):
         return None
@@ -256,7 +259,7 @@ def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
 
 
 def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
-    """The keys of a rule that do not match the request, the most serious first."""
+    """Return the keys of a rule that do not match the request, the most serious mismatch first."""
     holds = {
         "resources": _has_resource(rule, denial.resource),
         "apiGroups": _has(rule, "apiGroups", denial.group),
@@ -267,7 +270,7 @@ def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
 
 
 def _is_slip(rule: JsonObject, resource: str) -> bool:
-    """Whether the rule names the resource in the singular, with a typo, or without its subresource."""
+    """Return whether the rule names the resource in the singular, with a typo, or without its subresource."""
     plain = resource.partition("/")[0]
     return any(
         each.lower() in {plain, plain.removesuffix("s"), plain.removesuffix("es")}
@@ -277,7 +280,10 @@ def _is_slip(rule: JsonObject, resource: str) -> bool:
 
 
 def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """The reason if a binding grants the request to a subject with another namespace, kind or misspelled name."""
+    """Return the cause if the binding would grant the request, but names another subject.
+
+    The namespace or kind of its subject differs, or the name is misspelled.
+    """
     role = role_of(state, binding)
     if role is None or not allows(role, denial):
         return None
@@ -300,7 +306,7 @@ def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) 
 
 
 def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """The reason if a binding grants the request to the ServiceAccount, but only in another namespace."""
+    """Return the cause if a binding grants the request to the ServiceAccount, but only in another namespace."""
     role = role_of(state, binding)
     if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
         return None
@@ -317,7 +323,10 @@ def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) ->
 
 
 def is_built_in(role: ClusterObject) -> bool:
-    """Whether the role is built into Kubernetes, such as `view`. A built-in role must be replaced, not changed."""
+    """Return whether the role is built into Kubernetes, such as `view`.
+
+    A built-in role must be replaced, not changed.
+    """
     return role.labels.get("kubernetes.io/bootstrapping") == "rbac-defaults"
 
 
@@ -330,7 +339,7 @@ def _lacks_rule(binding: ClusterObject, role: ClusterObject) -> Reason:
         )
     return Reason(
         culprit=role.ref,
-        why=f"{role.ref}, which is bound to it, has no rule that allows the request",
+        why=f"its {role.ref} has no rule that allows the request",
         evidence=(evidence.field(role, "rules"),),
     )
 

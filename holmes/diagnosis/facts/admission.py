@@ -1,4 +1,4 @@
-"""Determines why the API server refused to create pods, and reads the admission webhooks that it calls."""
+"""Determines why the API server refused to create pods, and reads the admission webhooks that the API server calls."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Webhook:
         return integer(self.body, "clientConfig", "service", "port") or _HTTPS
 
     def covers_namespace(self, namespace: ClusterObject) -> bool:
-        """Whether the webhook is called for objects of the namespace."""
+        """Return whether the webhook is called for objects of the namespace."""
         return matches_selector(child(self.body, "namespaceSelector"), namespace.labels)
 
     def trouble(self, state: ClusterState) -> str:
-        """Why the Service of the webhook cannot respond, according to the objects that were read.
+        """Explain why the webhook's Service cannot respond, according to the objects that were read.
 
-        Empty if the Service can respond, or if this is unknown.
+        Returns an empty string if the Service can respond, or if this is unknown.
         """
         ref = self.service
         if ref is None:
@@ -80,7 +80,10 @@ class Webhook:
         return ""
 
     def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:
-        """The Service or URL that the webhook calls, its failure policy, and the selector of an existing Service."""
+        """Return the Service or URL that the webhook calls, its failure policy, and the selector of the Service.
+
+        The selector is included only if the Service exists.
+        """
         of = self.configuration
         asked = self.body.get("clientConfig")
         service = child(asked, "service")
@@ -101,14 +104,14 @@ def webhooks(state: ClusterState) -> Iterator[Webhook]:
 
 
 def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
-    """The webhook with this name. If several have it, prefers the one whose Service appears in `message`."""
+    """Return the webhook with this name. Prefers a webhook whose Service appears in `message`."""
     named = [each for each in webhooks(state) if each.name == name]
     called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
     return next(iter((*called, *named)), None)
 
 
 def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether the EndpointSlices of the Service could be read and contain no ready endpoint."""
+    """Return whether the EndpointSlices of the Service could be read and contain no ready endpoint."""
     if not state.covers("EndpointSlice", service.namespace):
         return False
     slices = state.selected("EndpointSlice", service.namespace, {_SLICE_LABEL: service.name})
@@ -118,7 +121,10 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
-    """The Service of the webhook and the workloads behind it; empty unless the Service exists and cannot respond."""
+    """Return the webhook's Service and the workloads behind it.
+
+    Returns an empty tuple unless the Service exists and cannot respond.
+    """
     service = state.find(webhook.service) if webhook.service is not None else None
     if service is None or not webhook.trouble(state):
         return ()
@@ -126,7 +132,7 @@ def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
 
 
 def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The outermost workloads whose pods the Service selects, including workloads without pods."""
+    """Return the outermost workloads whose pods the Service selects, including workloads without pods."""
     selector = text_map(service.body, "spec", "selector")
     return tuple(
         workload.ref
@@ -178,7 +184,7 @@ class Refusal:
     """The refusal of the API server to create the pods of a controller.
 
     `maker` is the controller that requested the pods. `message` is the newest error, and `proof` is its source.
-    `running` is the number of ready pods that the workload has anyway.
+    `running` is the number of ready pods of the workload.
     """
 
     maker: ClusterObject
@@ -190,7 +196,7 @@ class Refusal:
 
     @property
     def severity(self) -> Severity:
-        """Critical if no pod of the workload is ready, otherwise warning."""
+        """Severity of the refusal: critical if no pod of the workload is ready, otherwise warning."""
         return "warning" if self.running else "critical"
 
     @property
@@ -203,7 +209,7 @@ _REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKey
 
 
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
-    """The current refusals, one for each controller. Computed once for each state."""
+    """Return the current refusals, one for each controller. The result is cached for each state."""
     found = _REFUSALS.get(state)
     if found is None:
         found = _REFUSALS[state] = tuple(_refusals(state))
@@ -220,7 +226,7 @@ def _refusals(state: ClusterState) -> Iterator[Refusal]:
 
 
 def refused_with(state: ClusterState, pattern: re.Pattern[str]) -> Iterator[tuple[Refusal, re.Match[str]]]:
-    """Yields the refusals whose message matches `pattern`, each with its match."""
+    """Yield the refusals whose message matches `pattern`, each with its match."""
     for refusal in refusals(state):
         found = pattern.search(refusal.message)
         if found is not None:
@@ -247,7 +253,10 @@ def _is_over(job: ClusterObject) -> bool:
 
 
 def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
-    """The current refusal for a controller. Prefers the newest event, because the condition keeps the first message."""
+    """Return the current refusal for a controller.
+
+    Prefers the newest event, because the condition keeps the first message.
+    """
     condition = maker.condition("ReplicaFailure")
     stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"
     events = state.events_of(maker, "FailedCreate")

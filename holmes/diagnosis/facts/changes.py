@@ -59,12 +59,12 @@ class Difference:
     new: str
 
     def __str__(self) -> str:
-        """For example `container web image registry.shop.example/web:1.0 → registry.shop.example/web:1.1`."""
+        """Format the difference, for example `container web image registry.shop.example/web:1.0 → …/web:1.1`."""
         return f"{self.name} {self.old} → {self.new}"
 
 
 def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
-    """At most 20 differences between two pod templates (`spec.template`), images first.
+    """Return at most 20 differences between two pod templates (`spec.template`), images first.
 
     Containers, variables and volumes are matched by name, mounts by path and ports by number, so a moved entry is not a
     difference.
@@ -75,13 +75,13 @@ def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, 
 
 
 def replica_sets_newest_first(state: ClusterState, deployment: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The ReplicaSets of a Deployment, the highest revision first."""
+    """Return the ReplicaSets of a Deployment, the highest revision first."""
     owned = state.owned_by(deployment, "ReplicaSet")
     return tuple(sorted(owned, key=lambda each: (-revision(each), -each.created, each.name)))
 
 
 def revision(replica_set: ClusterObject) -> int:
-    """The revision number of a ReplicaSet, or 0 if it is unknown."""
+    """Return the revision number of a ReplicaSet, or 0 if it is unknown."""
     written = replica_set.annotations.get(_REVISION, "")
     return int(written) if written.isascii() and written.isdigit() else 0
 
@@ -89,7 +89,10 @@ def revision(replica_set: ClusterObject) -> int:
 def last_rollout(
     state: ClusterState, deployment: ClusterObject
 ) -> tuple[ClusterObject, ClusterObject, tuple[Difference, ...]] | None:
-    """The newest ReplicaSet, its predecessor and their differences. None if fewer than two ReplicaSets exist."""
+    """Return the newest ReplicaSet, its predecessor and their differences.
+
+    Returns None if fewer than two ReplicaSets exist.
+    """
     newest_first = replica_sets_newest_first(state, deployment)
     if len(newest_first) < 2:
         return None
@@ -145,7 +148,7 @@ def _of_entries(old: JsonObject, new: JsonObject, place: str, called: str) -> It
 
 
 def _brief(found: tuple[int, JsonObject] | None, key: str) -> JsonValue:
-    """The short form of an added or removed list entry: the image of a container, the value of a variable."""
+    """Shorten an added or removed list entry to the image of a container or the value of a variable."""
     if found is None:
         return None
     entry = found[1]
@@ -205,7 +208,7 @@ def _index(state: ClusterState) -> _Index:
 
 
 def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str, str]) -> tuple[ClusterObject, ...]:
-    """The Services whose selector matches pods with these labels, sorted by name."""
+    """Return the Services whose selector matches pods with these labels, sorted by name."""
     index = _index(state)
     found = [
         service
@@ -217,7 +220,7 @@ def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str,
 
 
 def autoscalers_of(state: ClusterState, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The HorizontalPodAutoscalers that scale the workload."""
+    """Return the HorizontalPodAutoscalers that scale the workload."""
     return tuple(_index(state).autoscalers.get((workload.namespace, workload.kind, workload.name), ()))
 
 
@@ -232,7 +235,7 @@ _CONTROLLERS: Final = frozenset(
 def recent_changes(
     state: ClusterState, about: ObjectRef, before: float | None, *, window_seconds: float = 3600
 ) -> tuple[Change, ...]:
-    """At most 5 recent changes of an object and its dependencies, newest first.
+    """Return at most 5 recent changes of an object and its dependencies, newest first.
 
     `before` is the start of the incident in seconds since the epoch, by default the time of the state. Only changes
     within `window_seconds` before this time are returned. An object that does not exist has no changes.
@@ -265,7 +268,7 @@ def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[fl
 
 
 def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The newest rollout of a Deployment, with the differences from the previous ReplicaSet."""
+    """Yield the newest rollout of a Deployment, with the differences from the previous ReplicaSet."""
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     if rollout is None:
         return
@@ -277,7 +280,10 @@ def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Yields the scaling of a Deployment after its newest rollout, of a StatefulSet to zero, or by an autoscaler."""
+    """Yield the scaling events of a workload.
+
+    Includes scaling of a Deployment after its newest rollout, of a StatefulSet to zero, and by an autoscaler.
+    """
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
         rolled_out = (newest.created if newest else 0.0) + state.grace_seconds
@@ -293,7 +299,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The creation of an object, and the last write of each field manager that is not a controller."""
+    """Yield the creation of an object, and the last write of each field manager that is not a controller."""
     yield each.created, _change(each, "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
@@ -306,7 +312,7 @@ def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
 
 
 def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[ClusterObject]:
-    """The existing objects that the pods of a workload refer to, and the Services that select the pods."""
+    """Yield the existing objects that the pods of a workload refer to, and the Services that select the pods."""
     template = template_of(workload)
     for kind, name in sorted(set(_names_of(template.spec))):
         found = state.get(kind, workload.namespace, name)
@@ -316,7 +322,7 @@ def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[Clus
 
 
 def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Kind and name of each object to which the spec of a pod refers. A name can be empty."""
+    """Yield the kind and name of each object to which the spec of a pod refers. A name can be empty."""
     yield "ServiceAccount", text(spec, "serviceAccountName") or "default"
     for volume in children(spec, "volumes"):
         sources = (volume, *children(volume, "projected", "sources"))

@@ -61,7 +61,7 @@ class _Variable:
 
 
 def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
-    """The setting that the log line of a signature names, or None.
+    """Return the setting that the log line of a signature names, or None.
 
     A ConfigMap is the culprit only if the line reports a configuration error or quotes the exact value.
     """
@@ -99,7 +99,7 @@ def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: boo
 
 
 def _quotations(line: str) -> frozenset[str]:
-    """The parts of a log line in quotation marks or after `=`."""
+    """Return the parts of a log line that are in quotation marks or follow `=`."""
     return frozenset(next(filter(None, found), "").strip() for found in _QUOTED.findall(line))
 
 
@@ -110,14 +110,14 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
             flag, _, content = argument.partition("=")
             flag_named = flag.startswith("-") and len(flag) > 2 and flag.lstrip("-") in bare
             if flag_named or (len(content) >= _SHORTEST_VALUE and content in words):
-                return Blamed(
-                    evidence=container_field(container, state, field), words=(f"its {field} contain {argument!r}")
-                )
+                verb = "contains" if field == "command" else "contain"
+                said = f"its {field} {verb} {argument!r}"
+                return Blamed(evidence=container_field(container, state, field), words=said)
     return None
 
 
 def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
-    """The key of a mounted ConfigMap that the line names by its file path. The key may not exist."""
+    """Return the key of a mounted ConfigMap that the line names by its file path. The key may not exist."""
     volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
     for mount in children(container.spec, "volumeMounts"):
         folder = text(mount, "mountPath").rstrip("/")
@@ -140,7 +140,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
 def _absent_variable(
     line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
 ) -> Blamed | None:
-    """The variable in capital letters that the line names and the container does not have."""
+    """Return the variable in capital letters that the line names and the container does not have."""
     match = _ABSENT.search(line)
     wanted = next((name for name in match.groups() if name), "") if match else ""
     if not wanted or wanted.startswith(("ERR_", "SIG")):
@@ -164,13 +164,13 @@ def _absent_variable(
 
 
 def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
-    """Whether the container takes variables with unknown names from a Secret or an unreadable ConfigMap."""
+    """Return whether the container takes variables with unknown names from a Secret or an unreadable ConfigMap."""
     readable = state.covers("ConfigMap", container.pod.namespace)
     return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
 
 
 def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The variable `wanted` as the setting to blame, if the last rollout of the Deployment removed it."""
+    """Return the variable `wanted` as the blamed setting if the last rollout of the Deployment removed the variable."""
     workload = state.workload_of(container.pod)
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     for difference in rollout[2] if rollout else ():
@@ -181,7 +181,10 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 
 
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The ConfigMap in `envFrom` that lacks the key, if it has a similar key or changed after the pod's creation."""
+    """Return the ConfigMap in `envFrom` that lacks the key as the blamed setting.
+
+    The ConfigMap must have a similar key, or have changed after the pod's creation.
+    """
     for source in children(container.spec, "envFrom"):
         found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
         if found is None:
@@ -237,7 +240,7 @@ def _variable(variable: JsonObject, index: int, container: Container, state: Clu
 
 
 def _origin(variable: JsonObject, namespace: str) -> str:
-    """Describes the source of a variable whose value is not known."""
+    """Describe the source of a variable whose value is not known."""
     for field, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
         name = text(variable, "valueFrom", field, "name")
         if name:
@@ -269,10 +272,10 @@ _UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakK
 def awaited_services(
     container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
 ) -> tuple[ObjectRef, ...]:
-    """The Services that the container's command, variables and log name. They may not exist.
+    """Return the Services that the container's command, variables and log name.
 
-    With `certain`, Services in variables that the command does not use are excluded, because the variables may be used
-    later.
+    The Services may not exist. With `certain`, Services in variables that the command does not use are excluded,
+    because the application may use them only later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
     services = {use.service: None for use in host_uses(script, pod.namespace, state)}
@@ -288,9 +291,9 @@ def awaited_services(
 
 
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
-    """Whether the Service does not exist, or none of its pods is ready after the grace period.
+    """Return whether the Service does not exist, or none of its pods is ready after the grace period.
 
-    A Service that selects the container's own pod waits for the container, so it is not a cause.
+    A Service that selects the container's own pod waits for the container, so the Service is not a cause.
     """
     if state.is_missing("Service", service.namespace, service.name):
         return True
@@ -309,7 +312,7 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
 
 
 def _script(container: Container, *, only_used: bool) -> str:
-    """The command, arguments and variables of the container, as one text.
+    """Return the command, arguments and variables of the container as one text.
 
     With `only_used`, variables that the command does not name are omitted.
     """
@@ -320,7 +323,10 @@ def _script(container: Container, *, only_used: bool) -> str:
 
 
 def _linked(container: Container, script: str) -> Iterator[str]:
-    """The Services behind variables such as `$ORDERS_DB_SERVICE_HOST`, which the kubelet sets for existing Services."""
+    """Yield the Services behind variables such as `$ORDERS_DB_SERVICE_HOST`.
+
+    The kubelet sets these variables for existing Services.
+    """
     own = {text(each, "name") for each in children(container.spec, "env")}
     if children(container.spec, "envFrom"):
         return

@@ -75,9 +75,9 @@ class Crash:
 
 
 def crashes_of(state: ClusterState) -> tuple[Crash, ...]:
-    """The terminations of containers in all pods that are not healthy, in the order of the pods.
+    """Return the terminations of containers in all pods that are not healthy, in the order of the pods.
 
-    Computed once for each state.
+    The result is cached for each state.
     """
     known = _CRASHES.get(state)
     if known is None:
@@ -96,7 +96,10 @@ def _crashes(state: ClusterState) -> Iterator[Crash]:
 
 
 def crash_of(container: Container, state: ClusterState) -> Crash | None:
-    """The termination of the container. None if it exited normally or recovered more than an hour ago."""
+    """Return the termination of the container.
+
+    Returns None if the container exited normally or recovered more than an hour ago.
+    """
     ended, path = container.terminated, ("state", "terminated")
     if not ended:
         ended, path = container.last_terminated, ("lastState", "terminated")
@@ -127,9 +130,9 @@ def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -
 
 
 def _still_in_the_loop(container: Container, ended: JsonObject, state: ClusterState) -> bool:
-    """Whether the container probably runs only until its next crash.
+    """Return whether the container will probably crash again.
 
-    It is not ready, or it has not run longer than the previous time.
+    This is likely if the container is not ready, or has not yet run longer than before its last crash.
     """
     finished, began = moment(text(ended, "finishedAt")), moment(text(ended, "startedAt"))
     now_began = moment(text(container.status, "state", "running", "startedAt"))
@@ -180,25 +183,31 @@ def _killed_by(container: Container, earliest: float, state: ClusterState) -> En
 
 
 def about_container(event: ClusterEvent, container: Container) -> bool:
-    """Whether an event of the pod concerns this container. True if the event does not name a container."""
+    """Return whether an event of the pod concerns this container.
+
+    An event without a container name concerns all containers.
+    """
     return not event.field_path or event.field_path.endswith(f"{{{container.name}}}")
 
 
 def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, ...]:
-    """The events that report failed probes of the container, oldest first."""
+    """Return the events that report failed probes of the container, oldest first."""
     events = state.events_of(container.pod, "Unhealthy", "ProbeError")
     return tuple(event for event in events if about_container(event, container))
 
 
 def began(crash: Crash, state: ClusterState) -> float | None:
-    """The earliest known time of the failure, in seconds since the epoch. Events can precede the last termination."""
+    """Return the earliest known time of the failure, in seconds since the epoch.
+
+    Events can precede the last termination.
+    """
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]
     return min((*times, *((crash.finished,) if crash.finished else ())), default=None)
 
 
 def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the Job of a failed pod, or a later Job of the same CronJob, has succeeded since."""
+    """Return whether the Job of a failed pod, or a later Job of the same CronJob, has succeeded since."""
     job = state.by_uid(pod.owner.uid) if pod.owner is not None else None
     if job is None or job.kind != "Job":
         return False
@@ -248,7 +257,7 @@ _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "cras
 
 
 def severity_of_end(crash: Crash, state: ClusterState) -> Severity:
-    """Severity of a container that is not restarted: critical for an hour, then warning.
+    """Return the severity for a container that is not restarted: critical for an hour, then warning.
 
     An older pod may be a leftover.
     """
@@ -257,7 +266,7 @@ def severity_of_end(crash: Crash, state: ClusterState) -> Severity:
 
 
 def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
-    """Builds the fault for a container that exited."""
+    """Build the fault for a container that exited."""
     container, words = crash.container, last_words(crash.container, state)
     blamed = _blamed(crash, words, state)
     changes = () if blamed else _rolled_out(crash, state)
@@ -277,9 +286,9 @@ def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
 
 
 def _rolled_out(crash: Crash, state: ClusterState) -> tuple[Difference, ...]:
-    """The changes in the last rollout that concern this container.
+    """Return the changes in the last rollout that concern this container.
 
-    Empty unless this rollout created the pod and changed at most three values.
+    The result is empty unless this rollout created the pod and changed at most three values.
     """
     workload, owner = state.workload_of(crash.pod), crash.pod.owner
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
@@ -329,12 +338,12 @@ def _cause(crash: Crash, words: LastWords | None, blamed: Blamed | None, state: 
 
 
 def said(words: LastWords | None) -> str:
-    """The clause `; its log says: ...`, or an empty string without a log."""
+    """Return the clause `; its log says: ...`, or an empty string without a log."""
     return f"; its log says: {words.quote}" if words else ""
 
 
 def restarts(container: Container) -> str:
-    """The number of restarts as causes show it: ` (3 restarts so far)`, or an empty string."""
+    """Format the number of restarts for a cause: ` (3 restarts so far)`, or an empty string."""
     noun = "restart" if container.restarts == 1 else "restarts"
     return f" ({container.restarts} {noun} so far)" if container.restarts else ""
 
@@ -356,14 +365,14 @@ def _crash_evidence(
 
 
 def command_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """The command and arguments of the container, if they are set."""
+    """Yield the command and arguments of the container as evidence, if they are set."""
     for field in ("command", "args"):
         if texts(container.spec, field):
             yield container_field(container, state, field)
 
 
 def log_command(container: Container) -> str:
-    """The kubectl command that shows the log of the terminated container."""
+    """Return the kubectl command that shows the log of the terminated container."""
     pod = container.pod
     previous = " --previous" if container.last_terminated and not container.terminated else ""
     return f"kubectl -n {pod.namespace} logs {pod.name} -c {container.name}{previous} --tail=50"

@@ -74,14 +74,17 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingObject:
-    """A missing object that a message names. `written` is the field that refers to it, or None if it was not found."""
+    """A missing object that a message names.
+
+    `written` is the field that refers to the object, or None if that field was not found.
+    """
 
     ref: ObjectRef
     written: Evidence | None
 
 
 def is_paused(each: ClusterObject) -> bool:
-    """Whether the object is paused, suspended or scaled to zero, so that its controller does nothing for it."""
+    """Return whether the object is paused, suspended or scaled to zero, so that its controller does not process it."""
     if any(boolean(each.body, "spec", key) for key in _PAUSES) or each.at("spec", "replicas") == 0:
         return True
     return any(
@@ -91,9 +94,9 @@ def is_paused(each: ClusterObject) -> bool:
 
 
 def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """The failure that the object reports.
+    """Return the failure that the object reports.
 
-    None if it reports no failure, or is paused, being deleted or younger than the grace period.
+    Returns None if the object reports no failure, or is paused, being deleted or younger than the grace period.
     """
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
@@ -105,7 +108,7 @@ def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether a failed attempt is obsolete because its owner is ready."""
+    """Return whether a failed attempt is obsolete because its owner is ready."""
     seen: set[str] = set()
     while each.kind in _ATTEMPTS and each.owner is not None and each.uid not in seen:
         seen.add(each.uid)
@@ -119,7 +122,7 @@ def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether a run ended more than a day ago, so that its failure is no longer reported."""
+    """Return whether a run ended more than a day ago, so that its failure is no longer reported."""
     ends = (moment(each.text("status", key)) for key in _FINISHED)
     ended = next((end for end in ends if end is not None), each.created)
     return state.now - ended > _DAY
@@ -176,7 +179,7 @@ def _of_phase(each: ClusterObject) -> Trouble | None:
 
 
 def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Reports a controller that has not processed the latest change for a long time."""
+    """Report a controller that has not processed the latest change for a long time."""
     wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
     lasted = state.now - edited_at(each)
     if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
@@ -204,7 +207,7 @@ def describe(state: ClusterState, each: ClusterObject) -> str:
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
-    """The object that a message reports as missing, if the state confirms that it does not exist."""
+    """Return the object that a message reports as missing, if the state confirms that the object does not exist."""
     for found in _MISSING.finditer(message):
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:
@@ -220,7 +223,7 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
 
 
 def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:
-    """The paths of all fields below `value` that contain exactly the text `wanted`."""
+    """Yield the paths of all fields below `value` that contain exactly the text `wanted`."""
     if value == wanted:
         yield path
     elif isinstance(value, dict) and depth:

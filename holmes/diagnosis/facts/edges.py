@@ -36,9 +36,10 @@ _TOP_LEVEL_DOMAINS: Final = frozenset(_DOMAINS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """A Service that a text names. It may not exist. `host` and `port` are copied from the text.
+    """A Service that a text names.
 
-    `doubtful` means that the host may be an ordinary word, so a missing Service proves nothing.
+    The Service may not exist. `host` and `port` are copied from the text. `doubtful` means that the host may be an
+    ordinary word, so a missing Service proves nothing.
     """
 
     host: str
@@ -68,7 +69,7 @@ class _Places:
         }
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
-        """The Service with this cluster IP, or a Service that targets this port of the pod with this IP."""
+        """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP."""
         service = self.services.get(address)
         if service is not None:
             return service.ref
@@ -78,7 +79,10 @@ class _Places:
         return next((each.ref for each in self.state.services_of(pod) if port in target_ports(each, pod)), None)
 
     def service_named(self, mention: Mention, namespace: str) -> ObjectRef | None:
-        """The Service to which the name resolves in a pod of the namespace. None for a name outside the cluster."""
+        """Return the Service to which the name resolves in a pod of the namespace.
+
+        Returns None for a name outside the cluster.
+        """
         labels = mention.host.split(".")
         if "svc" in labels[1:]:
             return self._qualified(labels[: labels.index("svc", 1)], labels[labels.index("svc", 1) + 1 :])
@@ -111,10 +115,10 @@ _PLACES: WeakKeyDictionary[ClusterState, _Places] = WeakKeyDictionary()
 
 
 def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, ...]:
-    """The Services that a text names (a log line, setting, argument or ConfigMap value), resolved in the namespace.
+    """Return the Services that a text names, resolved in the namespace.
 
-    Pass a setting as `NAME=value`, because the name shows whether the value is a host. A `doubtful` Service is omitted
-    unless it exists.
+    The text is a log line, setting, argument or ConfigMap value. Pass a setting as `NAME=value`, because the name shows
+    whether the value is a host. A `doubtful` Service is omitted unless it exists.
     """
     places = _PLACES.get(state)
     if places is None:
@@ -134,7 +138,7 @@ def _use(mention: Mention, namespace: str, places: _Places) -> HostUse | None:
 
 
 def workload_hosts(state: ClusterState, workload: ClusterObject) -> tuple[tuple[HostUse, Evidence], ...]:
-    """The Services that the pod template of a workload names, each with the field that names it.
+    """Return the Services that the pod template of a workload names, each with the field that names the Service.
 
     Reads environment variables (also from existing ConfigMaps), commands, arguments and mounted ConfigMaps. The
     evidence refers to the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are combined.
@@ -218,7 +222,7 @@ _FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...
 
 
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
-    """All edges by Service, computed once for each state. Workloads with zero replicas are ignored."""
+    """Return all edges by Service. Workloads with zero replicas are ignored. The result is cached for each state."""
     found = _EDGES.get(state)
     if found is None:
         found = _EDGES[state] = _grouped(_edges(state))
@@ -234,8 +238,11 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
-    """Failed connections in the logs by Service, the newest line of each log first. Computed once for each state."""
-    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
+    """Return the failed connections in the logs by Service, the newest line of each log first.
+
+    The result is cached for each state.
+    """
+    # Reads the logs even on a cache hit, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
@@ -261,16 +268,16 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
 
 
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
-    """Whether the log belongs to an init container that has not finished.
+    """Return whether the log belongs to an init container that has not finished.
 
-    The dependency of such a container does not respond yet.
+    The dependency of this container does not respond yet.
     """
     inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
     return any(not (key.previous and each.running) for each in inits)
 
 
 def is_blocking(container: Container) -> bool:
-    """Whether an init container still runs or fails repeatedly, so that the other containers do not start."""
+    """Return whether an init container still runs or fails repeatedly, so that the other containers do not start."""
     crashing = container.waiting.get("reason") == "CrashLoopBackOff"
     return container.kind == "init" and not container.sidecar and (bool(container.running) or crashing)
 
@@ -283,7 +290,10 @@ def _grouped(found: Iterable[tuple[ObjectRef, T]]) -> dict[ObjectRef, tuple[T, .
 
 
 def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tuple[LogKey, ...]:
-    """The logs that can show whether the consumers reach a Service, from the least healthy pod of each."""
+    """Return the logs that can show whether the consumers reach a Service.
+
+    Selects the least healthy pod of each consumer.
+    """
     keys: list[LogKey] = []
     for consumer in {each.uid: each for each in consumers}.values():
         pods = [pod for pod in state.pods_of(consumer) if pod.text("status", "phase") in {"Running", "Pending"}]
@@ -301,7 +311,7 @@ def is_ready(pod: ClusterObject) -> bool:
 
 
 def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether a pod of the workload has restarted, or is not ready after the grace period."""
+    """Return whether a pod of the workload has restarted, or is not ready after the grace period."""
     for pod in state.pods_of(workload):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
             continue

@@ -58,7 +58,7 @@ class RepeatedEviction:
 
 
 def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
-    """The workloads whose pods were evicted at least twice in the last hour because of the same limit of their own."""
+    """Return the workloads with at least two pods evicted in the last hour for exceeding the same limit."""
     same: dict[tuple[ObjectRef, str], dict[str, Eviction]] = defaultdict(dict)
     for workload, each in _recent(state):
         same[workload.ref, each.message].setdefault(each.uid, each)
@@ -75,7 +75,7 @@ def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
 
 
 def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The limit of the pod that it exceeded, or None if the node ran short of the resource."""
+    """Return the limit that the pod exceeded, or None if the node ran short of the resource."""
     if not _is_own(message):
         return None
     volume = _DIR.search(message)
@@ -91,15 +91,15 @@ def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence
 
 
 def _is_own(message: str) -> bool:
-    """Whether the pod exceeded its own limit.
+    """Return whether the pod exceeded its own limit.
 
-    False if the node ran short of the resource, because the pod may then have exceeded only its request.
+    Returns False if the node ran short of the resource, because the pod may have exceeded only its request.
     """
     return "exceed" in message.lower() and "low on resource" not in message.lower()
 
 
 def ended_at(pod: ClusterObject) -> float:
-    """When a failed pod terminated, in seconds since the epoch."""
+    """Return the termination time of a failed pod, in seconds since the epoch."""
     ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
     known = [each for each in ends if each is not None]
     told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
@@ -107,7 +107,7 @@ def ended_at(pod: ClusterObject) -> float:
 
 
 def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
-    """Evictions of the last hour in which a pod exceeded its own limit, with the workload of the pod."""
+    """Yield the evictions of the last hour in which a pod exceeded its own limit, with the workload of the pod."""
     for pod in state.of("Pod"):
         if pod.text("status", "reason") != "Evicted" or pod.text("status", "phase") != "Failed":
             continue
@@ -125,14 +125,14 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
 
 
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
-    """The controller of a deleted pod, from the pod name in its event: `<controller>-<suffix>`."""
+    """Return the controller of a deleted pod. The pod name in the event identifies it: `<controller>-<suffix>`."""
     prefix, _, _ = each.ref.name.rpartition("-")
     owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)
     return next((owner for owner in owners if owner is not None), None)
 
 
 def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The exceeded limit, if the newest replacement pod still has it."""
+    """Return the exceeded limit if the newest replacement pod still has it."""
     alive = [
         pod
         for pod in state.pods_of(workload)
@@ -150,6 +150,6 @@ def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) 
 
 
 def _total_limit(pod: ClusterObject) -> Decimal:
-    """The sum of the ephemeral storage limits of all containers in a pod, in bytes."""
+    """Return the sum of the ephemeral storage limits of all containers in a pod, in bytes."""
     limits = (text(each.spec, "resources", "limits", "ephemeral-storage") for each in containers_of(pod))
     return sum((amount(limit) for limit in limits), start=Decimal(0))

@@ -1,4 +1,4 @@
-"""Builds evidence, which is a value with its path, and the phrases that name pods and workloads in causes.
+"""Builds evidence (a value with its path) and the phrases that name pods and workloads in causes.
 
 If a pod and the template of its workload agree on a field, the evidence refers to the template, otherwise to the pod.
 """
@@ -26,26 +26,26 @@ _LONGEST_CHARACTERS = 600
 
 
 def shown(value: object) -> str:
-    """Formats a value for evidence: text unchanged, other values as JSON, shortened to 600 characters."""
+    """Format a value for evidence: text unchanged, other values as JSON, shortened to 600 characters."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
     return excerpt(written, _LONGEST_CHARACTERS)
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether the name shows that its value is a secret.
+    """Return whether the name shows that its value is secret.
 
-    Causes must not quote such a value, because masking cannot recognise it in a sentence.
+    Causes must not quote a secret value, because masking cannot recognise it in a sentence.
     """
     return strength_of(name) != "none"
 
 
 def field(each: ClusterObject, *path: str) -> Evidence:
-    """Evidence for a field of an object: `field(pod, "status", "phase")`."""
+    """Return evidence for a field of an object: `field(pod, "status", "phase")`."""
     return Evidence(object=each.ref, path=".".join(path), value=shown(each.at(*path)))
 
 
 def value(each: ClusterObject, path: str, found: object) -> Evidence:
-    """Evidence for a value at a path: `value(pod, "spec.volumes[2].configMap.name", name)`."""
+    """Return evidence for a value at a path: `value(pod, "spec.volumes[2].configMap.name", name)`."""
     return Evidence(object=each.ref, path=path, value=shown(found))
 
 
@@ -63,7 +63,7 @@ _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def resolved(value_at: JsonValue, path: str) -> JsonValue:
-    """The value at a path with list positions (`containers[0].image`), or None."""
+    """Return the value at a path with list positions (`containers[0].image`), or None."""
     for key, position in _STEP.findall(path):
         if position:
             index = int(position)
@@ -74,7 +74,7 @@ def resolved(value_at: JsonValue, path: str) -> JsonValue:
 
 
 def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
-    """Evidence for a field of a pod's spec: `spec_field(pod, state, "containers[0].image")`."""
+    """Return evidence for a field of a pod's spec: `spec_field(pod, state, "containers[0].image")`."""
     found = resolved(pod.at("spec"), path)
     workload = state.workload_of(pod)
     if workload.kind in WORKLOADS:
@@ -85,18 +85,18 @@ def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
 
 
 def owner_words(pod: ClusterObject, state: ClusterState) -> str:
-    """The workload of a pod as causes name it: `Deployment shop/web`."""
+    """Name the workload of a pod for a cause: `Deployment shop/web`."""
     return str(state.workload_of(pod).ref)
 
 
 def pod_words(pod: ClusterObject, state: ClusterState) -> str:
-    """The pod as causes name it: `A pod of Deployment shop/web`, or `Pod shop/web` if it has no owner."""
+    """Name the pod for a cause: `A pod of Deployment shop/web`, or `Pod shop/web` if the pod has no owner."""
     workload = state.workload_of(pod)
     return str(pod.ref) if workload is pod else f"A pod of {workload.ref}"
 
 
 def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the workload of a pod has its desired number of ready pods without this pod."""
+    """Return whether the workload of a pod has its desired number of ready pods without this pod."""
     workload = state.workload_of(pod)
     if workload.kind not in WORKLOADS:
         return False
@@ -109,7 +109,7 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def edited_at(each: ClusterObject) -> float:
-    """When an object was last changed outside its status, or created, in seconds since the epoch."""
+    """Return the time of the last change outside the status, or of the creation, in seconds since the epoch."""
     entries = children(each.body, "metadata", "managedFields")
     times = (moment(text(entry, "time")) for entry in entries if text(entry, "subresource") != "status")
     return max((found for found in times if found is not None), default=each.created)

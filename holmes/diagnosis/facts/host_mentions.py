@@ -90,7 +90,7 @@ _NO_HOSTS: Final = _words(
     "unknown undefined empty production staging development test dns remote database service address name it this "
     "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
 )
-# Ordinary words that are also common Service names. They count as hosts only where nothing but a host can appear.
+# Ordinary words that are also common Service names. They are treated as hosts only in positions for hosts.
 _HOSTS_IN_PLACE: Final = _words("database server service backend upstream broker client worker main remote test dns")
 _NO_HOST_SCHEMES: Final = _words(
     "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
@@ -114,7 +114,7 @@ _COMMAND_WORDS: Final = re.compile(
 class Mention:
     """A host name or IP address in a text.
 
-    The form `message` is an error about resolving the name. `doubtful` means that it may not be a host, as in
+    The form `message` means an error about resolving the name. `doubtful` means that the word may not be a host, as in
     `word:number` without a word about connections, or in `connecting to word`.
     """
 
@@ -126,7 +126,7 @@ class Mention:
 
 @lru_cache(maxsize=8_192)
 def mentions(text: str) -> tuple[Mention, ...]:
-    """All hosts in a text, each host and port once, in the most certain form."""
+    """Return all hosts in a text. Each host and port is returned once, in the most certain form."""
     found: dict[tuple[str, int | None], Mention] = {}
     for line in text.splitlines()[:_MOST_LINES]:
         for mention in _of_line(line[:_LONGEST_LINE]):
@@ -204,7 +204,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
         len(label) > 63 or label.endswith("-") for label in host.split(".")
     ):
         return
-    # Small numbers after a colon are line numbers and image tags; few services use ports below 79.
+    # Small numbers after a colon are usually line numbers or image tags. Few services use ports below 79.
     if number is not None and (number > 65_535 or (number < 79 and number not in {21, 22, 23, 25, 53, 70})):
         if form in {"address", "variable"}:
             return
@@ -213,7 +213,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
 
 
 def _is_in_place(host: str, port: str | None, form: Form) -> bool:
-    """Whether an ordinary word is in a position for hosts only: `http://database/`, `connect to database:5432`."""
+    """Return whether an ordinary word is in a position for hosts only, as in `http://database/`."""
     return host in _HOSTS_IN_PLACE and (form == "url" or (port is not None and form in {"connection", "command"}))
 
 
@@ -227,7 +227,7 @@ _HOST_NAMES: Final = re.compile(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDR
 class Setting:
     """A text to search for hosts (`CART_HOST=cart:8080`), and the field that contains it.
 
-    `whole` marks a complete command line whose words are also searched one by one. `sources` are the variables that
+    `whole` marks a complete command line, which is also searched word by word. `sources` contains the variables that
     were expanded in the text.
     """
 
@@ -237,7 +237,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """The field that contains the host: the field of the text, or a variable that was expanded in it."""
+        """Return the field that contains the host: the field of the text, or an expanded variable."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:
@@ -248,7 +248,7 @@ class Setting:
 
 
 def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Setting]:
-    """The settings of all containers in the pod template of the workload."""
+    """Yield the settings of all containers in the pod template of the workload."""
     template = template_of(workload)
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(children(template.spec, kind)):
@@ -262,7 +262,10 @@ def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Settin
 def _variables(
     state: ClusterState, template: PodTemplate, container: JsonObject, path: str
 ) -> Iterator[tuple[str, tuple[str, Evidence]]]:
-    """Name, value and evidence of every variable with a known value. Later variables override earlier ones."""
+    """Yield name, value and evidence of every variable with a known value.
+
+    Later variables override earlier variables.
+    """
     namespace = template.workload.namespace
     for source in children(container, "envFrom"):
         found = state.get("ConfigMap", namespace, text(source, "configMapRef", "name"))
@@ -335,7 +338,7 @@ def _from_volumes(state: ClusterState, template: PodTemplate) -> Iterator[Settin
 def _expanded(
     content: str, variables: dict[str, tuple[str, Evidence]], *, only_plain: bool
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """The content with variables expanded: `$(NAME)`, in commands also `$NAME` and `${NAME}`."""
+    """Expand variables in the content: `$(NAME)` everywhere, `$NAME` and `${NAME}` only in commands."""
     sources: list[Evidence] = []
 
     def replaced(match: re.Match[str]) -> str:

@@ -150,11 +150,11 @@ _FRAME: Final = re.compile(
 
 
 def signatures_of(log: str) -> tuple[LogSignature, ...]:
-    """The signatures of a log, the most specific first. A log without lines has no signatures.
+    """Return the signatures of a log, the most specific first.
 
-    Lines that announce the end of the program rank first, then the last 12 lines, then lines of a more specific kind.
-    The first general error (`crash`) among the last lines is also included. It precedes a last line that only announces
-    the end (`giving up`).
+    A log without lines has no signatures. Lines that announce the end of the program rank first, then the last 12
+    lines, then lines of a more specific kind. The first general error (`crash`) among the last lines is also included.
+    This error precedes a last line that only announces the end (`giving up`).
     """
     lines = _meaningful(log)
     best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
@@ -175,7 +175,10 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
 
 
 def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[LogSignature]:
-    """Adds the first general error among the last lines. It ranks before a line that reports only a consequence."""
+    """Add the first general error among the last lines.
+
+    The error ranks before a line that reports only a consequence.
+    """
     for each in found:
         first = _first_error(each.line, lines) if each.kind == "crash" else None
         if first is None:
@@ -186,7 +189,7 @@ def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[L
 
 
 def _first_error(last: str, lines: list[str]) -> str | None:
-    """The first general error among the last lines that is not only the consequence of another error, or None."""
+    """Return the first general error among the last lines that is not a consequence of another error, or None."""
     tail = lines[-_TAIL_LINES:]
     if last not in tail:
         return None
@@ -197,12 +200,12 @@ def _first_error(last: str, lines: list[str]) -> str | None:
 
 
 def _is_consequence(line: str) -> bool:
-    """Whether a line reports only that the program failed or stops, and not why."""
+    """Return whether a line reports only that the program failed or stops, and not why."""
     return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
 
 
 def _kind_of(line: str) -> SignatureKind | None:
-    """The kind of error in a line, or None if the line is not significant."""
+    """Return the kind of error in a line, or None if the line is not significant."""
     line = line[:_LONGEST_LINE_CHARACTERS]
     if _ANY.search(line) is None or _CALM.search(line) is not None:
         return None
@@ -210,7 +213,7 @@ def _kind_of(line: str) -> SignatureKind | None:
 
 
 def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
-    """Rank of a log line: 0 for a specific error that stopped the container, up to 4 for an early general error."""
+    """Rank a log line from 0 (specific error that stopped the container) to 4 (early general error)."""
     general = kind == "crash"
     if _DECISIVE.search(line) is not None:
         return 1 if general else 0
@@ -220,9 +223,9 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """The lines of a log without timestamps of the kubelet, stack frames and empty lines.
+    """Return the lines of a log without kubelet timestamps, stack frames and empty lines.
 
-    Only the last 256 Ki characters are read.
+    Reads only the last 256 Ki characters.
     """
     return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
 
@@ -241,7 +244,7 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 class LastWords:
     """The signatures of a container's log, the most specific first, and their lines as evidence.
 
-    `blamed` are the objects that the lines blame: Services, ServiceAccounts without permissions, and full
+    `blamed` contains the objects that the lines blame: Services, ServiceAccounts without permissions, and full
     PersistentVolumeClaims.
     """
 
@@ -263,17 +266,17 @@ _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | 
 
 
 def wanted_logs(container: Container) -> tuple[LogKey, ...]:
-    """The log of the container instance that failed."""
+    """Return the key of the failed container instance's log."""
     previous = not container.terminated and bool(container.last_terminated)
     return (LogKey(pod=container.pod.ref, container=container.name, previous=previous),)
 
 
 def last_words(container: Container, state: ClusterState) -> LastWords | None:
-    """The last words in the log or termination message of the container. None if both are empty.
+    """Return the last words in the log or termination message of the container.
 
-    Computed once for each state.
+    Returns None if both are empty. The result is cached for each state.
     """
-    # Read even if the result is known, because the state counts reads and only rules that read logs run again.
+    # Reads the logs even on a cache hit, because the state counts reads and only rules that read logs run again.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -295,9 +298,9 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 
 
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
-    """The container's own logs, then those of the same container in other pods of the owner.
+    """Yield the container's own logs, then the logs of the same container in other pods of the owner.
 
-    The logs of other pods are included because Holmes reads only a few logs.
+    The logs of other pods help because Holmes reads only a few logs.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

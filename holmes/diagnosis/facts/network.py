@@ -42,7 +42,7 @@ class ContainerPort:
 
 
 def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
-    """The ports of a Service. A port without `targetPort` targets its own number."""
+    """Return the ports of a Service. A port without `targetPort` targets its own number."""
     return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
 
 
@@ -64,7 +64,7 @@ def _is_number(target: object) -> bool:
 
 
 def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
-    """The ports that the containers and sidecars of a pod declare. Other init containers are ignored."""
+    """Yield the ports that the containers and sidecars of a pod declare. Other init containers are ignored."""
     containers = [each for each in children(spec, "initContainers") if text(each, "restartPolicy") == "Always"]
     for container in (*children(spec, "containers"), *containers):
         for port in children(container, "ports"):
@@ -77,7 +77,7 @@ def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
 
 
 def target_ports(service: ClusterObject, pod: ClusterObject) -> frozenset[int]:
-    """The port numbers of the pod to which the Service sends traffic."""
+    """Return the port numbers of the pod to which the Service sends traffic."""
     declared = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
     targets = (port.target for port in service_ports(service))
     return frozenset(declared.get(each, 0) if isinstance(each, str) else each for each in targets) - {0}
@@ -104,7 +104,7 @@ class Backend:
 
 
 def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
-    """The backends of an Ingress: the default backend, then those of the rules."""
+    """Yield the backends of an Ingress: the default backend, then the backends of the rules."""
     yield from _backend(ingress, ingress.child("spec", "defaultBackend"), "spec.defaultBackend")
     for index, rule in enumerate(ingress.children("spec", "rules")):
         for position, entry in enumerate(children(rule, "http", "paths")):
@@ -113,7 +113,7 @@ def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
 
 
 def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator[Backend]:
-    """Yields the backend unless it is a reference to an annotation (`use-annotation`) instead of a Service."""
+    """Yield the backend unless it is a reference to an annotation (`use-annotation`) instead of a Service."""
     name = text(backend, "service", "name")
     port_name = text(backend, "service", "port", "name")
     if name and port_name != "use-annotation":
@@ -122,12 +122,15 @@ def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator
 
 
 def ingress_class(ingress: ClusterObject) -> str:
-    """The class of an Ingress, from its field or the deprecated annotation. Empty if neither is set."""
+    """Return the class of an Ingress, from its field or the deprecated annotation.
+
+    Returns an empty string if neither is set.
+    """
     return ingress.text("spec", "ingressClassName") or ingress.annotations.get(_CLASS_ANNOTATION, "")
 
 
 def has_address(ingress: ClusterObject) -> bool:
-    """Whether a controller has assigned an address to the Ingress."""
+    """Return whether a controller has assigned an address to the Ingress."""
     return bool(ingress.children("status", "loadBalancer", "ingress"))
 
 
@@ -146,7 +149,7 @@ class Connection:
     protocol: str = "TCP"
 
     def here(self, direction: Direction) -> ClusterObject:
-        """The pod to which policies of this direction apply."""
+        """Return the pod to which policies of this direction apply."""
         return self.server if direction == "Ingress" else self.client
 
     def peer(self, direction: Direction) -> ClusterObject:
@@ -167,7 +170,7 @@ def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, .
 
 
 def applies(policy: ClusterObject, direction: Direction) -> bool:
-    """Whether the policy restricts this direction.
+    """Return whether the policy restricts this direction.
 
     Without `policyTypes`, a policy restricts ingress. It also restricts egress if it has egress rules.
     """
@@ -178,7 +181,7 @@ def applies(policy: ClusterObject, direction: Direction) -> bool:
 
 
 def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
-    """Whether the policy selects the pod. Policies do not apply to pods in the host network."""
+    """Return whether the policy selects the pod. Policies do not apply to pods in the host network."""
     return (
         policy.namespace == pod.namespace
         and policy.deleted is None
@@ -188,7 +191,7 @@ def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
 
 
 def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The unfinished pods that the policy selects."""
+    """Return the unfinished pods that the policy selects."""
     pods = labels_of(state).pods
     wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
     candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
@@ -209,7 +212,7 @@ class Policies:
                 self._by_pod[pod.uid].append(policy)
 
     def restricting(self, pod: ClusterObject, direction: Direction) -> tuple[ClusterObject, ...]:
-        """The policies that restrict this direction of the pod."""
+        """Return the policies that restrict this direction of the pod."""
         return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
 
 
@@ -217,7 +220,7 @@ _POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
 
 
 def policies_of(state: ClusterState) -> Policies:
-    """The policy index of a state, computed once for each state."""
+    """Return the policy index of a state. The index is cached for each state."""
     found = _POLICIES.get(state)
     if found is None:
         found = _POLICIES[state] = Policies(state)
@@ -225,20 +228,20 @@ def policies_of(state: ClusterState) -> Policies:
 
 
 def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:
-    """Whether a policy restricts this direction and no policy allows the connection."""
+    """Return whether a policy restricts this direction and no policy allows the connection."""
     policies = policies_of(state).restricting(connection.here(direction), direction)
     return bool(policies) and not any(allows(state, each, connection, direction) for each in policies)
 
 
 def allows(state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction) -> bool:
-    """Whether a rule of the policy allows the connection. Ignores which pods the policy selects."""
+    """Return whether a rule of the policy allows the connection. Ignores the pod selector of the policy."""
     return any(match.peer and match.port for match in matches(state, policy, connection, direction))
 
 
 def matches(
     state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction
 ) -> tuple[RuleMatch, ...]:
-    """For each rule of the policy, whether its peers and its ports match the connection."""
+    """Match a connection against the peers and the ports of each rule of the policy."""
     found = []
     for index, rule in enumerate(rules_of(policy, direction)):
         peers, ports = children(rule, _PEERS[direction]), children(rule, "ports")
@@ -254,7 +257,7 @@ def matches(
 
 
 def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: ClusterObject) -> bool:
-    """Whether an entry of `from` or `to` in a policy of `namespace` matches the pod."""
+    """Return whether an entry of `from` or `to` in a policy of `namespace` matches the pod."""
     block = child(peer, "ipBlock")
     if block:
         return _in_block(block, pod.text("status", "podIP"))
@@ -271,7 +274,7 @@ def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: Clu
 
 
 def _in_block(block: JsonObject, address: str) -> bool:
-    """Whether the address is in the IP block. True if the address is unknown."""
+    """Return whether the address is in the IP block. An unknown address counts as in the block."""
     try:
         found = ipaddress.ip_address(address)
         within = found in ipaddress.ip_network(text(block, "cidr"), strict=False)

@@ -23,7 +23,7 @@ _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def chooses(spec: JsonObject, node: ClusterObject) -> bool:
-    """Whether the `nodeSelector` and the required node affinity of a pod's spec allow the node."""
+    """Return whether the `nodeSelector` and the required node affinity of a pod's spec allow the node."""
     selector = text_map(spec, "nodeSelector")
     if selector and not matches_map(selector, node.labels):
         return False
@@ -32,7 +32,7 @@ def chooses(spec: JsonObject, node: ClusterObject) -> bool:
 
 
 def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
-    """Whether any of the node selector terms matches the node. An empty term matches no node."""
+    """Return whether any of the node selector terms matches the node. An empty term matches no node."""
     return any(
         (children(term, "matchExpressions") or children(term, "matchFields"))
         and all(expression_holds(each, node.labels) for each in children(term, "matchExpressions"))
@@ -42,7 +42,7 @@ def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
 
 
 def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Whether the labels of a node satisfy one expression. `Gt` and `Lt` compare numbers."""
+    """Return whether the labels of a node satisfy one expression. `Gt` and `Lt` compare numbers."""
     operator = text(expression, "operator")
     if operator not in {"Gt", "Lt"}:
         return matches_selector({"matchExpressions": [dict(expression)]}, labels)
@@ -53,7 +53,7 @@ def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def repelling_taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
-    """The taints of a node that prevent the pod from running there."""
+    """Yield the taints of a node that prevent the pod from running there."""
     tolerations = children(spec, "tolerations")
     for taint in node.children("spec", "taints"):
         if text(taint, "effect") in _REPELLING and not any(_tolerates(each, taint) for each in tolerations):
@@ -70,13 +70,16 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
 
 
 def taint_words(taint: JsonObject) -> str:
-    """A taint as kubectl writes it: `dedicated=gpu:NoSchedule`."""
+    """Format a taint in the notation of kubectl: `dedicated=gpu:NoSchedule`."""
     value = text(taint, "value")
     return f"{text(taint, 'key')}{f'={value}' if value else ''}:{text(taint, 'effect')}"
 
 
 def host_ports(spec: JsonObject) -> Iterator[tuple[str, int, str]]:
-    """Path, port and protocol of every host port in a pod's spec: `containers[0].ports[0].hostPort`."""
+    """Yield path, port and protocol of every host port in a pod's spec.
+
+    An example path is `containers[0].ports[0].hostPort`.
+    """
     for key in ("containers", "initContainers"):
         for index, container in enumerate(children(spec, key)):
             if key == "initContainers" and text(container, "restartPolicy") != "Always":
@@ -104,14 +107,14 @@ _LEAVING: Final = frozenset(
 
 
 def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
-    """The nodes that have joined the cluster and are not being removed from it."""
+    """Yield the nodes that have joined the cluster and are not being removed from it."""
     for node in state.of("Node"):
         if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
             yield node
 
 
 def is_virtual(node: ClusterObject) -> bool:
-    """Whether the node is virtual, so that other rules apply to its version and its maximum number of pods."""
+    """Return whether the node is virtual. Other version rules and pod limits apply to virtual nodes."""
     fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
     return fargate or node.labels.get("type") == "virtual-kubelet"
 
@@ -121,9 +124,9 @@ def _leaves(node: ClusterObject) -> bool:
 
 
 def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
-    """The events with these reasons by node name, oldest first.
+    """Return the events with these reasons by node name, oldest first.
 
-    Events are matched by name, because the kubelet writes the node name into the field for the uid.
+    Matches events by name, because the kubelet writes the node name into the field for the uid.
     """
     found: dict[str, list[ClusterEvent]] = defaultdict(list)
     for event in state.events:

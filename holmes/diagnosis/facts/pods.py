@@ -1,6 +1,6 @@
 """Reads the containers of pods with their statuses, and selects the pods that rules judge.
 
-Rules do not judge pods that are being deleted, have succeeded, or are younger than the grace period.
+Rules do not judge a pod that is being deleted, has succeeded, or is younger than the grace period.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class Container:
         return child(self.status, "lastState", "terminated")
 
     def evidence(self, *path: str, of: Literal["spec", "status"] = "status") -> Evidence:
-        """Evidence for the field `path` of the status or the spec, with its full path in the pod."""
+        """Return evidence for the field `path` of the status or the spec, with its full path in the pod."""
         base, document = (self.spec_path, self.spec) if of == "spec" else (self.status_path, self.status)
         return Evidence(object=self.pod.ref, path=".".join((base, *path)), value=shown(at(document, *path)))
 
 
 def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
-    """All containers in start order: init, main, ephemeral."""
+    """Return all containers in start order: init, main, ephemeral."""
     found: list[Container] = []
     for kind, spec_key, status_key in _KINDS:
         statuses = {
@@ -108,10 +108,10 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
 
 
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """The pods that are not ready, or have a container that waits, is not ready or has restarted.
+    """Return the pods that are not ready, or have a container that waits, is not ready or has restarted.
 
-    Pods within the grace period are included. Computed once for each state, so that rules about failing containers skip
-    healthy pods.
+    Pods within the grace period are included. The result is cached for each state, so that rules about failing
+    containers skip healthy pods.
     """
     known = _TROUBLED.get(state)
     if known is None:
@@ -120,7 +120,7 @@ def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 
 def _plain(pod: ClusterObject) -> bool:
-    """Whether the pod and all its containers are ready, and no container waits or has restarted."""
+    """Return whether the pod and all its containers are ready, and no container waits or has restarted."""
     if text(pod.condition("Ready"), "status") != "True":
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
@@ -131,9 +131,10 @@ def _plain(pod: ClusterObject) -> bool:
 
 
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The pods that rules judge: older than the grace period, not succeeded and not being deleted.
+    """Yield the pods that rules judge.
 
-    With `young`, younger pods are included, for faults that differ clearly from a normal start.
+    These pods are older than the grace period, have not succeeded and are not being deleted. With `young`, younger pods
+    are included, for faults that differ clearly from a normal start.
     """
     for pod in state.of("Pod"):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
@@ -143,11 +144,11 @@ def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[Cluster
 
 
 def container_field(container: Container, state: ClusterState, path: str) -> Evidence:
-    """Evidence for a field of a container's spec: `container_field(container, state, "livenessProbe")`."""
+    """Return evidence for a field of a container's spec: `container_field(container, state, "livenessProbe")`."""
     return spec_field(container.pod, state, f"{container.spec_path.removeprefix('spec.')}.{path}")
 
 
 def container_words(container: Container, state: ClusterState) -> str:
-    """The container as causes name it: `container app of Deployment shop/web`."""
+    """Name the container for a cause: `container app of Deployment shop/web`."""
     kind = "init container" if container.kind == "init" else "container"
     return f"{kind} {container.name} of {owner_words(container.pod, state)}"

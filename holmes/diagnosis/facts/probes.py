@@ -38,7 +38,7 @@ class Probe:
 
     @property
     def action(self) -> str:
-        """The action of the probe (`httpGet`, `tcpSocket`, `grpc` or `exec`), or empty if no probe is defined."""
+        """The action of the probe (`httpGet`, `tcpSocket`, `grpc` or `exec`). Empty if no probe is defined."""
         return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
 
     @property
@@ -54,7 +54,7 @@ class Probe:
 
     @property
     def words(self) -> str:
-        """The probe as causes describe it: `GET /healthz on port 8081`."""
+        """The probe in the form that causes use: `GET /healthz on port 8081`."""
         if self.action == "exec":
             return " ".join(texts(self.spec, "exec", "command"))
         path = text(self.spec, "httpGet", "path") or "/"
@@ -66,11 +66,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeVerdict:
-    """Why a probe fails: the end of a title, a clause for the cause (`words`), and the decisive fields of the probe.
+    """The cause of a probe failure, with the end of a title, a clause for the cause (`words`), and the decisive fields.
 
     `probe_is_wrong` means that the probe must be changed. `depends` means that the application responded or hangs, so
-    its log and dependencies can explain the failure. `may_be_starting` means that an application that is still starting
-    looks the same.
+    its log and dependencies can explain the failure. `may_be_starting` means that the same failure occurs while an
+    application starts.
     """
 
     title: str
@@ -82,18 +82,18 @@ class ProbeVerdict:
 
 
 def probe_of(container: Container, field: ProbeField) -> Probe:
-    """The probe of a container. Its `spec` is empty if the container does not define the probe."""
+    """Return the probe of a container. Its `spec` is empty if the container does not define the probe."""
     return Probe(container=container, field=field, spec=child(container.spec, field))
 
 
 def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:
-    """The events that report failures of this probe."""
+    """Return the events that report failures of this probe."""
     words = WORDS[probe.field]
     return tuple(event for event in events if words in event.message.lower())
 
 
 def verdict(probe: Probe, message: str) -> ProbeVerdict:
-    """Determines why the probe fails from the kubelet's message and the declared ports of the container."""
+    """Determine why the probe fails from the kubelet's message and the declared ports of the container."""
     lower = message.lower()
     code = _STATUS_CODE.search(lower)
     if probe.action == "exec":
@@ -156,7 +156,7 @@ def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
         return ProbeVerdict(
             title="nothing listens on the port", words=words, fields=(place,), depends=True, may_be_starting=True
         )
-    return ProbeVerdict(title="it fails", words=f"{probe.words} fails", fields=(place,), depends=True)
+    return ProbeVerdict(title="unknown cause", words=f"{probe.words} fails", fields=(place,), depends=True)
 
 
 def _slow(probe: Probe, words: str) -> ProbeVerdict:
@@ -170,9 +170,9 @@ def _slow(probe: Probe, words: str) -> ProbeVerdict:
 
 
 def _port_is_wrong(probe: Probe) -> bool:
-    """Whether the port of the probe is neither declared by the container nor part of its command.
+    """Return whether the port of the probe is neither declared by the container nor part of its command.
 
-    False if the container declares no ports and its command contains none.
+    Returns False if the container declares no ports and its command contains no ports.
     """
     port, declared = probe.port, children(probe.container.spec, "ports")
     if isinstance(port, str) and not port.isdigit():
@@ -190,7 +190,7 @@ def _command_ports(probe: Probe) -> set[int]:
 
 
 def _listening(probe: Probe) -> str:
-    """Describes the ports that the container declares or, without them, those in its command."""
+    """Describe the ports that the container declares, or the ports in its command if it declares none."""
     declared = children(probe.container.spec, "ports")
     if not declared:
         found = sorted(_command_ports(probe))

@@ -34,7 +34,7 @@ _CLUSTER_WIDE: Final = frozenset({"PriorityClass", "RuntimeClass"})
 class Reference:
     """A reference from a pod's spec to an object, or to one of its keys.
 
-    `path` is the field with the name of the object, and `key_path` the field with the key, or empty. Both are relative
+    `path` is the field with the name of the object. `key_path` is the field with the key, or empty. Both are relative
     to the pod's spec. `user` is the part of the spec that refers to the object: `variable PORT of container web`,
     `volume settings`.
     """
@@ -56,7 +56,7 @@ class Reference:
 
 
 def references_of(spec: JsonObject) -> Iterator[Reference]:
-    """Every reference in a pod's spec, in document order. References without a name are omitted."""
+    """Yield every reference in a pod's spec, in document order. References without a name are omitted."""
     for each in _references(spec):
         if each.name:
             yield each
@@ -124,7 +124,7 @@ def _of_volume(volume: JsonObject, path: str) -> Iterator[Reference]:
 
 
 def _of_source(source: JsonObject, kind: str, name_field: str, place: tuple[str, str]) -> Iterator[Reference]:
-    """The reference of a volume to its object, and one reference for each key that the volume selects."""
+    """Yield the reference of a volume to its object, and one reference for each key that the volume selects."""
     path, user = place
     name, optional = text(source, name_field), is_optional(source)
     where = f"{path}.{name_field}"
@@ -157,9 +157,10 @@ _SLACK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A missing object or key. `path` is the field of the pod's spec that refers to it.
+    """A missing object or key.
 
-    `culprit` is None if the referring workload must be changed. `proof` shows the keys that exist.
+    `path` is the field of the pod's spec that refers to the object or key. `culprit` is None if the referring workload
+    must be changed. `proof` shows the keys that exist.
     """
 
     title: str
@@ -172,7 +173,7 @@ class Missing:
 
 
 def missing_object(reference: Reference, namespace: str, state: ClusterState) -> Missing:
-    """Describes an object that does not exist, and the object that the reference probably means."""
+    """Describe an object that does not exist, and the object that the reference probably means."""
     place = namespace if reference.namespaced else ""
     ref = ObjectRef(kind=reference.kind, namespace=place, name=reference.name)
     existing = [each.name for each in state.of(reference.kind, place)]
@@ -194,7 +195,7 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
 
 
 def missing_key(reference: Reference, workload: ClusterObject, state: ClusterState) -> Missing:
-    """Describes a key that the object does not have. The keys of Secrets are unknown."""
+    """Describe a key that the object does not have. The keys of Secrets are unknown."""
     namespace = workload.namespace
     ref = ObjectRef(kind=reference.kind, namespace=namespace, name=reference.name)
     found = state.get(reference.kind, namespace, reference.name)
@@ -221,7 +222,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether the missing object or key was added so recently that the kubelet may not have retried."""
+    """Return whether the missing object or key was added so recently that the kubelet may not have retried."""
     found = state.get(reference.kind, namespace, reference.name)
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):
@@ -234,7 +235,7 @@ def _config_keys(config_map: ClusterObject) -> tuple[str, ...]:
 
 
 def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether the ConfigMap of the reference exists and does not have the key."""
+    """Return whether the ConfigMap of the reference exists and does not have the key."""
     if reference.kind != "ConfigMap" or not reference.key:
         return False
     found = state.get("ConfigMap", namespace, reference.name)
@@ -242,6 +243,9 @@ def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool
 
 
 def _template_changed(workload: ClusterObject, state: ClusterState) -> float:
-    """When the pod template last changed: for a Deployment, the creation time of the newest ReplicaSet."""
+    """Return the time of the last change to the pod template.
+
+    For a Deployment, this is the creation time of the newest ReplicaSet.
+    """
     newest = max((each.created for each in state.owned_by(workload, "ReplicaSet")), default=None)
     return edited_at(workload) if newest is None else newest

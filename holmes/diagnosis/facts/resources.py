@@ -1,4 +1,4 @@
-"""Calculates with quantities: the resources that pods request and nodes offer, and the bounds of LimitRanges."""
+"""Calculates with resource quantities: pod requests, node capacity and the bounds of LimitRanges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BYTES: Final = ("memory", "storage", "hugepages-")
 
 
 def quantity(written: JsonValue) -> Decimal | None:
-    """The value of a Kubernetes quantity in cores, bytes or units, or None if it is not valid."""
+    """Parse a Kubernetes quantity into cores, bytes or units. Returns None if the quantity is not valid."""
     if isinstance(written, bool) or not isinstance(written, str | int):
         return None
     return _parsed(str(written).strip())
@@ -56,12 +56,12 @@ def _parsed(written: str) -> Decimal | None:
 
 
 def amount(written: JsonValue) -> Decimal:
-    """The value of a Kubernetes quantity, or 0 if it is missing or not valid."""
+    """Parse a Kubernetes quantity. Returns 0 if the quantity is missing or not valid."""
     return quantity(written) or Decimal(0)
 
 
 def written_amount(number: Decimal, resource: str) -> str:
-    """A quantity for display: memory and storage with a suffix such as `Mi`, fractions of cores in `m`."""
+    """Format a quantity: memory and storage with a suffix such as `Mi`, fractions of cores in `m`."""
     if _is_bytes(resource):
         for suffix in ("Ti", "Gi", "Mi", "Ki"):
             if abs(number) >= _BINARY[suffix]:
@@ -73,26 +73,29 @@ def written_amount(number: Decimal, resource: str) -> str:
 
 
 def _is_bytes(resource: str) -> bool:
-    """Whether the resource is counted in bytes: `memory`, `requests.storage`, `ephemeral-storage`."""
+    """Return whether the resource is counted in bytes: `memory`, `requests.storage`, `ephemeral-storage`."""
     return any(part in resource for part in _BYTES)
 
 
 def _plain(number: Decimal) -> str:
-    """Formats a number with at most two decimals and without trailing zeros."""
+    """Format a number with at most two decimals and without trailing zeros."""
     rounded = f"{number:.2f}".rstrip("0").rstrip(".")
     return rounded if rounded not in {"", "-0"} else "0"
 
 
 def allocatable(node: ClusterObject, resource: str) -> Decimal:
-    """The allocatable amount of a resource on a node, in cores, bytes or units; 0 if the node does not have it."""
+    """Return the allocatable amount of a resource on a node, in cores, bytes or units.
+
+    Returns 0 if the node does not have the resource.
+    """
     return amount(node.at("status", "allocatable", resource))
 
 
 def requested(pod: ClusterObject, resource: str, part: Literal["requests", "limits"] = "requests") -> Decimal:
-    """The request of a pod: the sum of its containers or its largest init container, plus the pod overhead.
+    """Return the request of a pod.
 
-    A limit without a request counts as the request, as in the API server. If `part` is `limits`, the function adds
-    limits instead.
+    The request is the sum of its containers or its largest init container, plus the pod overhead. A limit without a
+    request counts as the request, as in the API server. If `part` is `limits`, the function adds limits instead.
     """
     if resource == "pods":
         return Decimal(1)
@@ -120,10 +123,10 @@ def _of_container(container: JsonObject, resource: str, part: str) -> Decimal:
 
 
 def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | None:
-    """The container with the largest request: its name and the path of the request.
+    """Return the name of the container with the largest request, and the path of that request.
 
     The path is for example `containers[0].resources.requests.cpu`. For a resource with dots in its name
-    (`nvidia.com/gpu`), it ends at `limits` or `requests`.
+    (`nvidia.com/gpu`), the path ends at `limits` or `requests`.
     """
     best: tuple[Decimal, str, str] | None = None
     for key in ("containers", "initContainers"):
@@ -138,7 +141,7 @@ def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | Non
 
 
 def pods_by_node(state: ClusterState) -> dict[str, list[ClusterObject]]:
-    """The pods whose requests occupy each node: all scheduled pods that are not finished, by node name."""
+    """Return the scheduled pods that are not finished, by node name. Their requests occupy the nodes."""
     found = _PLACED.get(state)
     if found is None:
         found = _PLACED[state] = defaultdict(list)
@@ -155,7 +158,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """The unrequested amount of a resource on each node, by node name."""
+    """Return the unrequested amount of a resource by node name."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))
@@ -176,7 +179,7 @@ class Violation:
 
 
 def violations(state: ClusterState, template: PodTemplate) -> tuple[Violation, ...]:
-    """Every value in the template that is above a maximum or below a minimum of a LimitRange."""
+    """Return every value in the template that is above a maximum or below a minimum of a LimitRange."""
     return tuple(
         violation
         for limit_range in state.of("LimitRange", template.workload.namespace)

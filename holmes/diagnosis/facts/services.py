@@ -1,4 +1,4 @@
-"""Finds the pods that a Service selects, whether they are ready, and the workload that the Service is meant for."""
+"""Finds the pods that a Service selects, and the workload that it is meant for. Checks whether endpoints are ready."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ _CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "k
 
 
 def selector_of(service: ClusterObject) -> dict[str, str]:
-    """The selector of the Service, or an empty map if the Service does not select pods."""
+    """Return the selector of the Service, or an empty map if the Service does not select pods."""
     return text_map(service.body, "spec", "selector") if service.text("spec", "type") != "ExternalName" else {}
 
 
 def is_headless(service: ClusterObject) -> bool:
-    """Whether the Service has no cluster IP, so that clients connect directly to its pods."""
+    """Return whether the Service has no cluster IP, so that clients connect directly to its pods."""
     return service.text("spec", "clusterIP") == "None"
 
 
 def selecting_services(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The Services that have a selector and are not being deleted. `young` includes those within the grace period."""
+    """Yield the Services that have a selector and are not being deleted.
+
+    With `young`, Services within the grace period are included.
+    """
     for service in state.of("Service"):
         if service.deleted is None and selector_of(service) and (young or _is_old(state, service)):
             yield service
@@ -48,7 +51,7 @@ def _is_old(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The pods that the Service selects, without finished pods and pods that are being deleted."""
+    """Return the pods that the Service selects, without finished pods and pods that are being deleted."""
     found = labels_of(state).pods.selected(service.namespace, selector_of(service))
     return tuple(pod for pod in found if pod.deleted is None)
 
@@ -64,7 +67,7 @@ def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
 
 
 def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether a request to the Service reaches an endpoint. True if this is unknown."""
+    """Return whether a request to the Service reaches an endpoint. Returns True if this is unknown."""
     if service.text("spec", "type") == "ExternalName":
         return True
     slices = _slices_of(state, service)
@@ -82,20 +85,23 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def _serves(endpoint: Mapping[str, object]) -> bool:
-    """Whether the endpoint receives traffic. An endpoint without the condition `ready` counts as ready."""
+    """Return whether the endpoint receives traffic. An endpoint without the condition `ready` counts as ready."""
     conditions = endpoint.get("conditions")
     ready = conditions.get("ready") if isinstance(conditions, dict) else None
     return bool(endpoint.get("addresses")) and ready is not False
 
 
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
-    """The seconds since the pod became unready, or since its creation if it never ran."""
+    """Return the seconds since the pod became unready, or since its creation if the pod never ran."""
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)
 
 
 def edited_at(each: ClusterObject) -> float:
-    """When an object was last written by a client that is not a controller, or created, in seconds since the epoch."""
+    """Return the time of the last write by a client that is not a controller, in seconds since the epoch.
+
+    Returns the creation time if the object has no such write.
+    """
     times = [
         moment(text(entry, "time")) or 0.0
         for entry in each.children("metadata", "managedFields")
@@ -105,7 +111,7 @@ def edited_at(each: ClusterObject) -> float:
 
 
 def was_edited(each: ClusterObject) -> bool:
-    """Whether the object was changed after its creation."""
+    """Return whether the object was changed after its creation."""
     return edited_at(each) > each.created + 1
 
 
@@ -127,7 +133,7 @@ class Mismatch:
         return self.template.workload
 
     def differences(self, selector: Mapping[str, str]) -> str:
-        """Describes the labels that do not match the selector, for a cause."""
+        """Describe the labels that do not match the selector, for a cause."""
         labels = self.template.labels
         return ", ".join(
             f"{key}: the selector requires {selector[key]!r}, the pods have "
@@ -142,7 +148,7 @@ def _other_key(value: str, labels: Mapping[str, str]) -> str:
 
 
 def nearest_workload(state: ClusterState, name: str, namespace: str, selector: Mapping[str, str]) -> Mismatch | None:
-    """The workload that matches the selector of the Service `name` best, or None if no workload is similar."""
+    """Return the workload that matches the selector of the Service `name` best, or None if no workload is similar."""
     alike = _Likeness()
     candidates = [
         Mismatch(
@@ -158,7 +164,7 @@ def nearest_workload(state: ClusterState, name: str, namespace: str, selector: M
 
 
 def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike: _Likeness) -> float:
-    """The similarity of a workload to a Service.
+    """Rate the similarity of a workload to a Service.
 
     An equal label or an equal name adds 1. A similar label or name adds less than 1.
     """
@@ -193,7 +199,7 @@ class _Likeness:
 
 
 def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapping[str, str]) -> ClusterObject | None:
-    """The newest replaced ReplicaSet whose pods the selector matched, or None."""
+    """Return the newest replaced ReplicaSet whose pods the selector matched, or None."""
     if workload.kind != "Deployment":
         return None
     older = replica_sets_newest_first(state, workload)[1:]
@@ -208,7 +214,10 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 
 
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
-    """Whether software sets the differing labels on running pods, for example to mark leaders, roles or revisions."""
+    """Return whether software sets the differing labels on running pods.
+
+    For example, these labels mark leaders, roles or revisions.
+    """
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True
     pods = state.pods_of(mismatch.workload)

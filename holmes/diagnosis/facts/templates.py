@@ -31,7 +31,7 @@ _TEMPLATE_PATHS = {
 class PodTemplate:
     """The pod template of a workload.
 
-    `spec` is the spec of its pods, and `path` the field that contains it: `spec.template.spec`.
+    `spec` is the spec of its pods. `path` is the field that contains the spec: `spec.template.spec`.
     """
 
     workload: ClusterObject
@@ -41,7 +41,7 @@ class PodTemplate:
 
 
 def pod_templates(state: ClusterState) -> Iterator[PodTemplate]:
-    """The templates of all workloads and pods that have no owner."""
+    """Yield the templates of all workloads and pods that have no owner."""
     for kind in (*WORKLOADS, "Pod"):
         for workload in state.of(kind):
             if workload.owner is None and workload.deleted is None:
@@ -75,7 +75,7 @@ class _ByLabel(Generic[T]):
         return tuple(thing for _, thing in self._all.get(namespace, ()))
 
     def selected(self, namespace: str, selector: Mapping[str, str]) -> tuple[T, ...]:
-        """The entries that the selector of a Service matches. An empty selector matches no entry."""
+        """Return the entries that the selector of a Service matches. An empty selector matches no entry."""
         buckets = [self._found.get((namespace, key, value), []) for key, value in selector.items()]
         smallest = min(buckets, key=len, default=[])
         return tuple(thing for labels, thing in smallest if matches_map(selector, labels))
@@ -101,7 +101,7 @@ _INDEXES: WeakKeyDictionary[ClusterState, LabelIndex] = WeakKeyDictionary()
 
 
 def labels_of(state: ClusterState) -> LabelIndex:
-    """The label index of a state, computed once for each state."""
+    """Return the label index of a state. The index is cached for each state."""
     index = _INDEXES.get(state)
     if index is None:
         index = _INDEXES[state] = LabelIndex(state)

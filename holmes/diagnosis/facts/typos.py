@@ -1,4 +1,4 @@
-"""Finds the existing name that was probably meant by a name that does not exist."""
+"""Finds the existing name that a misspelled name probably means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIKE = 0.6
 
 
 def nearest(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name most similar to `name`, or None if no name is similar."""
+    """Return the existing name most similar to `name`, or None if no name is similar."""
     names = sorted(set(existing) - {name})
     lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=_ALIKE)
@@ -30,7 +30,7 @@ def nearest(name: str, existing: Iterable[str]) -> str | None:
 
 
 def hint(name: str, existing: Iterable[str]) -> str:
-    """The clause `; the closest existing name is 'x'`, or an empty string if no name is similar."""
+    """Return the clause `; the closest existing name is 'x'`, or an empty string if no name is similar."""
     found = nearest(name, existing)
     return f"; the closest existing name is {found!r}" if found else ""
 
@@ -40,7 +40,7 @@ _SHORTEST_CHARACTERS: Final = 4
 
 
 def meant(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name that `name` clearly misspells, or None. One or two letters may differ, but no digit."""
+    """Return the existing name that `name` clearly misspells, or None. At most two letters differ, and no digit."""
     found = nearest(name, existing)
     return found if found is not None and _misspelt(name, found) else None
 
@@ -56,9 +56,9 @@ def _misspelt(name: str, other: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """The edit distance of two names. Two swapped neighbours count as one edit.
+    """Compute the edit distance of two names.
 
-    The result is 99 if the lengths differ by more than two.
+    Two swapped neighbours count as one edit. The result is 99 if the lengths differ by more than two.
     """
     if abs(len(one) - len(other)) > _MOST_EDITS:
         return 99
@@ -81,11 +81,11 @@ _ALIKE_SERVICES: Final = 0.8
 
 
 def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
-    """The name of the existing Service that `ref` probably means, or None if the named Service itself is missing.
+    """Return the name of the existing Service that `ref` probably means.
 
-    The named Service is missing if a workload with its name exists. Another Service was meant if `ref` misspells its
-    name, if one name contains the other, or if the names are very similar. `edited` means that the referring field was
-    changed after its creation; then the closest name was meant.
+    Returns None if the named Service itself is missing, which is certain if a workload with its name exists. `ref`
+    means another Service if it misspells the name of that Service, if one name contains the other, or if the names are
+    very similar. With `edited`, the referring field was changed after its creation, and `ref` means the closest name.
     """
     if workload_named(state, ref) is not None:
         return None
@@ -103,7 +103,7 @@ def _is_alike(one: str, other: str) -> bool:
 
 
 def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
-    """The workload with the same name as the Service, which the Service probably selects."""
+    """Return the workload with the same name as the Service. The Service probably selects this workload."""
     for template in labels_of(state).templates.of(ref.namespace):
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload

@@ -46,7 +46,7 @@ _RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)
 class Piece:
     """One reason in a scheduler message.
 
-    `count` is the number of affected nodes, or 0 if it concerns the pod itself.
+    `count` is the number of affected nodes, or 0 if the reason concerns the pod itself.
     """
 
     count: int
@@ -55,7 +55,7 @@ class Piece:
 
     @property
     def resource(self) -> str:
-        """The insufficient resource: `pods` if a node has too many pods, empty for other reasons."""
+        """The insufficient resource. The value is `pods` if a node has too many pods, and empty for other reasons."""
         found = _RESOURCE.search(self.text)
         if found is not None:
             return found["resource"]
@@ -66,7 +66,7 @@ class Piece:
 class Unscheduled:
     """A pod that waits for a node.
 
-    `pieces` are the reasons, the main reason first. `since` is in seconds since the epoch.
+    `pieces` contains the reasons, the main reason first. `since` is in seconds since the epoch.
     """
 
     pod: ClusterObject
@@ -81,16 +81,16 @@ class Unscheduled:
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
-    """The unscheduled pods with this main reason."""
+    """Yield the unscheduled pods with this main reason."""
     for found in unscheduled_pods(state):
         if found.main.reason == reason:
             yield found
 
 
 def unscheduled_pods(state: ClusterState) -> tuple[Unscheduled, ...]:
-    """The pods that the scheduler could not place, computed once for each state.
+    """Return the pods that the scheduler could not place.
 
-    Pods for which a cluster autoscaler has just requested a node are excluded.
+    Pods for which a cluster autoscaler has just requested a node are excluded. The result is cached for each state.
     """
     found = _UNSCHEDULED.get(state)
     if found is None:
@@ -130,7 +130,7 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
 
 
 def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
-    """Severity of an unscheduled pod: warning if its workload has enough ready pods without it, otherwise critical.
+    """Return warning if the workload of an unscheduled pod has enough ready pods without it, otherwise critical.
 
     A workload can have enough ready pods during an update.
     """
@@ -138,7 +138,7 @@ def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
 
 
 def pieces_of(message: str) -> Iterator[Piece]:
-    """The reasons in a scheduler message. The part about preemption is ignored."""
+    """Yield the reasons in a scheduler message. Ignores the part about preemption."""
     body = _PREEMPTION.split(_HEAD.sub("", message), maxsplit=1)[0]
     found = [(int(each["count"]), each["text"].strip()) for each in _PIECE.finditer(body)]
     for count, told in found or [(0, body.strip())]:
@@ -151,10 +151,11 @@ def _reason_of(told: str) -> Reason:
 
 
 def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
-    """Sort key that puts the main reason first: a request that no node can satisfy, then the reason for most nodes.
+    """Return a sort key that puts the main reason of an unscheduled pod first.
 
-    Reasons of nodes that are not intended for the pod come last. These are control plane nodes, and nodes that do not
-    match its selector while others do.
+    The main reason is a request that no node can satisfy, otherwise the reason for most nodes. Reasons of nodes that
+    are not intended for the pod come last. These nodes are control plane nodes, and nodes that do not match the pod's
+    selector while other nodes do.
     """
     nodes = state.of("Node") if state.covers("Node") else ()
     spec = child(pod.body, "spec")
@@ -177,7 +178,7 @@ def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:
-    """Path and name of every PersistentVolumeClaim of a pod.
+    """Yield the path and name of every PersistentVolumeClaim of a pod.
 
     The name of a claim for an ephemeral volume starts with the pod name.
     """

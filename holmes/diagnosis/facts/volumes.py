@@ -42,7 +42,10 @@ class Template:
 
 
 def class_name(claim: ClusterObject) -> str | None:
-    """The name of the storage class. None if the claim uses the default class, empty if it requests no class."""
+    """Return the name of the storage class.
+
+    Returns None if the claim uses the default class, and an empty string if it requests no class.
+    """
     found = claim.at("spec", "storageClassName")
     return found if isinstance(found, str) else claim.annotations.get(_OLD_CLASS)
 
@@ -52,7 +55,7 @@ def is_default(storage_class: ClusterObject) -> bool:
 
 
 def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:
-    """The claims that have waited for a volume for at least `graces` grace periods."""
+    """Yield the claims that have waited for a volume for at least `graces` grace periods."""
     for claim in state.of("PersistentVolumeClaim"):
         pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
         if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
@@ -60,7 +63,7 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
 
 
 def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
-    """The unfinished pods that use each claim, by namespace and name of the claim."""
+    """Return the unfinished pods that use each claim, by namespace and name of the claim."""
     found = _USERS.get(state)
     if found is None:
         found = _USERS[state] = defaultdict(list)
@@ -75,7 +78,10 @@ _USERS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], list[Cluster
 
 
 def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | None:
-    """The template from which the claim was created, found by the name of the claim (`data-catalog-0`), or None."""
+    """Return the template from which the claim was created, or None.
+
+    The claim's name (`data-catalog-0`) identifies the template.
+    """
     for workload in state.of("StatefulSet", claim.namespace):
         for index, template in enumerate(workload.children("spec", "volumeClaimTemplates")):
             head = f"{text(template, 'metadata', 'name')}-{workload.name}-"
@@ -85,7 +91,10 @@ def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | N
 
 
 def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: object) -> Evidence:
-    """Evidence for a field of the claim's spec. Refers to the claim template if the claim has one."""
+    """Return evidence for a field of the claim's spec.
+
+    The evidence refers to the claim template if the claim has one.
+    """
     template = template_of_claim(state, claim)
     if template is None:
         return evidence.value(claim, f"spec.{path}", found)
@@ -93,7 +102,7 @@ def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: obj
 
 
 def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, str], ...]:
-    """The reasons why a volume cannot be bound to a claim, each with the decisive field of the volume."""
+    """Return each mismatch that prevents binding the volume to the claim, after the decisive field of the volume."""
     found: list[tuple[str, str]] = []
     wanted_class, own_class = class_name(claim) or "", volume.text("spec", "storageClassName")
     if wanted_class != own_class:
@@ -126,7 +135,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether the storage class binds the claim only after a pod is scheduled, and no node was selected yet."""
+    """Return whether the storage class binds the claim only after a pod is scheduled, and no node was selected yet."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False
@@ -134,12 +143,12 @@ def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
 
 
 def classless_volumes(state: ClusterState, name: str) -> tuple[ClusterObject, ...]:
-    """The PersistentVolumes with this class name. A StorageClass with this name may not exist."""
+    """Return the PersistentVolumes with this class name. A StorageClass with this name may not exist."""
     return tuple(each for each in state.of("PersistentVolume") if each.text("spec", "storageClassName") == name)
 
 
 def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The label keys and values of the nodes that can use the volume."""
+    """Return the label keys and values of the nodes that can use the volume."""
     return tuple(
         (text(each, "key"), texts(each, "values"))
         for term in children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
@@ -155,8 +164,8 @@ _FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
 class FullMount:
     """A volume mount without free space.
 
-    `index` is the position of the mount in the container, and `position` that of the volume in the pod. `claim` is None
-    if the volume does not use a claim.
+    `index` is the position of the mount in the container. `position` is the position of the volume in the pod. `claim`
+    is None if the volume does not use a claim.
     """
 
     file: str
@@ -168,7 +177,7 @@ class FullMount:
 
 
 def says_full(line: str) -> bool:
-    """Whether the line reports a full disk."""
+    """Return whether the line reports a full disk."""
     return _NO_SPACE.search(line) is not None
 
 
@@ -177,7 +186,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The claims whose mounts contain a file named in a log line about a full disk."""
+    """Return the claims with a mount that contains a file from a log line about a full disk."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))
@@ -185,7 +194,7 @@ def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
 
 
 def full_mount(container: Container, line: str) -> FullMount | None:
-    """The innermost mount that contains a file named in the line."""
+    """Return the innermost mount that contains a file from the line."""
     for file in files_in(line):
         found = [
             (len(path), index, path, text(mount, "name"))

@@ -1,4 +1,4 @@
-"""Pods that were evicted, refused or lost, or that do not terminate."""
+"""Rules for pods that were evicted, refused or lost, or that do not terminate."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
-    """Return info if other pods replace the pod, critical if its workload lacks it, otherwise warning."""
+    """Return info if other pods replace the pod, critical if its workload lacks the pod, otherwise warning."""
     if serves_elsewhere(pod, state) or job_recovered(pod, state) or _is_history(pod, state):
         return "info"
     return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
 
 
 def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the pod ended long ago and a newer pod of its workload runs."""
+    """Return whether the pod ended long ago and a newer pod of its workload runs."""
     ended = ended_at(pod)
     if state.now - ended <= RECENT_SECONDS or pod.owner is None:
         return False
@@ -200,8 +200,8 @@ def _preemption(found: ClusterEvent) -> Fault:
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
         "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node "
-        "was shut down. Such pods stay in phase Failed and do not start again."
+        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node was "
+        "shut down. These pods stay in phase Failed and do not start again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:
@@ -267,8 +267,8 @@ _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
         "spec.nodeName",
     ),
     explanation=(
-        "The state of these pods is unknown, because their node no longer reports or does not exist. Rule N01 "
-        "reports the node; the pods are listed to show the affected workloads."
+        "The state of these pods is unknown, because their node no longer reports or does not exist. Rule N01 reports "
+        "the node. This rule lists the pods to show the affected workloads."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
@@ -307,7 +307,7 @@ def _unknown(pod: ClusterObject) -> bool:
 
 
 def _had_run(pod: ClusterObject) -> bool:
-    """Whether a kubelet ever accepted the pod. This is never true for a node that did not exist."""
+    """Return whether a kubelet has ever accepted the pod. No kubelet accepts a pod of a node that never existed."""
     return bool(pod.text("status", "startTime"))
 
 
@@ -317,7 +317,7 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         subject=pod.ref,
         culprit=node,
         role="symptom",
-        cause=f"{node} {why}, so the state of its pods is unknown, for example {pod.ref}",
+        cause=f"{node} {why}, so the state of its pods, for example {pod.ref}, is unknown",
         evidence=(proof, field(pod, "status", "phase")),
         next_check=f"kubectl describe node {name}",
         because=(node,),
@@ -336,9 +336,9 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         "events FailedKillPod, FailedPreStopHook",
     ),
     explanation=(
-        "A pod still exists more than one minute after its deletion was due. A controller has not removed its "
-        "finalizers, its node no longer reports, or a container cannot be killed. A pod within its termination grace "
-        "period is not a fault."
+        "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
+        "its node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
+        "a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:

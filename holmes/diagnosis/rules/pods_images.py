@@ -1,4 +1,4 @@
-"""Images that cannot be pulled."""
+"""Rules for images that cannot be pulled."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PullProblem: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PullError:
-    """A class of pull errors. `title` is for the finding; `words` follow the image name in its cause."""
+    """A class of pull errors. `title` is the title of the finding. `words` follow the image name in its cause."""
 
     problem: _PullProblem
     title: str
@@ -120,7 +120,7 @@ _BY_PATTERN: Final = (
         _error(
             "access",
             "Image cannot be pulled: access denied",
-            "is refused by the registry: it does not exist there, or the credentials are missing or wrong",
+            "is refused by the registry, because it does not exist there or the credentials are missing or wrong",
         ),
     ),
     (
@@ -132,7 +132,7 @@ _BY_PATTERN: Final = (
         _error(
             "network",
             "Image cannot be pulled: the registry is not reachable",
-            "is in a registry that does not answer",
+            "is in a registry that does not respond",
         ),
     ),
 )
@@ -141,7 +141,7 @@ _OTHER: Final = _error("other", "Image cannot be pulled", "cannot be pulled")
 
 
 def _pull_error(reason: str, message: str, image: str) -> _PullError:
-    """Classify a message without the image name in it, because the name may contain a matching word."""
+    """Classify a pull error. Ignores the image name in the message, because the name may contain a matching word."""
     repository = image.partition("@")[0].rpartition(":")[0] or image
     lower = f"{reason} {message[:4_000].replace(image, ' ').replace(repository, ' ')}".lower()
     return next((error for pattern, error in _COMPILED if pattern.search(lower)), _OTHER)
@@ -232,7 +232,7 @@ def _message(container: Container, state: ClusterState) -> str:
 
 
 def _extra(container: Container, error: _PullError, known: dict[str, set[str]], state: ClusterState) -> str:
-    """Describe the image before the rollout, tags that exist, or missing pull secrets, to help find the cause."""
+    """Describe facts that help to find the cause: the previous image, existing tags, or missing pull secrets."""
     image = text(container.spec, "image")
     before = _image_before(container, state)
     said = f"; before the last rollout it was {before}" if before else ""
@@ -285,7 +285,7 @@ def _tells(found: ClusterEvent, name: str) -> bool:
 
 
 def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the pod or its ServiceAccount has pull secrets; true if the ServiceAccount is unknown."""
+    """Return whether the pod or its ServiceAccount has pull secrets. Returns True if the ServiceAccount is unknown."""
     if pod.children("spec", "imagePullSecrets"):
         return True
     account = state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
@@ -293,7 +293,7 @@ def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def _known_tags(state: ClusterState) -> dict[str, set[str]]:
-    """Return by repository the tags that nodes store or ready containers run."""
+    """Return the tags that nodes store or ready containers run, by repository."""
     known: dict[str, set[str]] = defaultdict(set)
     images = {
         name for node in state.of("Node") for each in node.children("status", "images") for name in texts(each, "names")

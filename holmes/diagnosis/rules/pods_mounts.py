@@ -1,4 +1,4 @@
-"""Pods whose containers are not created: volumes that cannot be mounted, sandboxes that cannot be created."""
+"""Rules for pods without containers, because a volume cannot be mounted or a sandbox cannot be created."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _QUOTED_CHARACTERS: Final = 400
         "spec.volumes",
     ),
     explanation=(
-        "A pod has a node but stays in ContainerCreating because a volume cannot be mounted. Its ConfigMap, its "
-        "Secret or a key does not exist, a hostPath has the wrong type, or a claim cannot be attached. The newest "
-        "event that reports more than a timeout is quoted."
+        "A pod has a node but stays in ContainerCreating because a volume cannot be mounted. Its ConfigMap, its Secret "
+        "or a key does not exist, a hostPath has the wrong type, or a claim cannot be attached. The rule quotes the "
+        "newest event that reports more than a timeout."
     ),
 )
 def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
@@ -86,7 +86,10 @@ def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
 
 
 def _mount_event(pod: ClusterObject, state: ClusterState) -> ClusterEvent | None:
-    """Return the newest volume event, preferably one that is not a timeout; None if the kubelet made progress since."""
+    """Return the newest volume event, preferably not a timeout.
+
+    Returns None if the kubelet has made progress since the event.
+    """
     events = state.events_of(pod, *_MOUNT)
     beyond = max((each.last for each in state.events_of(pod, "Pulling", "Pulled", "Created", "Started")), default=0.0)
     events = tuple(each for each in events if each.last >= beyond)
@@ -149,7 +152,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
 
 
 def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
-    """Return the index of a volume by its name, or by the name of its PersistentVolume as in messages about claims."""
+    """Return the index of a volume by its name, or by its PersistentVolume, which messages about claims name."""
     for index, volume in enumerate(pod.children("spec", "volumes")):
         claim = text(volume, "persistentVolumeClaim", "claimName")
         bound = state.get("PersistentVolumeClaim", pod.namespace, claim) if claim else None

@@ -1,4 +1,4 @@
-"""Readiness probes, liveness probes, startup probes and readiness gates that fail."""
+"""Rules for readiness probes, liveness probes, startup probes and readiness gates that fail."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "event Unhealthy: Readiness probe failed",
     ),
     explanation=(
-        "The containers run, but the pod is not ready, so Services send no requests to it. The message of the failed "
-        "probe is compared with the definition of the container. Typical causes are a port without a listener, a path "
-        "that returns 404, a missing program, or a timeout. When the application returns an error, the rule checks "
-        "its log and the Services that the log names. A pod is ignored until the grace period and the time that its "
-        "probe allows have passed."
+        "The containers run, but the pod is not ready, so Services send no requests to it. The rule compares the "
+        "message of the failed probe with the definition of the container. Typical causes are a port without a "
+        "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
+        "the rule checks its log and the Services that the log names. A pod is ignored until the grace period and the "
+        "time that its probe allows have passed."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
@@ -71,7 +71,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
-    """Report a pod that may still be starting only if its log names a Service that cannot answer."""
+    """Report a pod that may still be starting only if its log names a Service that cannot respond."""
     container, fault = probe.container, _readiness_fault(probe, state)
     services = [each for each in fault.because if each.kind == "Service"]
     if any(cannot_come(each, container, state) for each in services):
@@ -79,7 +79,7 @@ def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
 
 
 def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
-    """Whether the container has run for longer than allowed without becoming ready."""
+    """Return whether the container has run for longer than allowed without becoming ready."""
     if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
         return False
     if container.kind == "init" and not container.sidecar:
@@ -171,9 +171,9 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
         "status.containerStatuses[].lastState.terminated",
     ),
     explanation=(
-        "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). "
-        "The probe may use a port or path that does not exist. It may also start before the application is ready; a "
-        "startup probe or a larger initialDelaySeconds then helps. If the container hangs, its log shows why."
+        "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). The "
+        "probe may use a port or path that does not exist. The probe may also start before the application is ready. "
+        "In this case, add a startup probe or increase initialDelaySeconds. If the container hangs, its log shows why."
     ),
 )
 def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Conflicts over ports between containers of a pod, and missing permissions for files and ports."""
+"""Rules for port conflicts between containers of a pod, and for missing permissions for files and ports."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     container = crash.container
     ports = (container_field(container, state, "ports"),) if children(container.spec, "ports") else ()
     shared = crash.pod.at("spec", "hostNetwork") is True
-    where = "on the node, whose network it shares (hostNetwork)" if shared else "in the pod"
+    where = "on the node (the pod uses hostNetwork)" if shared else "in the pod"
     network = (spec_field(crash.pod, state, "hostNetwork"),) if shared else ()
     return Fault(
         subject=crash.pod.ref,
@@ -134,8 +134,8 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     ),
     explanation=(
         "A crashed container reports 'permission denied' or 'read-only file system', and its security settings or "
-        "mounts explain the error. Possible causes are a read-only mount, a user that does not own the files, a "
-        "volume without fsGroup, or a port below 1024. The log line proves the error; the setting that explains it is "
+        "mounts explain the error. Possible causes are a read-only mount, a user that does not own the files, a volume "
+        "without fsGroup, or a port below 1024. The log line proves the error. The setting that explains the error is "
         "an estimate."
     ),
 )
@@ -159,7 +159,7 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
 
 
 def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
-    """Explain the missing permission in words and fields; both are empty if no setting explains it."""
+    """Explain the missing permission in words and fields. Both are empty if no setting explains the error."""
     lower = line.lower()
     mount = _mount_of(container, line)
     if "read-only" in lower or "erofs" in lower:
@@ -177,7 +177,7 @@ def _explained(container: Container, line: str, state: ClusterState) -> tuple[st
 def _read_only(
     container: Container, mount: tuple[int, JsonObject] | None, state: ClusterState
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Describe the read-only mount or root file system in words and fields; both are empty if neither is read-only."""
+    """Describe the read-only mount or root file system in words and fields. Both are empty if neither is read-only."""
     if mount is not None and at(mount[1], "readOnly") is True:
         words = f"the mount {text(mount[1], 'mountPath')} is read-only"
         return words, (container_field(container, state, f"volumeMounts[{mount[0]}].readOnly"),)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets that block evictions, and quotas and LimitRanges that block new pods."""
+"""Rules for PodDisruptionBudgets that block evictions, and for quotas and LimitRanges that block new pods."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
         demand = _demand(budget)
         yield Fault(
             subject=budget.ref,
-            cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} and it selects "
-            f"{expected} pods, so their nodes cannot be drained",
+            cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} for "
+            f"{expected} selected {'pod' if expected == 1 else 'pods'}, so the nodes of these pods cannot be drained",
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )
@@ -95,7 +95,7 @@ def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
                 subject=budget.ref,
                 culprit=state.workload_of(old[0]).ref,
                 role="symptom",
-                cause=(f"{budget.ref} allows no eviction: {healthy} of its pods are healthy and it requires {desired}"),
+                cause=f"{budget.ref} allows no eviction: only {healthy} of {desired} required pods are healthy",
                 evidence=(_demand(budget), *_counts(budget)),
                 next_check=_check(budget),
                 because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in old))[:_MOST_BECAUSE],
@@ -112,8 +112,10 @@ def _unready_since(pod: ClusterObject) -> float:
     severity="warning",
     kinds=(_PDB, "Pod"),
     reads=("spec.selector", "Pod metadata.labels"),
-    explanation="The eviction of a pod that two budgets select is always refused, so its node cannot be drained. "
-    "Delete one of the budgets, or change their selectors so that they do not overlap.",
+    explanation=(
+        "The API server never evicts a pod that two budgets select, so the pod's node cannot be drained. Delete one of "
+        "the budgets, or change their selectors so that they do not overlap."
+    ),
 )
 def same_pods(state: ClusterState) -> Iterator[Fault]:
     by_namespace: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -126,7 +128,7 @@ def same_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
-    """Report budgets of one namespace that select a pod which an older budget also selects."""
+    """Report budgets of one namespace that share a selected pod with an older budget."""
     by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():
@@ -162,8 +164,10 @@ def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, po
     severity="warning",
     kinds=(_PDB,),
     reads=("status.conditions[DisruptionAllowed]",),
-    explanation="The budget selects pods whose controller is unknown. The expected number of pods cannot be computed, "
-    "so the budget allows no eviction.",
+    explanation=(
+        "The budget selects pods whose controller is unknown. Kubernetes cannot compute the expected number of pods, "
+        "so the budget allows no eviction."
+    ),
 )
 def cannot_count(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -188,8 +192,10 @@ def cannot_count(state: ClusterState) -> Iterator[Fault]:
     kinds=(_PDB, "Pod"),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.selector", "status.expectedPods", "spec.template.metadata.labels"),
-    explanation="The budget selects no pod, so it protects no workload. The severity is info while its workload does "
-    "not exist, and warning when the selector is clearly a misspelling of a workload's labels.",
+    explanation=(
+        "The budget selects no pod, so it protects no workload. The severity is warning when the selector clearly "
+        "misspells a workload's labels, otherwise info."
+    ),
 )
 def selects_nothing(state: ClusterState) -> Iterator[Fault]:
     for budget in _living(state):
@@ -224,13 +230,15 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="Q01",
-    title="ResourceQuota is used up",
+    title="ResourceQuota is almost or fully used",
     severity="info",
     kinds=("ResourceQuota",),
     needs=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     reads=("status.used", "status.hard"),
-    explanation="At least 90% of a quota is used. The severity is info until the quota causes a pod to be refused, "
-    "then warning. Rule W03a reports the refused pods.",
+    explanation=(
+        "At least 90% of a quota is used. The severity is warning if the API server refuses a pod because of the "
+        "quota, otherwise info. Rule W03a reports the refused pods."
+    ),
 )
 def used_up(state: ClusterState) -> Iterator[Fault]:
     refused = {(refusal.maker.namespace, found["quota"]) for refusal, found in refused_with(state, QUOTA)}
@@ -270,8 +278,10 @@ def _is_nearly_used(used: str, hard: str) -> bool:
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),
-    explanation="A container of a workload requests more or less than the LimitRange of the namespace allows. Running "
-    "pods continue, but the next pod will be refused.",
+    explanation=(
+        "A container of a workload requests more or less than the LimitRange of the namespace allows. Running pods are "
+        "not affected, but the API server will refuse the next pod."
+    ),
 )
 def does_not_fit(state: ClusterState) -> Iterator[Fault]:
     if not state.of("LimitRange"):
@@ -285,8 +295,8 @@ def does_not_fit(state: ClusterState) -> Iterator[Fault]:
             first = broken[0]
             yield Fault(
                 subject=workload.ref,
-                cause=f"The next pod of {workload.ref} will be refused: {first.found.path} is {first.found.value}, "
-                f"but {first.limit_range.ref} has {first.bound.path} {first.bound.value}",
+                cause=f"The API server will refuse the next pod of {workload.ref}: {first.found.path} is "
+                f"{first.found.value}, but {first.limit_range.ref} has {first.bound.path} {first.bound.value}",
                 evidence=tuple(each for violation in broken for each in (violation.found, violation.bound)),
                 next_check=f"kubectl -n {workload.namespace} describe limitrange {first.limit_range.name}",
             )

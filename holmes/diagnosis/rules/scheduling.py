@@ -1,4 +1,4 @@
-"""Pods that fit on no node: resources, labels, taints, and rules about other pods."""
+"""Rules for pods that fit on no node because of resources, labels, taints or other pods."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
             f"{written_amount(max(left[best], asked * 0), resource)} on {best}"
         )
     wish = (
-        "needs another pod on a node"
+        "requires a free pod slot on a node"
         if resource == "pods"
         else f"requests {written_amount(asked, resource)} {resource}"
     )
@@ -179,10 +179,12 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.tolerations", "Node spec.taints", "Node spec.unschedulable"),
-    explanation="All suitable nodes have taints that the pod does not tolerate. A custom taint "
-    "(`dedicated=batch:NoSchedule`) reserves nodes on purpose: add the toleration if the pod may run there. A taint "
-    "`node.kubernetes.io/...` means that the node has a fault or is cordoned. The control-plane taint is reported "
-    "only if no other taint applies.",
+    explanation=(
+        "All suitable nodes have taints that the pod does not tolerate. A custom taint (`dedicated=batch:NoSchedule`) "
+        "reserves nodes on purpose. Add the toleration if the pod may run there. A taint `node.kubernetes.io/...` "
+        "means that the node has a fault or is cordoned. The control-plane taint is reported only if no other taint "
+        "applies."
+    ),
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
     """Report the taints that a node fault caused, otherwise the taints that lack a toleration."""
@@ -216,7 +218,8 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         cause = f"No node can run the pods of {who}: {found.main.text}; the nodes could not be read"
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
-        cause = f"{who} does not tolerate {what}, which keeps it from {found.main.count or 'all'} node(s)"
+        where = {0: "all nodes", 1: "1 node"}.get(found.main.count, f"{found.main.count} nodes")
+        cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}"
     taints = [evidence.field(node, "spec", "taints") for node in dict.fromkeys(node for node, _ in by)][:_MOST_NODES]
     cordons = [
         evidence.field(node, "spec", "unschedulable") for node in troubled if node.boolean("spec", "unschedulable")
@@ -295,7 +298,11 @@ def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
             return f"{path}[{index}]", f"must run next to a pod with {selector}, but no such pod runs"
         if anti and key == _HOSTNAME:
             wanted = state.workload_of(pod).integer("spec", "replicas")
-            count = f"; it needs {wanted} replicas on {len(nodes)} node(s)" if wanted and nodes else ""
+            count = (
+                f"; it requires {wanted} replicas, but the cluster has {len(nodes)} {_nodes_word(nodes)}"
+                if wanted and nodes
+                else ""
+            )
             return f"{path}[{index}]", f"allows only one pod per node (anti-affinity by {key}){count}"
     return path, f"has required {kind} that no node satisfies ({told})"
 

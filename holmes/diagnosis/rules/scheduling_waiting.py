@@ -1,4 +1,4 @@
-"""Pods that wait for a volume, a port, a scheduling gate, a scheduler, a node or preemption."""
+"""Rules for pods that wait for a volume, a port, a scheduling gate, a scheduler, a node or preemption."""
 
 from __future__ import annotations
 
@@ -137,9 +137,11 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].ports[].hostPort"),
-    explanation="A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. "
-    "Only one pod per node can use the port, so such a workload can have one replica per node. Usually a Service "
-    "makes the host port unnecessary.",
+    explanation=(
+        "A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. Only one "
+        "pod per node can use the port, so the workload can have at most one replica per node. Usually a Service makes "
+        "the host port unnecessary."
+    ),
 )
 def port_taken(state: ClusterState) -> Iterator[Fault]:
     holders: dict[tuple[int, str], list[ClusterObject]] | None = None
@@ -208,8 +210,10 @@ _LONG_GRACES: Final = 5
     severity="warning",
     kinds=("Pod",),
     reads=("spec.schedulingGates", "status.conditions[PodScheduled].reason"),
-    explanation="The scheduler ignores a pod until all its `schedulingGates` are removed by the component that set "
-    "them. Gates of batch queues may hold pods for a long time and have severity info.",
+    explanation=(
+        "The scheduler ignores a pod until all its `schedulingGates` are removed by the component that set them. The "
+        "severity is info for gates of batch queues, because these gates may hold pods for a long time."
+    ),
 )
 def gated(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
@@ -270,7 +274,7 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
 
 
 def _was_placed(pod: ClusterObject) -> bool:
-    """Whether a scheduler assigned the pod to a node."""
+    """Return whether a scheduler assigned the pod to a node."""
     return bool(pod.condition("PodScheduled")) and pod.text("spec", "nodeName") != ""
 
 
@@ -316,7 +320,10 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
 
 
 def _asleep(template: PodTemplate, state: ClusterState) -> bool:
-    """Whether the workload needs no pods now; for a single pod, whether it is too young or no longer Pending."""
+    """Return whether the workload needs no pods now.
+
+    For a single pod, returns whether it is too young or no longer Pending.
+    """
     workload = template.workload
     if workload.kind == "Pod":
         return workload.text("status", "phase") != "Pending" or state.age_seconds(workload) < state.grace_seconds

@@ -1,4 +1,4 @@
-"""Settings of workloads that name a Service or a port that does not exist."""
+"""Rules for workload settings that name a missing Service or port."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _MOST_EVIDENCE: Final = 4
 class _Missing:
     """A Service that does not exist, with the evidence that clients need it.
 
-    `meant` is the existing Service that clients intended to name; `orphan` is the workload that the missing Service
-    would select. `blocked` are workloads whose init container waits for the Service, each with evidence.
+    `meant` is the existing Service that clients intended to name. `orphan` is the workload that the missing Service
+    would select. `blocked` contains the workloads that have an init container waiting for the Service, each with
+    evidence.
     """
 
     ref: ObjectRef
@@ -98,7 +99,7 @@ def _is_old(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
-    """Whether the host is defined in the pod (hostAliases) or is one of the workload's own pods."""
+    """Return whether the host is defined in the pod (hostAliases) or is one of the workload's own pods."""
     spec = template_of(consumer).spec
     aliases = {name for alias in children(spec, "hostAliases") for name in texts(alias, "hostnames")}
     return host in aliases or host.partition(".")[0].rpartition("-")[0] == consumer.name or host == consumer.name
@@ -246,7 +247,7 @@ def _port_of(edge: Edge) -> int | None:
 
 
 def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
-    """Whether the port is a target port of the Service or a declared port of its pods."""
+    """Return whether the port is a target port of the Service or a declared port of its pods."""
     targets = {port.target for port in service_ports(service)}
     templates = labels_of(state).templates.selected(service.namespace, selector_of(service))
     specs = [each.spec for each in templates] + [pod.child("spec") for pod in pods_behind(state, service)]
@@ -254,7 +255,7 @@ def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
 
 
 def _was_service_changed(state: ClusterState, service: ClusterObject, edge: Edge) -> bool:
-    """Whether the Service was edited later than the object with the setting."""
+    """Return whether the Service was edited later than the object with the setting."""
     place = state.find(edge.named.object)
     return was_edited(service) and place is not None and edited_at(service) > edited_at(place)
 

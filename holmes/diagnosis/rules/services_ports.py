@@ -1,4 +1,4 @@
-"""Ports of Services that reach no container port, and Services that select pods which do not serve them."""
+"""Rules for Service ports that reach no container port, and for Services that select unrelated pods."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _declared_ports(workload: ClusterObject) -> object:
 
 
 def _had_port_before(state: ClusterState, workload: ClusterObject, target: str) -> bool:
-    """Whether the previous ReplicaSet declared the port."""
+    """Return whether the previous ReplicaSet declared the port."""
     before = replica_sets_newest_first(state, workload)[1:2] if workload.kind == "Deployment" else ()
     return any(
         port.name == target for each in before for port in container_ports(each.child("spec", "template", "spec"))
@@ -142,7 +142,7 @@ def _target(service: ClusterObject, port: ServicePort) -> Evidence:
 
 
 def _probe_ports(pod: ClusterObject) -> set[int]:
-    """Return the numeric probe ports of a ready pod; its probes succeed at these ports."""
+    """Return the numeric ports at which the probes of a ready pod succeed."""
     if not is_ready(pod):
         return set()
     probes = (
@@ -155,7 +155,7 @@ def _probe_ports(pod: ClusterObject) -> set[int]:
 
 
 def _speaks_of(pod: ClusterObject, port: int) -> bool:
-    """Whether the number appears in the command, the variables or the probes of the pod's containers."""
+    """Return whether the number appears in the command, the variables or the probes of the pod's containers."""
     word = re.compile(rf"(?<!\d){port}(?!\d)")
     return any(
         word.search(json.dumps(at(container, key), default=str))
@@ -167,7 +167,10 @@ def _speaks_of(pod: ClusterObject, port: int) -> bool:
 def _refusals(
     state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
 ) -> tuple[Evidence, ...]:
-    """Return log lines of clients that failed at this port; empty if no pod is ready, because no pod can answer."""
+    """Return the log lines of clients that failed at this port.
+
+    Returns no lines if no pod is ready, because then no pod can respond.
+    """
     if not any(is_ready(pod) for pod in pods):
         return ()
     found = failures(state).get(service.ref, ())
@@ -178,7 +181,7 @@ def _refusals(
 def _has_other_service(
     state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
 ) -> bool:
-    """Whether another Service uses the declared ports, so that this Service may be for an undeclared port."""
+    """Return whether another Service uses the declared ports, so that this Service may be for an undeclared port."""
     numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
     return any(
         each is not service and any(port.target in numbers for port in service_ports(each))
@@ -226,7 +229,7 @@ def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
 
 
 def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: bool) -> bool:
-    """Whether a pod may answer at one of the ports without declaring the port, or receives no requests."""
+    """Return whether a pod may respond at one of the ports without declaring the port, or receives no requests."""
     numbers = [target for target in targets if isinstance(target, int)]
     if any(_speaks_of(pod, number) for number in numbers):
         return True
@@ -272,7 +275,7 @@ def _unproved(
         fault,
         cause=(
             f"The selector of {service.ref} also matches the pods of {names}, which run another program than "
-            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at its port"
+            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at the target port"
             + (": some requests are refused" if refused else "")
         ),
         evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),

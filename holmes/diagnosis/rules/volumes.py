@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims that are not bound."""
+"""Rules for PersistentVolumeClaims that are not bound."""
 
 from __future__ import annotations
 
@@ -164,13 +164,15 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass",),
     reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
-    explanation="The class exists, but its provisioner has created no volume for longer than five grace periods. "
-    "Either the provisioner refuses and the event gives the reason (quota, parameters, permissions), or no "
-    "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
-    "`parameters`.",
+    explanation=(
+        "The class exists, but its provisioner has created no volume for longer than five grace periods. Either the "
+        "provisioner refuses to create a volume and its event shows why (quota, parameters, permissions), or no "
+        "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
+        "`parameters`."
+    ),
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
-    """The culprit is the class if its provisioner does not run or refuses its parameters, otherwise the claim."""
+    """Report the class as the culprit if its provisioner is down or refuses its parameters, otherwise the claim."""
     users = pods_by_claim(state)
     for claim in pending_claims(state, _LONG_GRACES):
         storage_class = _class_of(state, claim)
@@ -202,14 +204,14 @@ def _not_provisioned(
     blames_class = not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message))
     values: tuple[Evidence, ...] = (own, made_by)
     if refusals:
-        why = f"provisioner {provisioner} refuses: {refusals[0].message}"
+        why = f"provisioner {provisioner} refuses to create a volume: {refusals[0].message}"
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
     elif makers:
-        why = f"provisioner {provisioner} does not answer, although {makers[0].ref} exists"
+        why = f"provisioner {provisioner} does not respond, although {makers[0].ref} exists"
         values = (made_by, own)
     else:
-        why = f"no provisioner {provisioner} of StorageClass {storage_class.name} answers"
+        why = f"provisioner {provisioner} of StorageClass {storage_class.name} does not respond"
         values = (made_by, own)
     return Fault(
         subject=claim.ref,
@@ -258,7 +260,7 @@ def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether the claim can be bound only to an existing volume."""
+    """Return whether the claim can be bound only to an existing volume."""
     name = class_name(claim)
     if claim.text("spec", "volumeName"):
         return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(
@@ -293,7 +295,8 @@ def _no_fit(state: ClusterState, claim: ClusterObject, severity: Severity) -> Fa
         why = "no PersistentVolume exists"
     else:
         reasons, near = ranked[0]
-        why = f"the closest is {near.name}: {'; '.join((each for _, each in reasons)) or 'its binding is not finished'}"
+        differences = "; ".join(each for _, each in reasons) or "its binding is not finished"
+        why = f"the closest volume is {near.name}: {differences}"
         values = [_claim_side(state, claim, path) for path, _ in reasons] or values
         values += [evidence.value(near, path, near.at(*path.split("."))) for path, _ in reasons]
         if [path for path, _ in reasons] == ["spec.claimRef"] and near.text("status", "phase") == "Released":

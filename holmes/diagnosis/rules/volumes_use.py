@@ -1,4 +1,4 @@
-"""Volumes that are lost, held by another node, not resized, full, or not deleted."""
+"""Rules for volumes that are lost, attached to another node, not resized, full, or not deleted."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
     severity="critical",
     kinds=("PersistentVolumeClaim", "PersistentVolume"),
     reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
-    explanation="A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding "
-    "cannot be restored, and the data remains only if the storage kept it. A volume is Failed when it "
-    "could not be reclaimed after its claim was deleted; clean it up by hand.",
+    explanation=(
+        "A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding cannot be "
+        "restored, and the data remains only if the storage kept it. A volume is Failed when it could not be reclaimed "
+        "after its claim was deleted. Clean up this volume manually."
+    ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
     for claim in state.of("PersistentVolumeClaim"):
@@ -146,7 +148,7 @@ def _held_by(
         subject=pod.ref,
         cause=f"{owner_words(pod, state)} cannot use {claim.ref}: its volume is "
         f"{'/'.join(texts(claim.at('spec'), 'accessModes'))}, and {holder.ref} of {owner_words(holder, state)} "
-        f"holds it {where}",
+        f"uses the volume {where}",
         evidence=(*own, modes, *proofs),
         next_check=f"kubectl -n {pod.namespace} get pods -o wide",
         because=(*down, *((holder.ref,) if leaving else ())),
@@ -200,7 +202,7 @@ def not_resized(state: ClusterState) -> Iterator[Fault]:
 
 
 def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]] | None:
-    """Explain why the resize fails, with evidence; None while the resize may still progress."""
+    """Explain why the resize fails, with evidence. Returns None while the resize may still progress."""
     failed = state.events_of(claim, "VolumeResizeFailed")[-1:]
     if failed:
         return failed[0].message, (evidence.event(failed[0]),)
@@ -215,9 +217,9 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
-        waiting = "it waits for the pod to restart" if kind == "FileSystemResizePending" else ("it does not progress")
+        waiting = "has waited for a restart of the pod" if kind == "FileSystemResizePending" else "has not progressed"
         if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
-            return f"{waiting} for {duration(since)}", (proof,)
+            return f"the resize {waiting} for {duration(since)}", (proof,)
     return None
 
 
@@ -248,7 +250,7 @@ def on_no_node(state: ClusterState) -> Iterator[Fault]:
             subject=volume.ref,
             cause=f"{volume.ref} of PersistentVolumeClaim {'/'.join(claim)} can be used only on nodes with "
             f"{wanted}, and no such node exists{_near_value(volume, nodes)}; {owner_words(waiting[0], state)} "
-            "needs it",
+            "needs this volume",
             evidence=(
                 evidence.field(volume, "spec", "nodeAffinity"),
                 *(evidence.value(node, "metadata.labels", node.labels) for node in nodes[:_MOST]),
@@ -273,9 +275,11 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
     severity="warning",
     kinds=("PersistentVolumeClaim", "Pod"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers", "Pod spec.volumes"),
-    explanation="The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is deleted; "
-    "the volume works until then. New pods cannot use the claim. The deletion cannot be reverted. If it is intended, "
-    "scale the workload down.",
+    explanation=(
+        "The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is deleted. The "
+        "volume works until then. New pods cannot use the claim. The deletion cannot be reverted. If the deletion is "
+        "intended, scale down the workload."
+    ),
 )
 def deletion_waits(state: ClusterState) -> Iterator[Fault]:
     users: dict[tuple[str, str], list[ClusterObject]] | None = None

@@ -1,4 +1,4 @@
-"""Pods that the API server refuses to create: quotas, LimitRanges, ServiceAccounts, webhooks, policies."""
+"""Rules for pods that the API server refuses because of quotas, LimitRanges, ServiceAccounts, webhooks or policies."""
 
 from __future__ import annotations
 
@@ -90,9 +90,10 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
     kinds=_KINDS,
     needs=("ResourceQuota",),
     reads=(*_READS, "spec.template.spec.containers[].resources"),
-    explanation="A quota for requests or limits makes them mandatory for every container of the namespace, so a "
-    "pod without them is refused. Set them in the workload's containers, or create a LimitRange with "
-    "defaults.",
+    explanation=(
+        "If a quota covers requests or limits, every container of the namespace must set them. The API server refuses "
+        "a pod without them. Set them in the workload's containers, or create a LimitRange with defaults."
+    ),
 )
 def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
     for refusal, found in refused_with(state, MUST_SPECIFY):
@@ -142,7 +143,7 @@ def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonO
     "refused. Change the resources of the workload or the LimitRange.",
 )
 def limit_range_refuses(state: ClusterState) -> Iterator[Fault]:
-    """The workload is the culprit if it sets the value itself, otherwise the LimitRange that sets the default."""
+    """Report the workload as the culprit if it sets the value, otherwise the LimitRange that sets the default."""
     for pattern in (BOUNDS, RATIO):
         for refusal, found in refused_with(state, pattern):
             yield _out_of_bounds(state, refusal, found[0])
@@ -195,7 +196,7 @@ def _sets_resources(container: JsonObject) -> bool:
     ),
 )
 def service_account_missing(state: ClusterState) -> Iterator[Fault]:
-    """The ServiceAccount is the culprit, or the workload when its reference is misspelt."""
+    """Report the missing ServiceAccount as the culprit, or the workload if its reference is misspelt."""
     for refusal, found in refused_with(state, SERVICE_ACCOUNT):
         namespace, name = refusal.maker.namespace, found["plain"] or found["quoted"]
         if state.get("ServiceAccount", namespace, name) is not None:
@@ -227,7 +228,7 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
     "behind the webhook, or delete the webhook configuration.",
 )
 def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
-    """The culprit is the webhook configuration. An existing backend explains the fault."""
+    """Report the webhook configuration as the culprit. An existing backend explains the fault."""
     for refusal, found in refused_with(state, WEBHOOK_FAILED):
         name, why = found["webhook"], found["why"].strip()
         webhook = webhook_named(state, name, why)

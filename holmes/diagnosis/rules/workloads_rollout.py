@@ -1,4 +1,4 @@
-"""Rollouts that do not finish, and workloads that are unavailable, paused or scaled to zero."""
+"""Rules for rollouts that do not finish, and for workloads that are unavailable, paused or scaled to zero."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 ROLLOUT_GRACES: Final = 5
-"""A rollout may take this many grace periods."""
+"""Maximum duration of a rollout, in grace periods."""
 
 _SHOWN_DIFFERENCES: Final = 5
 _MOST_PODS: Final = 20
@@ -43,7 +43,7 @@ def wanted_replicas(workload: ClusterObject) -> int:
 
 
 def sick_pods(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the pods of a workload that are not ready, because their faults explain that of the workload."""
+    """Return the pods of a workload that are not ready, because their faults explain the fault of the workload."""
     pods = (pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True")
     return tuple(pod.ref for pod in islice(pods, _MOST_PODS))
 
@@ -58,7 +58,7 @@ def _difference_evidence(workload: ClusterObject, differences: tuple[Difference,
 
 def _in_words(differences: tuple[Difference, ...]) -> str:
     told = "; ".join(map(str, differences[:_SHOWN_DIFFERENCES]))
-    return f"; it changed {told}" if told else ""
+    return f"; the rollout changed {told}" if told else ""
 
 
 @Row(
@@ -114,7 +114,7 @@ def _stuck_for(
         evidence.value(newest, "status.readyReplicas", ready),
         evidence.field(newest, "spec", "replicas"),
     )
-    return f"no pod of {newest.ref} is ready while older ones still run", newest.created, proof
+    return f"no pod of {newest.ref} is ready while older pods still run", newest.created, proof
 
 
 @Row(
@@ -203,9 +203,10 @@ def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
     severity="warning",
     kinds=("Deployment", "ReplicaSet"),
     reads=("spec.paused", "spec.template", "ReplicaSet spec.template"),
-    explanation="The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change "
-    "reaches no pod until `kubectl rollout resume`. A paused Deployment without a pending change has "
-    "severity info.",
+    explanation=(
+        "The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change reaches no pod "
+        "until `kubectl rollout resume`. The severity is info if no change is pending."
+    ),
 )
 def paused(state: ClusterState) -> Iterator[Fault]:
     for deployment in state.of("Deployment"):
@@ -249,11 +250,13 @@ _SCALE_TO_ZERO: Final = "keda.sh"
         "spec.replicas", "Service spec.selector", "Ingress backends", "HorizontalPodAutoscaler spec.scaleTargetRef",
         "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
-    explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. The severity is "
-    "critical when an Ingress or autoscaler refers to the workload, Service clients fail, or the workload was scaled "
-    "down within an hour. It is warning when the settings of another workload name the Service. Otherwise it is info, "
-    "because the scaling is probably intended. A workload without such references, with a replacement, or scaled to "
-    "zero by KEDA is not a fault.",
+    explanation=(
+        "The workload has spec.replicas 0, and a Service that has no other pods selects it. The severity is critical "
+        "when an Ingress or autoscaler refers to the workload, Service clients fail, or the workload was scaled down "
+        "within an hour. It is warning when the settings of another workload name the Service. Otherwise it is info, "
+        "because the scaling is probably intended. A workload without these references, with a replacement, or scaled "
+        "to zero by KEDA is not a fault."
+    ),
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     routed = _routed_services(state)
@@ -314,7 +317,7 @@ def _left_alone(state: ClusterState, workload: ClusterObject) -> list[ClusterObj
 
 
 def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
-    """Return namespace and name of every Service that is a backend of an Ingress."""
+    """Return the namespace and name of every Service that is a backend of an Ingress."""
     found: set[tuple[str, str]] = set()
     for ingress in state.of("Ingress"):
         backends = [ingress.at("spec", "defaultBackend")]
@@ -325,7 +328,7 @@ def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
 
 
 def _is_scaled_by_keda(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether KEDA may scale the workload up when clients need it."""
+    """Return whether KEDA may scale the workload up when clients need it."""
     return any(
         each.kind == "ScaledObject" and text(each.body, "spec", "scaleTargetRef", "name") == workload.name
         for each in state.of(f"ScaledObject.{_SCALE_TO_ZERO}", workload.namespace)

@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets whose pods are missing or not ready, and selectors that overlap."""
+"""Rules for StatefulSets and DaemonSets with missing or unready pods, and for selectors that overlap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VENDOR_DOMAINS: Final = (
     "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""Labels of these domains come with hardware, a cloud or a product; the users of the cluster do not set them."""
+"""Hardware, a cloud or a product sets the labels of these domains. Users of the cluster do not set them."""
 _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
@@ -78,7 +78,7 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
 def _first_not_ready(
     state: ClusterState, workload: ClusterObject, wanted: int
 ) -> tuple[str, ClusterObject | None, float] | None:
-    """Return the name of the first pod that is missing or not ready, the pod or None, and when the fault began."""
+    """Return the first pod that is missing or not ready: its name, the pod or None, and when the fault began."""
     start = workload.integer("spec", "ordinals", "start")
     pods = {pod.name: pod for pod in state.pods_of(workload)}
     for ordinal in range(start, start + wanted):
@@ -98,7 +98,7 @@ def _blocked(workload: ClusterObject, name: str, wanted: int) -> str:
     last = workload.integer("spec", "ordinals", "start") + wanted - 1
     if workload.text("spec", "podManagementPolicy") == "Parallel" or ordinal >= last:
         return ""
-    return f", which blocks the pods after it up to {workload.name}-{last}"
+    return f", which blocks the later pods up to {workload.name}-{last}"
 
 
 def _ready_condition(pod: ClusterObject) -> Evidence:
@@ -114,9 +114,11 @@ def _ready_condition(pod: ClusterObject) -> Evidence:
     kinds=("StatefulSet",),
     needs=("Service",),
     reads=("spec.serviceName",),
-    explanation="The Service that gives the pods of a StatefulSet their host names does not exist, so these names "
-    "cannot be resolved. The severity is warning when the name is misspelt or when a workload in the namespace uses "
-    "such host names. Otherwise it is info.",
+    explanation=(
+        "The Service that gives the pods of a StatefulSet their host names does not exist, so these names cannot be "
+        "resolved. The severity is warning when the name is misspelt or when a workload in the namespace uses these "
+        "host names. Otherwise it is info."
+    ),
 )
 def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("StatefulSet"):
@@ -139,7 +141,7 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_named(state: ClusterState, namespace: str, service: str) -> bool:
-    """Whether a template of the namespace mentions a host name such as `db-0.db`."""
+    """Return whether a template of the namespace mentions a host name such as `db-0.db`."""
     host = re.compile(rf"-\d+\.{re.escape(service)}(?![\w-])")
     return any(
         host.search(json.dumps(workload.body.get("spec"), default=str))
@@ -187,10 +189,12 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
-    explanation="No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels of "
-    "a vendor or of Kubernetes (a GPU, an operating system), this is normal until such a node exists. The severity is "
-    "then info, unless the value is misspelt. A label such as `disabled`, which turns the DaemonSet off, is not a "
-    "fault.",
+    explanation=(
+        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels of a vendor "
+        "or of Kubernetes (a GPU, an operating system), this is normal until a node has the label. The severity is "
+        "then info, unless the value is misspelt. A label such as `disabled`, which turns the DaemonSet off, is not a "
+        "fault."
+    ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
     nodes = state.of("Node")
@@ -222,7 +226,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
-    """Whether users of the cluster set the label on nodes themselves, and its value does not mean "off"."""
+    """Return whether users of the cluster set the label on nodes themselves, and its value does not mean "off"."""
     domain, slash, name = key.rpartition("/")
     if _NOWHERE.search(f"{name} {value}"):
         return False

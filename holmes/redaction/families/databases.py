@@ -1,4 +1,4 @@
-"""Passwords in SQL statements, in command lines of database clients and in their configuration files."""
+"""Kinds of passwords in SQL statements, and in command lines and configuration files of database clients."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from holmes.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.redaction.values import is_prose, is_reference, is_word, looks_random
 
-# Separators between the words of a command: blanks, or commas, quotes and dashes of a list.
+# Separators between the words of a command: blanks, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|[\"'][ \t]{1,4}[\"']|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
 _AT: Final = re.compile("@")
 
-# Programs and their password option.
+# Programs, grouped by their password option.
 _PROGRAMS: Final = (
     (
         "p",

@@ -1,4 +1,4 @@
-"""Secrets with a known position: in URLs, headers, cookies, command lines and configuration files."""
+"""Kinds of secrets with a known position: in URLs, headers, cookies, command lines and configuration files."""
 
 from __future__ import annotations
 

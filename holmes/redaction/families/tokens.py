@@ -1,4 +1,4 @@
-"""Keys and tokens with a known shape: cloud and service tokens, JWTs, encoded private keys, password hashes."""
+"""Kinds of keys and tokens with a known shape: cloud and service tokens, JWTs, encoded private keys, hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holmes.redaction.kinds import BASE64, BASE64_EDGE, EDGE, END, LONG_ARGUMENT
 
 
 def _decoded_start(value: str, characters: int = 120) -> bytes:
-    """Return the first bytes of base64 text; empty if the text is not base64."""
+    """Return the first bytes of base64 text, or no bytes if the text is not base64."""
     start = value[: min(characters, len(value))]
     try:
         return base64.b64decode(start[: len(start) // 4 * 4])
@@ -29,7 +29,7 @@ def _is_token(value: str) -> bool:
 
 
 def _has_login(value: str) -> bool:
-    """Whether base64 text is `user:password`."""
+    """Return whether base64 text is `user:password`."""
     user, colon, password = _decoded_start(value, len(value)).partition(b":")
     return bool(user and colon and password) and user.isascii() and b"\x00" not in user
 
@@ -142,7 +142,7 @@ _KEYS: Final = (
 
 
 def _mixed(value: str) -> bool:
-    """Whether the letters are likely random: upper case, lower case and digits. A path or a hash lacks one of them."""
+    """Return whether the text looks random: upper case, lower case and digits. A path or a hash lacks one of them."""
     return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
 
 

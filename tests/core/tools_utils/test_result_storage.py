@@ -132,7 +132,7 @@ async def test_a_stored_result_that_meets_a_smaller_cap_points_at_what_is_stored
 async def test_the_pointer_to_json_offers_a_query_and_numbers_lines_as_the_tools_do() -> None:
     pods = [{"name": f"pod-{number}", "phase": "Failed" if number == 77 else "Running"} for number in range(2_000)]
     outcome = await spill(result(json.dumps(pods)), MemoryStore(), cap=2_000)
-    assert "query_stored_result a jq expression" in outcome.message.text
+    assert "query_stored_result evaluates a jq expression" in outcome.message.text
     assert "pod-77" in outcome.message.text
     assert f"{4 * 2_000 + 2:,} lines" in outcome.message.text, "one-line JSON is read with one value per line"
 

@@ -102,7 +102,7 @@ async def test_a_pointer_that_is_shortened_keeps_its_explanations_before_its_pre
     (after,) = await capped([outcome.message], before - 300, store)
     assert COUNTER.count_message(after) <= before - 300
     assert "Do not guess what is not shown" in after.text
-    assert after.text.endswith("[The rest of this preview was cut; the whole result is stored.]")
+    assert after.text.endswith("[The rest of this preview was cut. The whole result is stored.]")
 
 
 @pytest.mark.row("T10")
@@ -148,7 +148,7 @@ async def test_what_was_read_from_the_store_is_cut_and_never_stored_again() -> N
     after = await capped(read, total(read) // 3, store)
     assert total(after) <= total(read) // 3
     assert not store.contents
-    assert all("Ask again for this part alone" in message.text for message in after)
+    assert all("Request this part alone" in message.text for message in after)
 
 
 async def test_pictures_count_and_go_to_the_store_with_their_result() -> None:

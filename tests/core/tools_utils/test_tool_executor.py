@@ -76,7 +76,7 @@ async def test_at_most_sixteen_calls_run_at_once() -> None:
 
 
 def test_two_tools_of_one_name_are_refused_with_both_toolsets() -> None:
-    with pytest.raises(ToolError, match="Tool 'echo' is defined by toolset 'test/functions' and by 'other'"):
+    with pytest.raises(ToolError, match="Tool 'echo' is defined by toolset 'test/functions' and toolset 'other'"):
         ToolExecutor([echo_toolset(), FunctionToolset(bodies=echo_toolset().bodies, name="other")])
 
 

@@ -221,11 +221,11 @@ async def test_auto_compresses_only_what_compaction_did_not_reduce_to_three_quar
 
 @pytest.mark.row("K15")
 async def test_compress_without_a_model_is_a_mistake_and_auto_says_what_it_left_out() -> None:
-    with pytest.raises(ConfigError, match="needs a model"):
+    with pytest.raises(ConfigError, match="requires a model"):
         await offload_context(talk(1), OffloadOptions(mode="compress"), store=MemoryStore())
     outcome = await offload_context(talk(12), store=MemoryStore())
     assert outcome.messages == talk(12)
-    assert outcome.metadata.failure == "no summary was written: no model was given"
+    assert outcome.metadata.failure == "no summary was written: a model is required"
 
 
 @pytest.mark.row("K15")

@@ -42,7 +42,7 @@ def test_a_missing_result_becomes_an_error_in_call_order() -> None:
         ("b", "error"),
         ("c", "success"),
     ]
-    assert answers[1].text == "the call was interrupted; no result"
+    assert answers[1].text == "the call was interrupted and returned no result"
     assert repaired[-1] == user_text("go on")
 
 
