@@ -1,8 +1,8 @@
-"""The `holmes` command: finds the subcommand, and turns errors into lines and exit codes.
+"""The `holmes` command: finds the subcommand, and converts errors to one-line messages and exit codes.
 
 A subcommand is imported when it runs, so that `holmes --help` needs only click. Exit codes: 0 answered, 1 failed, 2
 wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP, 130 after Ctrl-C, 143 after SIGTERM,
-141 if the reader of the output exits.
+141 if the process that reads the output exits.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.commands.questions:ask", "Ask why something in a cluster does not work."),
     "completion": ("", "Print the shell completion script."),
     "context": ("holmes.cli.commands.context_command:context", "Keep conversations small."),
-    "investigate": ("holmes.cli.commands.questions:investigate", "Investigate the alerts of other systems."),
+    "investigate": ("holmes.cli.commands.questions:investigate", "Investigate alerts from other systems."),
     "rules": ("holmes.cli.commands.list_commands:rules", "Show the rules of `holmes scan`."),
     "scan": ("holmes.cli.commands.scan_command:scan", "Find problems and their causes, without an LLM."),
     "serve": ("holmes.server.command:serve", "Serve questions and alerts over HTTP, with a web page."),
-    "snapshot": ("holmes.cli.commands.snapshot_command:snapshot", "Record a cluster into files, and serve them."),
+    "snapshot": (
+        "holmes.cli.commands.snapshot_command:snapshot",
+        "Record a cluster into files, and serve or show a recording.",
+    ),
     "toolset": ("holmes.cli.commands.list_commands:toolset", "Show the toolsets of Holmes."),
     "version": ("", "Print the version."),
 }
@@ -65,7 +68,7 @@ def _env_file_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_add_env_file,
-        help="Read variables from this file of NAME=value lines. It does not override set variables.",
+        help="Read variables from this file of NAME=value lines. Variables that are already set keep their values.",
     )
 
 
@@ -114,7 +117,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="holmes", message="%(prog)s %(version)s")
 def cli() -> None:
     """Find the root cause of Kubernetes problems."""
-    # Imported here: `holmes --help` does not need them.
+    # Imported here, because `holmes --help` does not need this module.
     from holmes.settings.process import trust_own_authorities
 
     trust_own_authorities()
@@ -178,7 +181,7 @@ def _report_usage(error: click.ClickException) -> int:
 
 def _report(error: Exception, *, verbose: bool) -> int:
     """Show one line for a `HolmesError`, and the traceback for a bug. Returns the exit code."""
-    # Imported here: only a failed run needs it.
+    # Imported here, because only a failed run needs this module.
     import traceback
 
     if verbose or not isinstance(error, HolmesError):
@@ -198,7 +201,7 @@ def _report_full_output(error: OSError) -> int:
 
 
 def _say(text: str) -> None:
-    """Print an error on standard error."""
+    """Print an error to standard error."""
     if sys.stderr is not None:
         from holmes.cli.render.terminal import sanitized
 
@@ -206,7 +209,7 @@ def _say(text: str) -> None:
 
 
 def _mask_early(text: str) -> str:
-    """Mask secrets if no command has read the settings yet."""
+    """Mask secrets before a command has read the settings."""
     from holmes.app.redaction import early_redactor
 
     return early_redactor().redact(text)
@@ -219,7 +222,7 @@ def _flush_streams() -> None:
 
 
 def _silence(*descriptors: int) -> None:
-    """Redirect the streams, so that the interpreter does not fail when it flushes them at exit."""
+    """Redirect the streams to the null device, so that the interpreter does not fail when it flushes them at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in descriptors:
         os.dup2(nowhere, descriptor)

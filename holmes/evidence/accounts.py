@@ -109,7 +109,7 @@ class Account:
         )
         sides = [frozenset(key for place in side for key in keys_of(self.tokens[place])) for side in (left, right)]
         if is_beside and all(RESOURCES & keys for keys in sides):
-            yield (*left, *right)  # `requests 512Mi of memory`
+            yield (*left, *right)  # example: `requests 512Mi of memory`
             return
         ordered = (right, left) if right and right[0] == index + 1 else (left, right)
         for side in filter(None, ordered):
@@ -117,7 +117,7 @@ class Account:
             is_identifier = (
                 self.record.form == "row" and len(side) > 1 and side[-1] == index - 1 and side[-1] - side[-2] > 1
             )
-            yield side[-1:] if is_identifier and not is_named else side  # `the change cause of revision 3`
+            yield side[-1:] if is_identifier and not is_named else side  # example: `the change cause of revision 3`
 
     def _run_from(self, index: int, step: int) -> tuple[int, ...]:
         place = index + step
@@ -129,7 +129,7 @@ class Account:
             if is_measure and (
                 self.tokens[place].has("not") or self.tokens[place].text.casefold() in words_of("copula")
             ):
-                return ()  # `500Gi is available`, `3 days without a restart`
+                return ()  # examples: `500Gi is available`, `3 days without a restart`
             place += step
         found: list[int] = []
         while 0 <= place < len(self.tokens):
@@ -214,14 +214,14 @@ class Account:
         claimed = self._kind_before(index)
         own = ("", self.source.kind, canonical_kind(self.record.kind))
         is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
-        is_namesake = text in self.record.names and claimed not in own  # an account or claim with the same name
+        is_namesake = text in self.record.names and claimed not in own  # for example an account with the same name
         if stands and (is_open or is_namesake or self._is_unplaced(token)):
             self.doubts.append(text)
 
     def _is_said_otherwise(self, index: int) -> bool:
         """Return whether a log entry or event uses a name in another role.
 
-        For example, the name is denied, in reversed order, or part of a path.
+        For example, the text denies the name, reverses its direction, or contains it only as part of a path.
         """
         text = self.record.folded
         is_field = any(

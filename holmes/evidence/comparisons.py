@@ -34,7 +34,7 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
     """Judge `ran for 12 seconds` by the duration of one record, or the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
-        verb = None  # `running for 3 days without a restart`, for one record
+        verb = None  # example: `running for 3 days without a restart`
     if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
         verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
     number = number_in(tokens)
@@ -57,7 +57,7 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
 
 
 def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bool:
-    """Return whether the claim means another time: the end of an unfinished object, or the previous run."""
+    """Return whether the claim means another time, because the record has not ended or describes the previous run."""
     ended = any(token.concept("state") in ("succeeded", "finished") for token in tokens) or _COMPLETED.search(verb.text)
     is_before = any("laststate" in each.path for each in record.fields)
     says_last = any(token.has("last") for token in tokens)
@@ -227,7 +227,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """Sum the named field in each dimension. Without a name, sum the only field that every record has."""
+    """Sum the named field in each dimension. Without a name, each record must have only one number."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]

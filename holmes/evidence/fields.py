@@ -154,7 +154,8 @@ def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
     wanted = frozenset(names)
     conditions = conditions_of(record, wanted)
     if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
-        conditions = [each for each in record.fields if each.path == ("status",)]  # one condition of a list
+        # The record is one condition of a list.
+        conditions = [each for each in record.fields if each.path == ("status",)]
     fields = conditions or [each for each in record.fields if each.key in wanted]
     for each in fields:
         if (value := _BOOLEANS.get(each.value.casefold())) is not None:
@@ -189,7 +190,7 @@ def _code_of(record: Record) -> bool | None:
 
 
 def _tells_of_failure(record: Record) -> bool:
-    """Return whether the level of the record reports a failure, or an undenied word of the record does."""
+    """Return whether the record reports a failure, by its level or by a word that is not denied."""
     if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
         return True
     words = record.folded.split()
@@ -291,7 +292,7 @@ class Lookup:
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
         """Keep only the fields of the previous state if `last` is set, otherwise only those of the current state."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # the size of `request`, if `response` has a size too
+        found = below or found  # example: the size of `request` if `response` also has a size
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 

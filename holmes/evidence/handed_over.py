@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 _ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
-# Data in a question is fenced. Unsigned messages of a client are quoted.
+# Text that is not from the user: fenced data in a question, and unsigned client messages, which are quoted.
 _NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
 _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
 

@@ -74,7 +74,7 @@ class _Walk(Readings):
     def take(self, assertion: Assertion) -> None:
         """Judge one assertion.
 
-        An assertion of names alone gives the subjects of the next assertion, or continues a list.
+        An assertion that contains only names gives the subjects of the next assertion, or continues a list.
         """
         tokens = (*self._lead, *assertion.tokens)
         self._lead = tokens if assertion.leads and _is_label(tokens) else ()
@@ -102,15 +102,15 @@ class _Walk(Readings):
         elif self._states_another(first_thing(tokens), tokens) or (
             goes_on and self._states_another(self._last[-1] if self._last else None, tokens)
         ):
-            self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
+            self._subjects, self._is_foreign = (), True  # example: `runs on node-2; node-2 is ready`
         elif (
             self._last
             and tokens[0].text.casefold() in words_of("relative pronoun")
             and self._last[-1] not in self._subjects
         ):
-            self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
+            self._subjects, self._is_foreign = (), True  # example: `on node-2, which is not ready`
             if any(token.concept("state") in ("exists", "notfound") for token in tokens):
-                tokens = (*self._last[-2:], *tokens)  # `the volume data, which does not exist`
+                tokens = (*self._last[-2:], *tokens)  # example: `the volume data, which does not exist`
         self._waiting = []
         if not goes_on or subjects:
             self._shared = None
@@ -250,7 +250,7 @@ class _Walk(Readings):
         for token in tokens:
             if self._is_subject(token):
                 if token in found:
-                    break  # a namespace or account with the same name
+                    break  # for example a namespace with the same name
                 found.append(token)
             elif token.shape == "number" or token.is_value or token.has("state") or token.has("field"):
                 break

@@ -1,7 +1,7 @@
 """Judges the numbers of an assertion against one record.
 
-A number must be in the field that the adjacent words name, or the record must allow to compute it. Without such words,
-the number must be the only number of its unit.
+A number must be in the field that the adjacent words name, or follow from other numbers of the record. Without such
+words, the number must be the only number of its unit.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Numbers(Account):
         return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
 
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
-        """Accept a number that `matching` contains. An empty `matching` means a share such as `2 of 3`."""
+        """Accept a number that `matching` contains. If `matching` is empty, the number is a share: `2 of 3`."""
         token = self.tokens[index]
         is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
@@ -115,7 +115,7 @@ class Numbers(Account):
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Return whether a number is a limit, request or capacity that the claim does not name or states as usage."""
+        """Return whether a number is a limit, request or capacity, but the claim omits this or states usage."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -147,7 +147,7 @@ class Numbers(Account):
                 yield (*beside, place) if not token.parts else (place,)
 
     def _comparison(self, index: int) -> tuple[str, bool]:
-        """Account for comparison words. Returns the comparison (`>` for `more than`) and whether it is rough."""
+        """Account for comparison words. Returns the comparison (`>` for `more than`) and whether it is approximate."""
         before = [each for each in (index - 1, index - 2) if each >= 0]
         signs = [each for each in before if self.tokens[each].has("compare")]
         rough = [each for each in before if self.tokens[each].has("approximate")]
@@ -159,8 +159,8 @@ class Numbers(Account):
     ) -> None:
         """Judge `the exit code is not 137` and `one is not ready`.
 
-        In the first form, the field must have another value. In the second form, the number must be the difference of a
-        ratio.
+        In the first form, the field must have another value. In the second form, the number must be the difference
+        between the numbers of a ratio.
         """
         if by_key:
             self._judge(token.text, shown=self._are_left(quantity, fields))
@@ -248,11 +248,11 @@ class Numbers(Account):
         return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
 
     def _is_plain_count(self, quantity: Quantity) -> bool:
-        """Return whether a quantity is a count and other words may name the counted objects."""
+        """Return whether a quantity is a count and the assertion has other content."""
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
-        """Return whether the assertion has only one plain number. The order of several numbers may matter."""
+        """Return whether the assertion has only one plain number, so that the order of numbers does not matter."""
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
@@ -271,7 +271,7 @@ class Numbers(Account):
         return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
 
     def _is_as_old(self) -> bool:
-        """Return whether a pod has been in its state since its creation (no restart, or still pending)."""
+        """Return whether a pod has kept its state since its creation: it never restarted or is still pending."""
         states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
@@ -325,7 +325,7 @@ class Numbers(Account):
         return self.record.of(("ago",)) if restarted or is_last else ()
 
     def _gap(self, index: int, quantity: Quantity) -> bool:
-        """Judge `2 more` or `40Gi of memory are left` by the difference of a ratio. Returns whether a ratio applies."""
+        """Judge `2 more` or `40Gi of memory are left` by the difference in a ratio. Returns whether a ratio applies."""
         words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
         is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
         named = [place for run in self._runs(index) for place in run]
@@ -359,7 +359,7 @@ class Numbers(Account):
                 is_part = ready and ready[0].value != totals[0].value
                 if is_of_state and is_part and "ready" not in states_of(self.tokens):
                     self.doubts.append(token.text)
-                    return True  # a running container may not be ready
+                    return True  # a running container is not necessarily ready
                 meant = ready if is_of_state else totals
                 self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
                 return True

@@ -164,7 +164,7 @@ def _text_fields(number: int, text: str) -> Iterator[Field]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """The columns of a table. Empty if only tabs separate the cells."""
+    """The columns of a table, or no columns if only tabs separate the cells."""
 
     cells: tuple[str, ...]
     starts: tuple[int, ...]

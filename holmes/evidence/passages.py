@@ -319,7 +319,7 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
 def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Record, tuple[int, int]]]:
     """Yield the records that contain `literal`, with their lines.
 
-    The lines are a line of a log entry or an element of an object.
+    For a log entry, these are the matching lines. For an object, these are the lines of the matching element.
     """
     if text.is_read_whole:
         records = (record for record in text.whole.records if record.says(literal))

@@ -155,7 +155,7 @@ def _told(tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
-    """Return whether an earlier word of the same clause makes this word unreal.
+    """Return whether an earlier word of the same clause denies this word or calls it possible.
 
     Words that the claim also uses are ignored.
     """
@@ -180,7 +180,7 @@ def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list
     if len(wanted) == 1 and not token.quoted:
         wanted_stem = stem(wanted[0])
         places = [index for index, each in enumerate(stems) if each == wanted_stem]
-        if wanted[0].endswith("ed"):  # `connecting` is not connected yet
+        if wanted[0].endswith("ed"):  # `connecting` does not mean `connected`
             places = [place for place in places if not words[place].endswith("ing")]
     else:
         places = [index for index in range(len(words)) if words[index : index + len(wanted)] == wanted]
@@ -222,10 +222,7 @@ class Denials:
 
 
 def denied_tokens(tokens: Sequence[Token]) -> Denials:
-    """Find the target of each denial.
-
-    The target is the next token that can be denied. If none follows, the target is the previous such token.
-    """
+    """Find the target of each denial: the next token that can be denied, or the previous one if none follows."""
     places = frozenset(index for index, token in enumerate(tokens) if token.has("not") and not token.quoted)
     if not places:
         return Denials()
@@ -244,7 +241,7 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
     )
     is_unclear = is_unclear or (
         bool(words & words_of("never")) and not is_restart
-    )  # the present does not prove the past
+    )  # a current value does not prove `never`
     is_open = is_open and not (after and tokens[max(places)].has("none") and tokens[after[0]].has("kind"))
     return Denials(words=places, denied=frozenset(target), is_unclear=is_unclear or is_open or not target)
 

@@ -116,7 +116,7 @@ def quantities_in(text: str) -> tuple[Quantity, ...]:
 
 
 def quantity_of(match: re.Match[str]) -> Quantity:
-    """Return the quantity of a match of `QUANTITY`."""
+    """Convert a match of `QUANTITY` into a quantity."""
     meanings: set[tuple[Dimension, Fraction | str]] = set()
     if match["spoken"]:
         meanings.add(("moment", _spoken_moment(match)))
@@ -182,7 +182,7 @@ def _moment(text: str) -> str:
 
 
 def _spoken_moment(match: re.Match[str]) -> str:
-    """Convert `Tue, 06 May 2025 09:41:07 +0200` or `6 May 2025` to the form of other moments."""
+    """Convert `Tue, 06 May 2025 09:41:07 +0200` or `6 May 2025` to the ISO 8601 format."""
     day = f"{match['year']}-{_MONTHS[match['month'].casefold()]:02}-{int(match['day']):02}"
     zone = (match["zone"] or "").removeprefix("UTC").removeprefix("GMT").removeprefix("+0000")
     return f"{day}T{match['hour']}{zone}" if match["hour"] else day

@@ -35,7 +35,10 @@ _OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,
 
 
 class Readings:
-    """Reads each assertion with the subjects and the words of the previous assertion."""
+    """Judges the possible readings of each assertion.
+
+    A reading may use the subjects and the words of the previous assertion.
+    """
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -64,7 +67,7 @@ class Readings:
         return own if judgement is None or own.outcome == "checked" else judgement
 
     def _of_others(self, tokens: tuple[Token, ...]) -> Judgement | None:
-        """Judge `the other three are Running` by all records except those of the subjects."""
+        """Judge `the other three are Running` against all records except the records of the subjects."""
         if not self._subjects or said(tokens, "other") is None:
             return None
         wanted = names_of(*self._subjects)
@@ -212,7 +215,7 @@ class Readings:
         return best if len(records) <= _MAX_TRIED or best.outcome == "checked" else CITED
 
     def _trial(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
-        """Judge an assertion against one record, or by the element that the assertion names."""
+        """Judge an assertion against one record, or against the element that the assertion names."""
         elements = [
             token
             for index, token in enumerate(tokens)

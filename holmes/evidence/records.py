@@ -1,7 +1,7 @@
 """Defines the records of a result (rows, objects, log entries, events), passages of cited lines, and judgements.
 
-A record knows the table header, the parent object and the label of its list element, even if those lines are not cited.
-The fields and words of a record come only from its own lines.
+The table header, the parent object and the label of the list element are part of a record, even if those lines are not
+cited. The fields and words of a record come only from its own lines.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
         if match := _RATIO.fullmatch(value):
             names: tuple[str, ...] = (
                 ("cpu",) if each.path == ("targets",) else ()
-            )  # the format for HPAs with one metric
+            )  # HPAs with one metric have this format
             yield from _current_and_total(each, names, match[1], match[2])
         elif match := _REPEATED.search(value):
             yield Field(path=("count",), value=match[1], line=each.line)
@@ -271,7 +271,7 @@ def not_found(*missing: str) -> Judgement:
 
 
 def best_of(judgements: Sequence[Judgement]) -> Judgement:
-    """Return the best judgement. Among judgements with the outcome "not found", the fewest missing parts are best."""
+    """Return the best judgement. If none is found, the judgement with the fewest missing parts is best."""
     return max(judgements, key=lambda each: (_ORDER.index(each.outcome), -len(each.missing)))
 
 

@@ -128,7 +128,8 @@ def _counted(
         return CITED
     wanted = [part.number("count") for part in number.parts] or [number_of(number)]
     if number.parts and not any(not token.is_neutral for token in rest):
-        return CHECKED if len(everything) == wanted[1] else not_found(number.text)  # `one of the two pods, web-1, is`
+        # Example: `one of the two pods, web-1, is`.
+        return CHECKED if len(everything) == wanted[1] else not_found(number.text)
     found = ([sum(each is True for each in every), len(every)][: len(wanted)] for every in (held, all_held))
     return CHECKED if all(counts == wanted for counts in found) else not_found(number.text)
 
@@ -171,7 +172,7 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
     if False in held or any(number != len(cited) for number in numbers):
         return not_found(*(token.text for token in rest if not token.is_neutral))
     is_all = len(cited) == len(everything) and passage.is_whole and passage.source.is_complete
-    if numbers and not is_all and passage.is_whole:  # `both requests`, in a log: no other entry matches
+    if numbers and not is_all and passage.is_whole:  # for `both requests` in a log, no other entry may match
         is_all = all(each in cited or holds(passage, each, rest) is False for each in everything)
     return CHECKED if is_all and None not in held else CITED
 
@@ -284,4 +285,4 @@ _FINAL: Final = (
 )  # fmt: skip
 _OPEN: Final = (_every, _count, _repeats)
 _OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
-"""Functions whose judgement does not depend on the whole list."""
+"""Functions that judge without the whole list."""

@@ -65,7 +65,7 @@ def canonical_kind(word: str) -> str:
 
 
 def source_of(call: ToolCall) -> Source:
-    """Determine the source of the result of `call`."""
+    """Determine the source of a result from its tool call."""
     try:
         arguments: JsonValue = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def source_of(call: ToolCall) -> Source:
 
 
 def source_of_command(command: str) -> Source:
-    """Determine the source of the output of a shell command."""
+    """Determine the source of a result from its shell command."""
     words = [word.strip("'\"") for word in _WORD.findall(command[:2_000])]
     if words[:1] == ["helm"] and words[1:2] in (["list"], ["ls"]):
         return _helm_list(words)

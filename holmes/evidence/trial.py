@@ -75,7 +75,7 @@ class Trial(Numbers):
         denials = sum(each.has("not") and not each.quoted for each in self.tokens)
         for index, token in enumerate(self.tokens[:-1]):
             if denials > token.has("not"):
-                continue  # `has not failed to mount`
+                continue  # example: `has not failed to mount`
             following = (each for each in range(index + 1, len(self.tokens)) if not self.tokens[each].is_neutral)
             after = next(following, -1)
             if after not in self._open or token.text.casefold() not in words_of("could not"):
@@ -120,7 +120,7 @@ class Trial(Numbers):
         kinds = {each for each in self._denied if self.tokens[each].has("kind") and not self.tokens[each].has("field")}
         if self._denied and kinds == self._denied:
             after = [each for each in range(max(kinds), len(self.tokens)) if self.tokens[each].has("state")]
-            self._denied = frozenset(after[:1]) or self._denied  # `no pod is ready`
+            self._denied = frozenset(after[:1]) or self._denied  # example: `no pod is ready`
         if run := denials.nothing_of:
             fields = self._lookup.of([self.tokens[index] for index in run])
             self._open -= set(run)
@@ -189,11 +189,11 @@ class Trial(Numbers):
             counts = [number.number("count") for number in numbers_of(self._lookup.ready)]
             claimed = [each.quantity.number("count") for each in following if each.is_count and each.quantity]
             if counts and claimed and counts != claimed:
-                self.doubts.append(token.text)  # `runs 5 replicas`, but not all are ready
+                self.doubts.append(token.text)  # example: `runs 5 replicas`, but not all are ready
             return True  # `v1.29` in `runs version v1.29` is a version, not a state
         is_alone = all(each.is_neutral or each is token for each in self.tokens) and not self._has_word("copula")
         if is_alone and any(each.value == token.text for each in self.record.fields):
-            self.proved += 1  # `(Error)` after its description
+            self.proved += 1  # example: `(Error)` after its description
             return True
         return False
 
@@ -254,9 +254,9 @@ class Trial(Numbers):
         elif token.has("unjudged") and not token.quoted and not (token.has("yet") and self._has("not")):
             self.doubts.append(token.text)
         elif token.has("kind") and not token.quoted and self._is_of_another(index, token):
-            self.doubts.append(token.text)  # `its node is ready`
+            self.doubts.append(token.text)  # example: `its node is ready`
         elif token.has("relation") and not token.has("neutral") and not self._has_item():
-            self.doubts.append(token.text)  # `references a Secret` without a name
+            self.doubts.append(token.text)  # example: `references a Secret` without a name
         elif not (token.is_neutral or token.has("kind") or self._is_accounted_for(index, token)):
             self.doubts.append(token.text)
 
@@ -264,7 +264,7 @@ class Trial(Numbers):
         """Return whether a state belongs to another object, for example the node of a pod."""
         own = {canonical_kind(self.record.kind), self.source.kind, "event"}
         if token.concept("kind") == "pod" and self._has("none") and self._lookup.ready:
-            return False  # `no pod is ready`, for a workload that counts its pods
+            return False  # example: `no pod is ready` for a workload that counts its pods
         after = next((each for each in self.tokens[index + 1 :] if not (each.is_neutral or each.has("not"))), None)
         is_of_state = after is not None and after.has("state") and not after.has("field")
         is_of_state = is_of_state or (

@@ -71,7 +71,7 @@ class Lexicon:
 
 @cache
 def words_of(category: str) -> frozenset[str]:
-    """Return all words of a category or a plain list. Phrases have single spaces."""
+    """Return all words of a category or a plain list. The words of a phrase are separated by single spaces."""
     if category in lexicon().lists:
         return lexicon().lists[category]
     entries = lexicon().phrases.items()
@@ -265,7 +265,8 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()  # a German compound
+            # Example: a German compound.
+            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]

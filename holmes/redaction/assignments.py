@@ -100,7 +100,7 @@ class Place:
 
     @property
     def sure(self) -> bool:
-        """Whether the form alone shows that a value follows. A colon inside a sentence does not show this."""
+        """Whether the form alone shows that a value follows, unlike a colon inside a sentence."""
         return bool(self.quote) or self.operator != ":" or self.starts_line or self.opened
 
 

@@ -270,7 +270,10 @@ class _Batch:
         self.characters += len(said) + len(_GAP)
 
     def secrets(self, search: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
-        """Yield the words that contain a secret. If the whole word is a secret, it has the hash of the secret."""
+        """Yield the words that contain a secret.
+
+        If the whole word is a secret, its placeholder has the hash of the secret.
+        """
         found: dict[int, list[Span]] = {}
         for span in search(_GAP.join(self._said)):
             index = bisect_right(self._starts, span.start) - 1

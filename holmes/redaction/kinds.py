@@ -27,10 +27,10 @@ _GLUED_EDGE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
-# `key=` before a long word, as in URL queries. All these kinds share one search.
+# `key=` before a long word, as in URL queries. All kinds of this form share one search.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
-# Command options that take a secret. All these commands share one search.
+# Command options that take a secret. All commands with these options share one search.
 OPTION: Final = re.compile(
     r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
 )
@@ -114,7 +114,7 @@ class Kind:
 
 
 def starting(prefix: str, before: str = _WORD) -> str:
-    """Return the pattern of `prefix` at the start of a word after `before`.
+    """Return a pattern that matches `prefix` at the start of a word. `before` contains the word characters.
 
     The pattern starts with plain letters for a fast search.
     """
@@ -204,7 +204,7 @@ def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    # A long word, or the end of a line that splits a token.
+    # `rest` matches a long word, or the end of a line that splits a token.
     last = "".join(
         sorted({re.escape(literal[-2]) for kind in members for literal in kind.literals if len(literal) > 1})
     )

@@ -34,7 +34,7 @@ _NAMED_CAST: Final = re.compile(
 )
 # An environment variable without field names: `{DB_PASSWORD x nil}`.
 _NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
-# Shows that a map belongs to a Secret if this text precedes or follows the map in the same dump.
+# Text that marks an adjacent map in the same dump as part of a Secret.
 _OF_SECRET: Final = re.compile(
     r"kind:Secret\b|\bSecret\{|StringData:|Type:(?:Opaque|kubernetes\.io/)|type:(?:Opaque|kubernetes\.io/)"
 )

@@ -33,7 +33,8 @@ KEYWORDS: Final = (
 # Words that occur in many literals. Such literals are searched only near these words.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# Letters of long words become one character. The shortest long word encodes fifteen bytes in base64: `DB_PASSWORD=abc`.
+# All letters of long words are replaced with one character. The shortest long word encodes fifteen bytes in base64:
+# `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
 # In shorter windows, a search is faster than a cached result.

@@ -118,7 +118,7 @@ class FoundSecrets:
         self._text = text
         self._placeholders = placeholders
         self._buckets: dict[int, array[int]] = {}
-        # Labels with quotes. A stored span refers to a label by its number.
+        # Pairs of label and quote. A stored span refers to a pair by its number.
         self._looks: list[tuple[str, str]] = []
         self._names: dict[tuple[str, str], int] = {}
 

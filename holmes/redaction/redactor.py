@@ -68,7 +68,7 @@ class Search:
             yield from self._spans_of_view(view, 0, level)
 
     def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
-        """Yield the secrets of a view of the text at `offset`."""
+        """Yield the secrets of a view. The view starts at `offset` in the text."""
         for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
             start, end = view.original(span.start, span.end)
             yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.redaction.pieces import Window
 
-# Starts of words for a secret, in addition to the keywords of names. The whole word is judged as a name.
+# Beginnings of words that mean a secret, in addition to the keywords of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
     "schl\xfc", "jeton", "chiave", "chave",
@@ -59,7 +59,7 @@ _LOGIN: Final = re.compile(
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
 _LOGIN_WORDS: Final = ("cred", "login", "log in", "logged in", "daten")
-# In `user: bob, password: x`, the word after the colon is not a state of a password.
+# In `user: bob, password: x`, the last word is not a description such as `expired`.
 _LOGIN_FIELD: Final = re.compile(
     r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
     r"[ \t]{0,2}[:=][ \t]{0,2}"
@@ -68,7 +68,7 @@ _LOGIN_FIELD: Final = re.compile(
 _LOGIN_FIELD_CHARACTERS: Final = 100
 _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
-# Words that end the name of a secret: `the password for bob is`.
+# Words that end the name of a secret, such as `for` in `the password for bob is`.
 _FUNCTION_WORDS: Final = re.compile(
     r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du"
     r"|para|del|da|do|per|di|de)(?=[ \t]|$)"
@@ -156,7 +156,7 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_it(match: re.Match[str], value: str) -> bool:
-    """Return whether the verb and a capital letter mark a value. States of a password start with a small letter."""
+    """Return whether the verb and a capital letter mark a value. Words such as `expired` start with a small letter."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 

@@ -113,7 +113,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 # Masking a cookie also removes the words that mark the line as prose. The rest must not become a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
-# Number of leading characters whose mix of letters is judged.
+# Number of leading characters in which the mix of letters is judged.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 

@@ -32,7 +32,7 @@ _REAL: Final = re.compile(
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\r\n]*+(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f\r\n]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]{0,8}[0-~]"  # short sequences
-    # The rest of a broken sequence. Two rests could form a new sequence.
+    # The remaining part of a broken sequence. Two remaining parts could form a new sequence.
     r"|[\x1b\x90\x98\x9b-\x9f]"
 )
 _WRITTEN: Final = re.compile(
@@ -167,7 +167,7 @@ class View:
         return self
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of `text[start:end]` of the view. `start` must be less than `end`."""
+        """Return the original span of `text[start:end]` in the view. `start` must be less than `end`."""
         return self._of(start)[0], self._of(end - 1)[1]
 
     def _of(self, position: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Builds the application from routers and ASGI layers.
 
 The innermost layer handles HEAD like GET without a body, for uptime monitors. `/api` and `/metrics` are excluded,
-because a stream does not end.
+because a stream would not end.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -41,7 +41,7 @@ class HeadAsGet:
         async def send_without_body(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        scope["method"] = "GET"  # in the original scope, because outer layers read the route from it
+        scope["method"] = "GET"  # changed in the original scope, because outer layers read the route from it
         try:
             await self._app(scope, receive, send_without_body)
         finally:

@@ -1,7 +1,8 @@
 """ASGI layer that reads the body of each request, within limits, before the application runs.
 
-Refuses bodies that are too large (413), too slow (408), nested too deeply or not UTF-8 (400). Bytes are counted while
-they arrive. Requests without a valid key have lower limits, so that unknown clients cannot exhaust the memory.
+Refuses bodies that are too large (413), arrive too slowly (408), are nested too deeply or are not UTF-8 (400). Bytes
+are counted while they arrive. Requests without a valid key have lower limits, so that unknown clients cannot exhaust
+the memory.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Arriving:
         self.seconds = seconds
 
     def in_time(self) -> asyncio.Timeout:
-        """Create a timeout that ends when the body must be complete."""
+        """Create a timeout that expires when the body must be complete."""
         return asyncio.timeout_at(self._deadline)
 
     async def next(self) -> Message:
@@ -93,7 +94,7 @@ class Arriving:
         return message
 
     async def refuse(self, error: ApiError, scope: Scope, send: Send) -> None:
-        """Send the error at once, then drop the rest of the body within limits.
+        """Send the error at once, then read and drop the rest of the body, up to a limit.
 
         Closing the connection early could reset it before the client reads the error.
         """
@@ -116,7 +117,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | None:
-    """Read the complete body; None if the client disconnected."""
+    """Return the complete body; None if the client disconnected."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -142,7 +143,7 @@ def _too_large(limit: int) -> ApiError:
 
 
 async def _check_json(body: bytes, headers: Headers) -> None:
-    """Check every body that is not a form, because webhooks accept any content type."""
+    """Check the encoding and nesting of every body except forms, because webhooks accept any content type."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
         return
     if problem := await asyncio.to_thread(_problem, body) if len(body) > _OFF_LOOP_BYTES else _problem(body):
@@ -152,11 +153,11 @@ async def _check_json(body: bytes, headers: Headers) -> None:
 def _problem(body: bytes) -> str:
     if not _is_utf8(body):
         return "the JSON is not UTF-8"
-    return f"the JSON has more than {MAX_JSON_DEPTH} levels" if json_depth(body) > MAX_JSON_DEPTH else ""
+    return f"the JSON has more than {MAX_JSON_DEPTH} nested levels" if json_depth(body) > MAX_JSON_DEPTH else ""
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Whether the body is UTF-8. `json` would also detect UTF-16 and UTF-32, whose nesting cannot be checked."""
+    """Return whether the body is UTF-8. `json` would also accept UTF-16 and UTF-32, which `json_depth` cannot check."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -165,7 +166,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def json_depth(body: bytes) -> int:
-    """The nesting depth of a JSON body, or an upper bound. The result is arbitrary if the body is not JSON."""
+    """Return the nesting depth of a JSON body, or an upper bound. The value is arbitrary if the body is not JSON."""
     opened = body.count(b"[") + body.count(b"{")
     if opened <= MAX_JSON_DEPTH:
         return opened

@@ -1,4 +1,4 @@
-"""`holmes serve`: serves the HTTP API and the web pages until a signal stops it.
+"""Implements `holmes serve`, which serves the HTTP API and the web pages until a signal arrives.
 
 The command prints one line with its URL to standard output, and logs to standard error. Without a key, the server
 listens on loopback only.
@@ -22,7 +22,7 @@ _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", 
 
 
 @click.command()
-@click.option("--host", help="Listen on this address. Default: loopback; all addresses if a key is set.")
+@click.option("--host", help="Listen on this address. Default: loopback, or all addresses if a key is set.")
 @click.option(
     "--port", type=click.IntRange(0, 65_535), help="Listen on this port; 0 selects a free one. Default: 5050."
 )
@@ -61,7 +61,7 @@ def serve(
 
 
 def _require_extra() -> None:
-    """Raises `ConfigError` if packages of the extra `server` are missing."""
+    """Check that all packages of the extra `server` are installed. Raises `ConfigError`."""
     import importlib.util
 
     from holmes.values.errors import ConfigError

@@ -1,7 +1,7 @@
-"""Converts exceptions to error responses: a status and `{"error": {"code", "message"}}`, with a message of one line.
+"""Converts exceptions to error responses: a status and `{"error": {"code", "message"}}`, with a one-line message.
 
-The message of a `HolmesError` is for users. All other exceptions are bugs: the client gets only an id, under which the
-log has the stack trace.
+The message of a `HolmesError` is for users. All other exceptions are bugs. The client gets only an id, and the log
+contains the id with the stack trace.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ErrorBody(BaseModel):
     """The code and the message of an error."""
 
     code: str = Field(description="The error code, for programs.")
-    message: str = Field(description="The error message, in one line.")
+    message: str = Field(description="The error message, on one line.")
 
 
 class ErrorDocument(BaseModel):
@@ -80,7 +80,7 @@ def error_response(error: ApiError) -> JSONResponse:
 
 
 def ending() -> ApiError:
-    """The error for new work while the server stops."""
+    """Create the error for new work while the server stops."""
     return ApiError(503, "the server is stopping; try again", code="draining", headers={"Retry-After": "1"})
 
 
@@ -103,7 +103,7 @@ def api_error(error: HolmesError) -> ApiError:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of `text`, and shorten it to 2,000 characters."""
+    """Join the lines of `text`, and limit the text to 2,000 characters."""
     return shortened(" ".join(text.split()), _LONGEST_MESSAGE)
 
 
@@ -120,14 +120,14 @@ def add_error_handlers(application: FastAPI) -> None:
 
 
 async def _on_holmes_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HolmesError)  # noqa: S101  the handled type
+    assert isinstance(error, HolmesError)  # noqa: S101  registered for this type
     if isinstance(error, DatabaseUnavailable):
         _log.warning("%s", one_line(str(error)))
     return error_response(api_error(error))
 
 
 async def _on_invalid_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101  the handled type
+    assert isinstance(error, RequestValidationError)  # noqa: S101  registered for this type
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return error_response(ApiError(400, f"the body is not valid JSON: {first['ctx']['error']}"))
@@ -138,7 +138,7 @@ async def _on_invalid_request(request: Request, error: Exception) -> Response:
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHttpException)  # noqa: S101  the handled type
+    assert isinstance(error, StarletteHttpException)  # noqa: S101  registered for this type
     code = error.code if isinstance(error, ApiError) else _CODES.get(error.status_code, "error")
     return _document(error.status_code, code, str(error.detail), error.headers)
 

@@ -1,8 +1,8 @@
 """Identifies clients, and limits their wrong keys, running chats, unfinished investigations and costs.
 
 Behind a proxy, every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so the client address is the
-right-most entry that is not a trusted proxy. An address with too many wrong keys is refused, even with the right key,
-unless the right key came from this address before: many senders may share one address.
+right-most entry that is not a trusted proxy. An address that sent too many wrong keys is refused, even with the right
+key. Many senders may share one address, so the right key is still accepted from an address that sent it before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChatSlots:
         self._running: Counter[str] = Counter()
 
     def take(self, client: str) -> Callable[[], None]:
-        """Take a slot for a chat of `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
+        """Reserve a chat for `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
         limits = self._service.settings.server
         if self._running[client] >= limits.chats_per_client:
             raise _busy(f"{limits.chats_per_client} of your chats are already running")
@@ -57,7 +57,7 @@ class ChatSlots:
         return release
 
     async def refuse_beyond_budget(self) -> None:
-        """Raises `ApiError` 429 if chats and investigations exhausted the budget of the current day (UTC)."""
+        """Raise `ApiError` 429 if chats and investigations have exhausted the budget of the current day (UTC)."""
         problem = await spent_budget(self._service)
         if problem is not None:
             until_midnight = SECONDS_PER_DAY - time.time() % SECONDS_PER_DAY
@@ -66,7 +66,7 @@ class ChatSlots:
 
 
 class InvestigationSlots:
-    """Limits unfinished investigations: of each client on this replica, and of all clients in the database."""
+    """Limits the unfinished investigations of each client on this replica, and of all clients in the database."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -96,7 +96,7 @@ class InvestigationSlots:
 
     def took(self, client: str, identity: InvestigationId) -> None:
         """Record that `client` started an investigation."""
-        # Ordered by the last start, so that the oldest client is forgotten above the limit.
+        # Clients are ordered by their last start, so that the least recent client is forgotten first.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -107,7 +107,7 @@ class InvestigationSlots:
 
 
 async def spent_budget(service: Service) -> str | None:
-    """A message if the budget of the current day (UTC) is exhausted, else None. Raises `DatabaseUnavailable`."""
+    """Return a message if the budget of the current day (UTC) is exhausted, else None. Raises `DatabaseUnavailable`."""
     limit = service.settings.server.max_cost_per_day
     if limit is None:
         return None
@@ -135,7 +135,7 @@ class Draining:
         self._event.set()
 
     def refuse_when_begun(self) -> None:
-        """Raises `ApiError` 503 if the server is stopping."""
+        """Raise `ApiError` 503 if the server is stopping."""
         if self.begun:
             raise ending()
 
@@ -167,7 +167,7 @@ class TrustedProxies:
         self._networks = tuple(ipaddress.ip_network(each, strict=False) for each in networks)
 
     def address(self, peer: str, forwarded_for: Sequence[str]) -> str:
-        """The address of the client. `forwarded_for` has the values of `X-Forwarded-For`."""
+        """Return the client address. `forwarded_for` contains the values of `X-Forwarded-For`."""
         found = _address(peer)
         if found is None:
             return peer
@@ -184,7 +184,7 @@ class TrustedProxies:
 
 
 def client_of(request: Request) -> str:
-    """The key of a client for limits: its login session, else its address."""
+    """Return the key that identifies a client for limits: its login session, else its address."""
     session, keys = request.cookies.get(SESSION_COOKIE), keys_of(request)
     if session and keys.required and keys.valid_session(session):
         return f"session {session}"
@@ -212,7 +212,7 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""How long an address with a right key stays accepted. Longer than the repeat interval of Alertmanager."""
+"""Time for which an address that sent the right key stays accepted. Longer than Alertmanager's repeat interval."""
 
 
 class Guesses:
@@ -223,7 +223,7 @@ class Guesses:
         self._paid_until: OrderedDict[str, float] = OrderedDict()
 
     def wait_seconds(self, client: str) -> float:
-        """Seconds until `client` may try another key; 0 if it may do so now."""
+        """Return the seconds until `client` may try another key; 0 if it may try now."""
         debt = self._paid_until.get(client, 0.0) - self._clock()
         return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
 

@@ -1,6 +1,6 @@
 """Serves an application on a socket, with limits for each connection.
 
-During the shutdown, `/readyz` fails and new work is refused while chats finish; then the socket is closed. Connections
+During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
 whose request head does not arrive in time are closed. Above the maximum number of connections, the connection that has
 been idle longest is closed. If all connections are busy, a new connection gets 503.
 """
@@ -75,7 +75,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def given_up_at(self) -> float:
-        """The deadline of an idle connection, which orders idle connections; 0 for a reused connection."""
+        """The deadline of an idle connection, by which idle connections are sorted; 0 for a reused connection."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:
@@ -123,7 +123,7 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts `backlog` connections at once, so the configured value is small and raised here.
+        # asyncio accepts up to `backlog` connections at once. So uvicorn gets a small value, which is raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 
@@ -156,7 +156,7 @@ def listen(settings: ServerSettings) -> socket.socket:
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:
-    """The URL of the server on this machine."""
+    """Return the URL of the server on this machine."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1"
@@ -170,7 +170,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve until the context is left. Running requests then get a few seconds to finish."""
+    """Serve the application until the context ends. Running requests then get a few seconds to finish."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),

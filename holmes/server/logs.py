@@ -1,7 +1,7 @@
-"""Writes the server log to standard error: one line of JSON for each record, with masked secrets.
+"""Writes each record of the server log to standard error as one line of JSON, with masked secrets.
 
 Requests are not logged, because metrics count them. Connection errors that clients cause are not logged either. A
-repeated line is written once a minute, with the number of repetitions.
+repeated line is written at most once a minute, with the number of repetitions.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PatientHandler(logging.StreamHandler[TextIO]):
 
 @dataclass(slots=True, kw_only=True)
 class _Written:
-    """When a line was last written, and how often it was repeated since then."""
+    """The time at which a line was last written, and the number of its repetitions since then."""
 
     at: float
     more: int = 0
@@ -135,6 +135,6 @@ def set_up_logs(level: str, redactor: Redactor | None) -> None:
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(True)  # noqa: FBT003  the interface of logging
     handler.addFilter(_is_no_noise)
-    # Not logged, because clients get form errors in the response.
+    # Form errors are not logged, because clients get them in the response.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     mask_process(redactor)

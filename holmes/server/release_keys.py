@@ -28,7 +28,7 @@ _CREATED, _EXISTS = 201, 409
 
 
 async def make_keys(name: str, namespace: str, environment: Environment) -> str:
-    """Create the Secret. Returns a message of one line. Raises `HolmesError`."""
+    """Create the Secret. Returns a one-line message. Raises `HolmesError`."""
     import httpx
 
     login = await ClusterLogin.load(environment)

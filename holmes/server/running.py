@@ -1,4 +1,4 @@
-"""Runs `holmes serve`: opens all parts, serves with or without TLS, and shuts down on a signal.
+"""Runs `holmes serve`: opens the service, listens with or without TLS, and shuts down on a signal.
 
 After the first signal, running chats get `drain_seconds` to finish. A second signal stops the server at once. If the
 worker process dies, the server stops too, so that its supervisor restarts both. Incomplete or mismatched HOLMES_SSL_*
@@ -66,7 +66,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
             context.load_verify_locations(authorities)
         except (OSError, ValueError) as error:
             raise ConfigError(f"HOLMES_SSL_CA_CERTS={str(authorities)!r} cannot be used: {_reason(error)}") from error
-        # Optional, because probes and browsers have no certificate. The API key is still required.
+        # Client certificates are optional, because probes and browsers have none. The API key is still required.
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
@@ -91,7 +91,7 @@ class ServerJob:
 
 
 async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
-    """Serve until a signal. Returns the exit code. Raises `HolmesError` if the server cannot start."""
+    """Serve until a signal arrives. Returns the exit code. Raises `HolmesError` if the server cannot start."""
     tls = tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
@@ -130,7 +130,7 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
 async def _opened_unless(
     ending: asyncio.Event, stack: AsyncExitStack, service: AbstractAsyncContextManager[Service]
 ) -> Service | None:
-    """Open the service. Returns None if a signal arrives first, because opening may wait for the database."""
+    """Open the service, which may wait for the database. Returns None if a signal arrives first."""
     opening = asyncio.current_task()
     assert opening is not None  # noqa: S101  a coroutine runs in a task
 
@@ -156,7 +156,7 @@ def _ending_on_signals() -> asyncio.Event:
     def on_signal(number: int) -> None:
         if ending.is_set():
             os._exit(128 + number)
-        _log.info("%s: ending", signal.Signals(number).name)
+        _log.info("%s received; the server is stopping", signal.Signals(number).name)
         ending.set()
 
     for number in ENDING_SIGNALS:

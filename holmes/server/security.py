@@ -45,7 +45,7 @@ _UNAUTHORIZED: Final = "API key required: send it as X-API-Key or as Authorizati
 
 
 class Keys:
-    """The keys of the server. Session tokens are derived from the keys, so that every replica accepts them."""
+    """The keys of the server. Session tokens are signed with a derived key, so that every replica accepts them."""
 
     def __init__(self, settings: "ServerSettings") -> None:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
@@ -65,7 +65,7 @@ class Keys:
         return self._webhook_key is not None  # defaults to the API key
 
     def guesses(self, candidates: "Sequence[str]") -> bool:
-        """Whether `candidates` contain a wrong key but not the API key.
+        """Return whether `candidates` contain a wrong key but not the API key.
 
         A wrong key counts even if the webhook key was sent too.
         """
@@ -75,11 +75,11 @@ class Keys:
         )
 
     def matches(self, candidate: str | bytes | None) -> bool:
-        """Whether `candidate` is the API key. Always true if no API key is configured."""
+        """Return whether `candidate` is the API key. Always true if no API key is configured."""
         return _matches(self._api_key, candidate)
 
     def matches_webhook(self, candidate: str | bytes | None) -> bool:
-        """Whether `candidate` is the webhook key. Always true if no key is configured."""
+        """Return whether `candidate` is the webhook key. Always true if no key is configured."""
         return _matches(self._webhook_key, candidate)
 
     def new_session(self) -> str:
@@ -88,7 +88,7 @@ class Keys:
         return f"{content}.{_digest(self._session_key, content.encode()).hex()}"
 
     def valid_session(self, token: str | None) -> bool:
-        """Whether `token` was created with the current API key and has not expired."""
+        """Return whether `token` was created with the current API key and has not expired."""
         content, _, signature = (token or "").rpartition(".")
         expected = _digest(self._session_key, content.encode("utf-8", "surrogatepass")).hex()
         if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass")):
@@ -96,12 +96,12 @@ class Keys:
         return int(content.partition(".")[0]) > time.time()
 
     def admits(self, headers: Headers) -> bool:
-        """Whether `headers` contain a valid key or session, or no key is required."""
+        """Return whether `headers` contain a valid key or session. Always true if no key is required."""
         cookies = headers.get("cookie", "")
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
         )
-        # None matches if no key is required.
+        # `None` matches if no key is required.
         return any(
             self.matches(each) or self.matches_webhook(each) for each in (None, *keys_in(headers))
         ) or self.valid_session(session)
@@ -113,12 +113,12 @@ def keys_of(request: Request) -> Keys:
 
 
 def keys_in(headers: Headers) -> list[str]:
-    """The keys that a request contains, valid or not."""
+    """Return all keys in a request, valid or not."""
     return [key for key in (headers.get("x-api-key"), bearer_of(headers)) if key]
 
 
 def bearer_of(headers: Headers) -> str | None:
-    """The token of `Authorization: Bearer`."""
+    """Return the token in the header `Authorization: Bearer`."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
@@ -134,7 +134,7 @@ async def require_key(
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
     session: Annotated[str | None, Security(_cookie)],
 ) -> None:
-    """Dependency of protected routes: requires the key, or a session and a page of this server.
+    """Require the key, or a session on a page of this server. Dependency of protected routes.
 
     Raises `ApiError` 401, or `ApiError` 403 if a page of another site uses the session.
     """
@@ -152,7 +152,7 @@ async def require_webhook_key(
     key: Annotated[str | None, Security(_key_header)],
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> None:
-    """Dependency of webhook routes: requires the webhook key. Raises `ApiError` 401."""
+    """Require the webhook key. Dependency of webhook routes. Raises `ApiError` 401."""
     keys = keys_of(request)
     if not (keys.matches_webhook(key) or keys.matches_webhook(bearer.credentials if bearer else None)):
         message = "webhook key required: send it as Authorization: Bearer or as X-API-Key"
@@ -160,7 +160,7 @@ async def require_webhook_key(
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """Whether the headers of the browser say that a page of this server sent the request.
+    """Return whether the browser's headers say that a page of this server sent the request.
 
     `Sec-Fetch-Site` takes precedence, because a proxy may change the host that `Origin` is compared with.
     """
@@ -203,7 +203,7 @@ class Doorkeeper:
 
 
 def _foreign(method: str, headers: Headers) -> ApiError | None:
-    """The error for a request that a server without a key must refuse; None if the request is allowed."""
+    """Return the error for a request that a server without a key must refuse; None if the request is allowed."""
     if not _is_loopback(headers.get("host", "")):
         return ApiError(421, "without a key only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
@@ -240,7 +240,7 @@ def _matches(key: bytes | None, candidate: str | bytes | None) -> bool:
 
 
 def _equal(key: bytes, candidate: bytes) -> bool:
-    """Compare in a time that depends neither on the content nor on the length of the key."""
+    """Compare the keys in a time that does not depend on the content or length of `key`."""
     blind = os.urandom(16)
     return hmac.compare_digest(_digest(blind, key), _digest(blind, candidate))
 

@@ -93,6 +93,6 @@ class EventStreamResponse(Response):
 
 
 async def until_disconnected(receive: Receive) -> None:
-    """Wait until the client disconnects. The request body must have been read before."""
+    """Wait until the client disconnects. The request body must already have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -2,7 +2,7 @@
 
 `multiprocessing` pickles orders and reports; no other process can write to the pipe. At most one order of each kind is
 in transit, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
-the serving process dies, the investigation process exits at once: its lease expires, and other replicas take over.
+the serving process dies, the investigation process exits at once. Its lease then expires, and other replicas take over.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
 _PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
-"""Gives the serving process priority, because users and alert senders wait for it."""
+"""Niceness of this process. The serving process has priority, because users and alert senders wait for it."""
 _log = logging.getLogger(__name__)
 
 
@@ -166,7 +166,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
     while not isinstance(order := await orders.get(), End):
         match order:
             case Begin():
-                pass  # received first
+                pass  # already received
             case Wake():
                 pipe.send(Woken())
                 opened.wake()

@@ -1,7 +1,7 @@
 """Forks, controls and watches the investigation process for `holmes serve`.
 
-Python runs one thread at a time, so that twenty investigations in the serving process would delay pages, probes and
-alerts. The fork happens before threads start, and shares the memory of imported modules.
+Python runs one thread at a time, so twenty investigations in the serving process would delay pages, probes and alerts.
+The fork happens before threads start, and shares the memory of imported modules.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Several short checks tolerate a suspended machine.
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Time to exit after the drain time. The chart's grace period is five seconds longer than both times together."""
+"""Time limit for the exit after the drain time. The chart's grace period is five seconds longer than both together."""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork the investigation process. It waits for `working`, and is killed when this context is left.
+    """Fork the investigation process. It waits for `working`, and is killed when this context ends.
 
     Call this function in the main thread, before threads or an event loop start. Raises `WorkFailed`.
     """
@@ -154,7 +154,7 @@ class WorkProcess:
             self._tell(work_main.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
-        """Read the metrics of the process, or the last known metrics if it does not reply in time."""
+        """Return the metrics of the process, or the last known metrics if it does not reply in time."""
         if not self._gone.is_set():
             await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
         return self._families
@@ -175,7 +175,7 @@ class WorkProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether the process exited unexpectedly. Valid after the `working` context was left."""
+        """Whether the process exited unexpectedly. Valid after the end of the `working` context."""
         return self._lost or self._process.exitcode != 0
 
     @property
@@ -256,7 +256,7 @@ class WorkProcess:
         return True
 
     def _tell(self, order: Order) -> None:
-        """Send an order without blocking: the pipe never fills up, see `work_main`."""
+        """Send an order without blocking, because the pipe never fills up (see `work_main`)."""
         with suppress(OSError):  # the process has exited, see `lost`
             self._pipe.send(order)
 

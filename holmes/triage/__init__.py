@@ -1,6 +1,6 @@
-"""The built-in model `builtin/triage`: answers questions about a cluster with the built-in rules, without an LLM.
+"""The built-in model `builtin/triage`, which answers questions about a cluster with rules and without an LLM.
 
-It runs in the same loop as every other model: it reads the question, calls tools and writes the answer from their
+It runs in the same loop as every other model. It reads the question, calls tools and writes the answer from their
 results. It keeps no state between requests, needs no API key and costs nothing. It never guesses.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
-# Estimates are sufficient because no provider charges for tokens or rejects long requests.
+# Token estimates are sufficient because no provider charges for tokens or rejects long requests.
 _LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
 """The context window is large because the smallest context window in a model chain limits every tool result."""
 

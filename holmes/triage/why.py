@@ -1,8 +1,8 @@
 """The plan for a `why` question: diagnose the scope, read details of the matching incident, and report.
 
 The plan starts again for every request, and `Waiting` ends it while calls are pending. The answer never states that an
-object is healthy. It states only that no faults were found and which checks were not possible. jq reads a stored report
-of `kubernetes_diagnose`, in a shorter form with each attempt.
+object is healthy. It states only that no faults were found and which checks were not possible. A stored report of
+`kubernetes_diagnose` is read with jq, in a shorter form with each attempt.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
     lead = _found_text(case)
     if case.question.symptoms and not worst.symptoms:
         place = spoken_place(case.diagnosis.report, case.scope)
-        lead = f"No incident matches {spoken_symptoms(case.question)}. Most severe incident {place}:"
+        lead = f"No incident matches {spoken_symptoms(case.question)}. The most severe incident {place} is:"
     return case.report(lookups, worst, first, lead)
 
 
@@ -219,7 +219,7 @@ def _found_text(case: _Case) -> str:
     counts = [f"{number} {severity}" for severity in SEVERITIES if (number := severities.count(severity))]
     more = f" and {omitted} more" if omitted else ""
     place = spoken_place(case.diagnosis.report, case.scope)
-    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}). Most severe:"
+    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}). The most severe incident is:"
 
 
 def _if_nothing(case: _Case) -> str:

@@ -224,7 +224,7 @@ _ALSO_NAMES: Final = frozenset({"coredns", "backup", "batch", "gateway", "regist
 NEVER_NAMES: Final = (
     frozenset(_COMMON.split()) | frozenset(_TECHNICAL.split()) | (SYMPTOM_WORDS - _ALSO_NAMES) | KIND_BY_WORD.keys()
 )
-# Words after "in" that are not namespaces.
+# Words that are never names of objects but often names of namespaces.
 _OFTEN_NAMESPACES: Final = frozenset({
     "default", "demo", "dev", "ingress", "internal", "prod", "production", "stage", "staging", "system", "test",
 })  # fmt: skip

@@ -48,7 +48,7 @@ def test_the_lines_say_what_fills_the_window_and_when_it_is_compacted() -> None:
     assert context_lines(usage(500), color=False) == (
         "████████████████████░░░░░░░░░░░░░░░░░░░░ 50% GOOD",
         "claude: 500 of 1k tokens in 3 messages; system 10 · tool 490",
-        "policy balanced: next compaction in 350 tokens; 100 are reserved for the reply",
+        "policy balanced: next compaction in 350 tokens; 100 tokens are reserved for the reply",
     )
 
 
@@ -66,5 +66,6 @@ def test_the_lines_say_what_fills_the_window_and_when_it_is_compacted() -> None:
 def test_what_is_said_of_the_next_compaction_is_what_the_loop_will_do(changes: dict[str, object], when: str) -> None:
     above_the_trigger = replace(usage(900), **changes)  # type: ignore[arg-type]
     assert (
-        context_lines(above_the_trigger, color=False)[2] == f"policy balanced: {when}; 100 are reserved for the reply"
+        context_lines(above_the_trigger, color=False)[2]
+        == f"policy balanced: {when}; 100 tokens are reserved for the reply"
     )

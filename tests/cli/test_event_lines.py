@@ -99,7 +99,7 @@ def stored(size_bytes: int) -> StoredResult:
         ),
         (
             ContextOverflowed(model="m", reason="too long", window_tokens=32_768),
-            "  m rejected the conversation as too long (its window has 32.8k tokens): too long",
+            "  m rejected the conversation as too long (its context window has 32.8k tokens): too long",
         ),
         (
             AttemptDiscarded(model="m", reason="503", retry_in_seconds=0),

@@ -92,7 +92,7 @@ def test_a_pipe_that_stays_open_gives_what_came_and_says_so() -> None:
     notices: list[str] = []
     with os.fdopen(reading) as stream:
         assert read_piped_text(stream, 0.2, notices.append) == "half"
-    assert "counts as finished" in notices[0]
+    assert "is treated as finished" in notices[0]
     os.close(writing)
 
 

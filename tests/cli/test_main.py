@@ -114,7 +114,7 @@ def test_completion_knows_the_commands(bare: Home) -> None:
         (["frobnicate"], "holmes: No such command 'frobnicate' (see 'holmes --help')"),
         (["ask", "--frobnicate"], "holmes: No such option '--frobnicate' (see 'holmes ask --help')"),
         (["ask"], "holmes: no question: give one as an argument, with --prompt-file, or on standard input "),
-        (["ask", "-i", "why"], "holmes: --interactive needs a terminal"),
+        (["ask", "-i", "why"], "holmes: --interactive requires a terminal"),
         (["ask", "why", "--max-steps", "0"], "holmes: --max-steps=0: must be greater than or equal to 1"),
         (["ask", "why", "--config", "/nowhere.yaml"], "holmes: /nowhere.yaml: file not found"),
         (["ask", "why", "-t", "/nowhere.yaml"], "holmes: custom toolset file '/nowhere.yaml': file not found"),

@@ -144,7 +144,7 @@ async def test_an_investigation_that_kills_every_replica_fails_but_not_one_that_
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("5 incidents in `shop`. Most severe:\n\n**Root cause (critical):** no key X\n", "no key X"),
+        ("5 incidents in `shop`. The most severe incident is:\n\n**Root cause (critical):** no key X\n", "no key X"),
         ("Root cause (critical): no key X. [[7a48a06651da:18]] Since 6:16.", "no key X. Since 6:16."),
         ("## Summary:\n\nThe pod crashes.", "The pod crashes."),
         ("**The ConfigMap is gone**\n\nRoot cause: it was deleted", "it was deleted"),

@@ -80,7 +80,7 @@ def test_create_that_is_interrupted_leaves_nothing_and_ends_with_130(api: Kubern
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (130, "")
-    assert err.endswith("holmes: interrupted, nothing was written\n")
+    assert err.endswith("holmes: interrupted; nothing was written\n")
     assert sorted(os.listdir(tmp_path)) == ["home", "kubeconfig"]  # noqa: PTH208
 
 

@@ -178,7 +178,7 @@ async def test_an_object_that_is_not_in_the_default_namespace_is_looked_for_ever
 
 async def test_a_symptom_that_nothing_has_is_said_before_anything_else() -> None:
     told = await ask(shop(kubernetes_diagnose=report(OUT_OF_MEMORY)), "why is dns broken?")
-    assert told.text.startswith("No incident matches `dns`. Most severe incident in `shop`:")
+    assert told.text.startswith("No incident matches `dns`. The most severe incident in `shop` is:")
 
 
 async def test_nothing_found_is_no_health_certificate() -> None:
@@ -189,7 +189,7 @@ async def test_nothing_found_is_no_health_certificate() -> None:
 
 async def test_a_general_question_says_how_much_is_broken() -> None:
     told = await ask(shop(), "what is broken?")
-    assert told.text.startswith("6 incidents in `shop` (5 critical, 1 info). Most severe:")
+    assert told.text.startswith("6 incidents in `shop` (5 critical, 1 info). The most severe incident is:")
 
 
 async def test_a_diagnosis_that_fails_is_never_replaced_by_a_guess() -> None:

@@ -1,4 +1,4 @@
-"""Options, settings and the event loop that all commands share.
+"""Options, settings and the event loop, which all commands share.
 
 `holmes --help` imports this module, so large packages are imported inside the functions.
 """
@@ -94,7 +94,7 @@ def cluster_options(command: Command) -> Command:
             raise click.UsageError(message)
         return command(*arguments, cluster=ClusterChoice(snapshot=snapshot, demo=demo), **options)
 
-    return with_cluster  # type: ignore[return-value]  # it replaces the command
+    return with_cluster  # type: ignore[return-value]  # the function replaces the command
 
 
 def question_options(command: Command) -> Command:
@@ -103,13 +103,13 @@ def question_options(command: Command) -> Command:
         verbose_option,
         click.option("--refresh-toolsets", is_flag=True, help="Check again which toolsets work."),
         click.option("--log-costs", is_flag=True, help="Show the cost of each model reply."),
-        click.option("--show-tool-output", is_flag=True, help="Show the complete results of tools."),
+        click.option("--show-tool-output", is_flag=True, help="Show complete tool results."),
         cluster_options,
         click.option("--max-steps", type=int, help="Maximum number of model replies for one question."),
         toolset_option,
         config_option,
         click.option("--api-key", help="Use this API key for the model provider."),
-        click.option("--model", help="Use this model: an entry of the model list, or a model name of litellm."),
+        click.option("--model", help="Use this model: a name from the model list or a litellm model name."),
     ):
         command = option(command)
     return command

@@ -1,7 +1,8 @@
-"""`holmes context offload`: moves large tool results of a conversation into files, and summarises old messages.
+"""Implements `holmes context offload`, which makes a conversation shorter.
 
-The conversation and its metadata go to standard output or a file, and a summary line goes to standard error. The
-command does not need a cluster. It needs a model only for summaries.
+The command moves large tool results into files and summarises old messages. The conversation and its metadata go to
+standard output or a file, and a summary line goes to standard error. The command does not need a cluster. It needs a
+model only for summaries.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def context() -> None:
     type=click.Choice(["compact", "compress", "auto"]),
     default="auto",
     show_default=True,
-    help="Move large results, summarise old messages, or also summarise if moving frees less than a quarter.",
+    help="compact moves large results; compress summarises old messages; auto compacts, and "
+    "compresses if that frees less than a quarter.",
 )
 @click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder of stored results.")
 @click.option(
@@ -69,16 +71,18 @@ def context() -> None:
     type=_TOKENS,
     default=20_000,
     show_default=True,
-    help="Leave conversations up to this size unchanged.",
+    help="Leave conversations of at most this number of tokens unchanged.",
 )
 @click.option(
     "--max-tool-message-tokens",
     type=_TOKENS,
     default=2_000,
     show_default=True,
-    help="Keep results up to this size.",
+    help="Keep results of at most this number of tokens.",
 )
-@click.option("--group-token-threshold", type=_TOKENS, help="Summarise in groups of this size. Default: one group.")
+@click.option(
+    "--group-token-threshold", type=_TOKENS, help="Summarise in groups of this number of tokens. Default: one group."
+)
 @click.option(
     "--keep-recent-count",
     type=_TOKENS,
@@ -102,7 +106,7 @@ def offload(command: click.Context, /, **given: object) -> None:
 
 def _run(arguments: OffloadArguments) -> int:
     """Read the conversation, offload it and write it. Returns the exit code."""
-    # Imported here: `holmes context --help` does not need them.
+    # Imported here, because `holmes context --help` does not need these modules.
     import asyncio
 
     from holmes.cli.commands.report_file import check_report_path
@@ -162,7 +166,7 @@ class OffloadedDocument:
 async def _offload_document(
     document: ChatDocument, options: OffloadOptions, settings: Settings, directory: Path
 ) -> OffloadedDocument:
-    """Mask secrets, then offload into `directory`.
+    """Mask secrets, then offload the conversation into `directory`.
 
     Raises `ConfigError` for invalid options, and for an unknown model or a missing key if a summary is needed.
     """
@@ -205,7 +209,7 @@ async def _offload(
 
 
 def summary_line(offloaded: OffloadedDocument, directory: str) -> str:
-    """Return for example `45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
+    """Return a summary, for example `45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
     from holmes.cli.render.terminal import counted, tokens, usage
 
     metadata = offloaded.metadata
@@ -246,7 +250,7 @@ def _write_output(offloaded: OffloadedDocument, output: Path | None) -> None:
 
 
 def _metadata_json(offloaded: OffloadedDocument) -> JsonObject:
-    """Return the metadata as JSON: sizes in tokens, positions starting at 0."""
+    """Return the metadata as JSON. Sizes are in tokens, and positions start at 0."""
     from holmes.values.stats import spend_by_model
 
     metadata = offloaded.metadata

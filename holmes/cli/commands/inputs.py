@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Options for additional output, and whether to check toolsets again."""
+    """Options for additional output and for checking toolsets again."""
 
     show_tool_output: bool
     log_costs: bool
@@ -110,10 +110,10 @@ def read_text_file(path: Path) -> str:
 
 
 def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable[[str], None]) -> str:
-    """Return the piped text. It is empty for a terminal, a closed stream, or a pipe without data.
+    """Return the piped text, which is empty for a terminal, a closed stream or a pipe without data.
 
-    Callers may leave a pipe open. So a pipe without data for `wait_seconds` is treated as finished, and `notice`
-    reports it. Raises `ConfigError` for binary data.
+    Callers may leave a pipe open. Therefore, a pipe without data for `wait_seconds` is treated as finished, and
+    `notice` reports this. Raises `ConfigError` for binary data.
     """
     if stream is None or stream.closed or stream.isatty():
         return ""
@@ -131,13 +131,15 @@ def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable
 
 
 def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> list[bytes]:
-    """Read until the end, the limit, or a pause."""
+    """Read until the end of the stream, the size limit or a pause."""
     waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
     chunks: list[bytes] = []
     size = 0
     while size <= MAX_INPUT_BYTES:
         if waits and not _has_data(descriptor, wait_seconds, notice):
-            state = "was open without data" if not chunks else f"paused for {wait_seconds:g} s and counts as finished"
+            state = (
+                "was open without data" if not chunks else f"paused for {wait_seconds:g} s and is treated as finished"
+            )
             notice(f"standard input {state}; HOLMES_STDIN_TIMEOUT_SECONDS sets the time limit")
             break
         chunk = os.read(descriptor, _CHUNK_BYTES)
@@ -149,7 +151,7 @@ def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None])
 
 
 def _has_data(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> bool:
-    """Whether data or the end of the stream arrives within `wait_seconds`. Reports a long wait."""
+    """Return whether data or the end of the stream arrives within `wait_seconds`. Reports a long wait."""
     announce_after = min(wait_seconds, 1.0)
     started = time.monotonic()
     if _readable(descriptor, announce_after):
@@ -180,11 +182,11 @@ _MAX_ALERT_BYTES: Final = 64_000_000
 async def firing_alerts(
     sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
 ) -> AlertGroup:
-    """Return the first `limit` firing alerts that match, from the file or Alertmanager.
+    """Return the first `limit` matching alerts that fire, from the file or Alertmanager.
 
     Raises `ConfigError` and `SourceUnreachable`.
     """
-    # Imported here: `holmes ask` has no alerts.
+    # Imported here, because `holmes ask` does not need these modules.
     import asyncio
 
     from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts

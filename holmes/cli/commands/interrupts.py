@@ -1,6 +1,6 @@
 """Handles Ctrl-C, SIGTERM and SIGHUP.
 
-The first signal cancels the running work and waits for its processes. The second signal exits immediately.
+After the first signal, the running work is cancelled and its processes end. The second signal ends Holmes immediately.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Within this context, Ctrl-C ends only work of `run`. It has no effect just before a prompt appears."""
+        """Let Ctrl-C end only the work of `run`. It has no effect just before a prompt appears."""
         self._stays = True
         try:
             yield
@@ -66,7 +66,7 @@ class Interrupts:
             self._stays = False
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run `work`. A signal cancels only this work, and `Interrupted` is raised."""
+        """Run `work`. A signal cancels only this work. Raises `Interrupted` after a signal."""
         self._take_signals()  # a prompt may have replaced the handler of Ctrl-C
         task = asyncio.ensure_future(work)
         self._targets.append(task)

@@ -1,4 +1,4 @@
-"""`holmes toolset list|refresh` and `holmes rules list|explain`."""
+"""Implements `holmes toolset list|refresh` and `holmes rules list|explain`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def rules() -> None:
 @rules.command(name="list")
 def list_rules() -> None:
     """List all rules."""
-    # Imported here: `holmes rules --help` does not need them.
+    # Imported here, because `holmes rules --help` does not need this module.
     from holmes.diagnosis.engine import all_rules
 
     found = all_rules()

@@ -1,6 +1,6 @@
-"""`holmes ask` and `holmes investigate alertmanager`: reads and checks options, files and settings.
+"""Implements `holmes ask` and `holmes investigate alertmanager`: reads and checks options, files and settings.
 
-Reports invalid input before it imports `run` and opens the environment.
+Invalid input is reported before this module imports `run` and opens the environment.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _AskOptions:
 @click.option("-pf", "--prompt-file", type=PATH, help="Read the question from this file.")
 @click.option("-f", "--file", multiple=True, type=PATH, help="Attach this text file to the question; may be repeated.")
 @click.option("--namespace", help="Ask about this namespace.")
-@click.option("--system-prompt-additions", help="Add this text to the instructions of the model.")
+@click.option("--system-prompt-additions", help="Add this text to the model's instructions.")
 @click.option("--json-output-file", type=PATH, help="Write the answer, tool calls and messages to this file as JSON.")
 @click.option("--continue", "continue_last", is_flag=True, help="Continue the last conversation.")
 @question_options
@@ -89,7 +89,7 @@ def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, o
         check_report_path(options.json_output_file)
     on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     if options.interactive and not on_terminal:
-        message = "--interactive needs a terminal"
+        message = "--interactive requires a terminal"
         raise click.UsageError(message)
     wait_seconds = settings.investigation.stdin_timeout_seconds
     piped = read_piped_text(sys.stdin, wait_seconds, lambda text: write_line(sys.stderr, f"holmes: {text}"))
@@ -111,7 +111,7 @@ def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, o
 
 @click.group()
 def investigate() -> None:
-    """Investigate the alerts of other systems."""
+    """Investigate alerts from other systems."""
 
 
 @investigate.command()

@@ -80,7 +80,7 @@ class Transcript:
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case HistoryCompacted() | ToolResultsMasked():
-                self._go_on_with(event.messages)  # keeps paid work after an interruption
+                self._go_on_with(event.messages)  # keeps the paid work after an interruption
             case AnswerFinished():
                 self._finish(
                     event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
@@ -104,7 +104,7 @@ class Transcript:
             self._keep(lambda: self._conversation.replace(messages))
 
     def _keep(self, write: Callable[[], None]) -> None:
-        """Write to the conversation. If that fails, warns once and continues, because the answer is more important."""
+        """Write to the conversation. If this fails, warn once and continue, because the answer is more important."""
         try:
             write()
         except ConversationStoreError as error:
@@ -145,10 +145,10 @@ class Report:
 
     `version` changes when a field is removed or changes its meaning; new fields may be added without a new version.
     `answer` is Markdown. If the run failed, `answer` is None and `error` is the reason. `citations` are the stored
-    lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is the code
-    of the command, and `model` the last model that answered. `stats` are the fields of `RequestStats` for the whole
-    run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction. `messages` is the
-    conversation with its system message. `elapsed_seconds` is the time since the question.
+    lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is the exit
+    code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats` for the
+    whole run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction. `messages` is
+    the conversation with its system message. `elapsed_seconds` is the time since the question.
     """
 
     version: int
@@ -200,7 +200,7 @@ def _cost_split(stats: RequestStats) -> JsonObject:
 def check_report_path(path: Path, option: str = "--json-output-file") -> None:
     """Check that `path`, the value of `option`, is writable.
 
-    Changes no file. Raises `ConfigError` if the file cannot be written.
+    Existing files are not changed. Raises `ConfigError` if the file cannot be written.
     """
     if path.is_dir():
         message = f"{option} {str(path)!r} is a folder"
@@ -247,7 +247,7 @@ def _replace_file(target: Path, content: str) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether `path` is a device or pipe, for example /dev/stdout. Such files are written to and never replaced."""
+    """Return whether `path` is a device or pipe, for example /dev/stdout. Devices and pipes are never replaced."""
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 

@@ -1,4 +1,4 @@
-"""Runs `holmes ask` and `holmes investigate`: opens the environment, asks each question, returns the exit code.
+"""Runs `holmes ask` and `holmes investigate`: opens the environment, asks each question and returns the exit code.
 
 The environment (cluster, model, toolsets) opens before the first prompt, so that errors appear before the user types a
 question.
@@ -63,7 +63,7 @@ class Desk:
         self.store = conversation_store(job.settings)
 
     async def open(self, model: str | None = None) -> Investigator:
-        """Open the investigator for a model and show its warnings. None selects the configured model.
+        """Open the investigator for a model and show its warnings. Without `model`, use the configured model.
 
         Raises `HolmesError`.
         """
@@ -142,7 +142,7 @@ def _exit_code(end: RunEnd) -> int:
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     """Answer the question or start the interactive session, and return the exit code.
 
-    Raises `HolmesError` for problems before the first question.
+    Raises `HolmesError` for errors before the first question.
     """
     async with chosen_cluster(job.settings, job.cluster) as settings, open_tracer(settings) as tracer:
         job = replace(job, settings=settings)
@@ -199,10 +199,10 @@ def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversat
 
 
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
-    """Investigate the alerts one incident after the other.
+    """Investigate the alerts, one incident after the other.
 
     Returns 0 if all incidents were answered, otherwise the exit code of the first failure. Raises `HolmesError` for
-    problems before the first question.
+    errors before the first question.
     """
     with interrupts:
         redactor = make_redactor(job.settings)
@@ -222,7 +222,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
 
 
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # errors of opening appear before the first heading
+    await desk.open(cases[0].model)  # so that opening errors appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
         gap = "" if number == 1 else "\n"

@@ -1,6 +1,7 @@
-"""`holmes scan`: finds problems of a cluster without an LLM, for people, pipelines and programs.
+"""Implements `holmes scan`, which finds problems in a cluster without an LLM.
 
-The report goes to standard output. Progress goes to standard error if that is a terminal. Never imports litellm.
+The report goes to standard output. Progress goes to standard error if standard error is a terminal. litellm is never
+imported.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class ScanOptions:
 
 
 class Seconds(click.FloatRange):
-    """A finite number of seconds. Replaces `click.FloatRange`, which accepts `nan`."""
+    """A finite number of seconds. `click.FloatRange` also accepts `nan`."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number. Raises a usage error."""
+        """Return the number. Raises a usage error for an invalid number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -73,7 +74,12 @@ class Seconds(click.FloatRange):
 @click.option(
     "-l", "--selector", help="Show only incidents of objects with these labels, for example app=web,tier=front."
 )
-@click.option("--kind", "kinds", multiple=True, help="Show only incidents of this kind; may be repeated.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Show only incidents of objects of this kind, for example Pod; may be repeated.",
+)
 @click.option(
     "--severity",
     type=click.Choice(["critical", "warning", "info"]),
@@ -129,10 +135,10 @@ def scan(
     kube_context: str | None,
     **given: object,
 ) -> None:
-    """Find problems of the cluster and their causes, without an LLM.
+    """Find problems in the cluster and their causes, without an LLM.
 
-    Exit codes: 0 scanned, even with incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 no cluster, or with
-    --fail-on unreadable pods and no incident.
+    Exit codes: 0 scanned, even with incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 no cluster, or
+    unreadable pods with --fail-on and no incident.
     """
     options = ScanOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_run(options, cluster, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
@@ -226,7 +232,7 @@ def _baseline(file: Path) -> DiagnosisReport:
     try:
         return report_from_json(read_text_file(file))
     except ValueError as error:
-        message = f"--baseline {str(file)!r}: {error}; write one with `holmes scan -o json > FILE`"
+        message = f"--baseline {str(file)!r}: {error}; create it with `holmes scan -o json > FILE`"
         raise ConfigError(message) from error
 
 

@@ -1,4 +1,4 @@
-"""One conversation: asks questions, and shows, stores and reports each run.
+"""Runs one conversation: asks questions, and shows, stores and reports each run.
 
 Masks secrets in typed, piped and attached text before any of it is stored.
 """
@@ -74,8 +74,8 @@ Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
 class SessionParts:
     """Dependencies of a session.
 
-    Until the loop replaces the question, `kept_attachment_characters` of each attachment are stored. The report of the
-    last question is written to `report_path`.
+    Until the loop replaces the question, only the first `kept_attachment_characters` of each attachment are stored. The
+    report of the last question is written to `report_path`.
     """
 
     ask: Ask
@@ -132,7 +132,7 @@ class Session:
         return transcript.end or RunEnd(answer=None, error="the investigation ended without an answer", exit_code=1)
 
     def staying(self) -> AbstractContextManager[None]:
-        """Within this context, Ctrl-C ends a question or a command, but not the session."""
+        """Let Ctrl-C end a question or a command within this context, but not the session."""
         return self._parts.interrupts.staying()
 
     async def interruptible(self, work: Coroutine[object, object, None]) -> None:

@@ -1,6 +1,6 @@
-"""`holmes snapshot create|serve|show`: records clusters into files, and serves or shows recordings.
+"""Implements `holmes snapshot create|serve|show`, which record clusters into files and serve or show recordings.
 
-Text of recordings is sanitised for the terminal.
+Text from recordings is sanitised for the terminal.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def snapshot() -> None:
     "-A", "--all-namespaces", is_flag=True, help="Record the whole cluster, even if a namespace is configured."
 )
 @live_cluster_options
-@click.option("--logs/--no-logs", default=True, help="Record the logs of pods (default: yes).")
+@click.option("--logs/--no-logs", default=True, help="Record pod logs (default: yes).")
 @click.option(
     "--tail-lines",
     type=click.IntRange(min=1),
     default=1_000,
     show_default=True,
-    help="Number of newest lines to record of each log.",
+    help="Number of lines to record from the end of each log.",
 )
-@click.option("--openapi", is_flag=True, help="Record the schemas for `kubectl explain`, a few megabytes.")
+@click.option("--openapi", is_flag=True, help="Record the schemas for `kubectl explain` (a few megabytes).")
 @config_option
 @verbose_option
 @click.pass_context
@@ -91,10 +91,10 @@ def create(
 def serve(context: click.Context, path: Path, port: int) -> None:
     """Serve PATH as a read-only Kubernetes API on this machine, until Ctrl-C.
 
-    PATH is a recording, a folder of `kubectl cluster-info dump --output-directory`, or manifests. Prints the `export`
-    line that directs kubectl and other programs to it.
+    PATH is a recording, a folder of `kubectl cluster-info dump --output-directory`, or manifests. Prints an `export`
+    line that points kubectl and other programs to this API.
     """
-    # Imported here and below: `holmes snapshot --help` does not need them.
+    # Imported here and below, because `holmes snapshot --help` does not need these modules.
     import asyncio
 
     from holmes.cli.commands.interrupts import Interrupts
@@ -110,7 +110,7 @@ def serve(context: click.Context, path: Path, port: int) -> None:
 @click.argument("path", type=PATH)
 @verbose_option
 def show(path: Path) -> None:
-    """Show the content of PATH, and what could not be recorded."""
+    """Show the content of PATH, and the objects that could not be recorded."""
     from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.snapshot.sources import load_snapshot
 
@@ -129,7 +129,7 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
         click.echo(summary_lines(await _record(folder, options, settings, interrupts)))
         return 0
 
-    return run_until_signal(work, "interrupted, nothing was written")
+    return run_until_signal(work, "interrupted; nothing was written")
 
 
 async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
@@ -164,7 +164,7 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
             write_line(sys.stdout, f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}")
             write_line(
                 sys.stderr,
-                f"serving {path}, recorded {timestamp(server.recorded_at)}, read-only, at {server.url}; "
+                f"serving {path} (recorded {timestamp(server.recorded_at)}, read-only) at {server.url}; "
                 "press Ctrl-C to stop",
             )
             await asyncio.Event().wait()
@@ -186,7 +186,7 @@ def summary_lines(summary: RecordSummary) -> str:
 
 
 def contents_lines(recording: Recording) -> str:
-    """Return a description of what a recording contains."""
+    """Return a description of a recording's content."""
     counts = [(recorded.type.qualified, len(recorded.items)) for recorded in recording.objects.values()]
     scope = ", ".join(recording.namespaces) or "all namespaces"
     lines = [
@@ -198,7 +198,7 @@ def contents_lines(recording: Recording) -> str:
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """Return text from an untrusted recording without line breaks and terminal sequences."""
+    """Join lines from an untrusted recording, without their line breaks and terminal sequences."""
     return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
 
 
@@ -216,7 +216,7 @@ def _notes(unread: Sequence[Unread]) -> list[str]:
     if not unread:
         return ["everything was recorded"]
     shown = [f"  {_note(each)}" for each in unread[:_SHOWN_NOTES]]
-    more = [f"  and {len(unread) - _SHOWN_NOTES} more, see recording.json"] if len(unread) > _SHOWN_NOTES else []
+    more = [f"  and {len(unread) - _SHOWN_NOTES} more; see recording.json"] if len(unread) > _SHOWN_NOTES else []
     return ["not recorded:", *shown, *more]
 
 

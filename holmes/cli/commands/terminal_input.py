@@ -64,7 +64,7 @@ class EditingLineReader:
 
     async def read(self) -> str | None:
         """Read one input. Pasted text may have several lines, and Alt-Enter adds a line."""
-        # The handler stays installed after the prompt: Ctrl-C between two prompts must not end the session.
+        # The handler stays installed after the prompt, because Ctrl-C between two prompts must not end the session.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         try:
             return await self._session.prompt_async(PROMPT, handle_sigint=False)
@@ -138,7 +138,7 @@ class TerminalApprover:
         self._decided = 0
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """Whether the user allows the call. Can be cancelled."""
+        """Ask the user, and return whether the call is allowed. Can be cancelled."""
         question = _Question(invocation, description)
         self._waiting.append(question)
         try:
@@ -177,7 +177,7 @@ class TerminalApprover:
 
 
 def _discard_typed() -> None:
-    with suppress(termios.error, OSError):  # not a terminal any more, so the input will be empty
+    with suppress(termios.error, OSError):  # not a terminal any more, so the input is empty
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

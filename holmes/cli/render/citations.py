@@ -28,7 +28,7 @@ _OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedSource:
-    """The source of a citation: the tool call, and the file of its result if the store has files."""
+    """The source of a citation: the tool call, and the file of its result if the store keeps files."""
 
     description: str
     path: str | None
@@ -63,7 +63,7 @@ class ShortCitations:
         self._numbers: dict[Marker, int] = {}
 
     def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
-        """Return `text`, or its next part, with `[1]` for each marker, or for each marker in `checked`."""
+        """Return a text, or its next part, with a number such as `[1]` for each marker or for each `checked` marker."""
         if "[[" not in text:
             return text
         return "".join(

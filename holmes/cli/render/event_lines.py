@@ -1,4 +1,4 @@
-"""Turns each event into plain lines, and a run into its cost line. Both renderers print these lines."""
+"""Converts each event to plain lines, and a run to its cost line. Both renderers print these lines."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Whether to show complete tool results, and whether to show the cost of each model reply."""
+    """Options that show complete tool results and the cost of each model reply."""
 
     tool_output: bool = False
     reply_costs: bool = False
@@ -113,7 +113,7 @@ def _finished_lines(event: ToolCallFinished, detail: Detail) -> tuple[Line, ...]
 
 
 def _amount(message: ToolMessage) -> str:
-    """Return the size of a result. For a stored result, this is the stored size, not that of its preview."""
+    """Return the size of a result. For a stored result, this is the stored size, not the preview size."""
     if message.spilled and message.stored:
         return f"{size(sum(stored.size_bytes for stored in message.stored))}, stored"
     pictures = sum(isinstance(part, Image) for part in message.parts)
@@ -137,7 +137,7 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
 
 
 def _summary_costs(event: AgentEvent) -> tuple[Line, ...]:
-    """Yield the cost of each model that wrote a summary."""
+    """Return a line with the cost of each model that wrote a summary."""
     if not isinstance(event, HistoryCompacted | CompactionFailed):
         return ()
     spends = event.stats.summaries
@@ -162,7 +162,7 @@ def _history_line(
         case CompactionFailed():
             text = f"no summary: {one_line(event.reason)}"
         case ContextOverflowed():
-            window = f" (its window has {tokens(event.window_tokens)} tokens)" if event.window_tokens else ""
+            window = f" (its context window has {tokens(event.window_tokens)} tokens)" if event.window_tokens else ""
             text = f"{one_line(event.model)} rejected the conversation as too long{window}: {one_line(event.reason)}"
         case _:
             assert_never(event)
@@ -192,7 +192,7 @@ def _model_line(event: AttemptDiscarded | ModelSwitched | PromptShortened | Hook
             text = f"hook {one_line(event.hook_id)}: {one_line(event.text)}"
         case PromptShortened():
             sizes = f"{tokens(event.reported_tokens)} of about {tokens(event.estimated_tokens)} tokens"
-            text = f"{one_line(event.model)} counted only {sizes}: it may have ignored a part of the conversation"
+            text = f"{one_line(event.model)} counted only {sizes}: it may have ignored part of the conversation"
         case AttemptDiscarded():
             wait = event.retry_in_seconds
             when = f"retrying in {duration(wait)}" if wait else "retrying now"

@@ -221,7 +221,7 @@ class LiveRenderer:
         self._print_cost()
 
     def _print_evidence(self) -> None:
-        """Print the sources of the citations. The next reply starts at 1."""
+        """Print the sources of the citations. The citation numbers of the next reply start at 1."""
         for line in self._citations.lines():
             self._console.print(Text(line, style="dim"))
         self._citations = ShortCitations(self._sources.by_id)

@@ -33,7 +33,7 @@ def markdown_console(stream: TextIO) -> Console:
 
 
 def markdown_lines(console: Console, text: str) -> list[list[Segment]]:
-    """Render sanitised Markdown as lines of the screen. Links show their URL."""
+    """Render sanitised Markdown as screen lines. Links show their URL."""
     lines = console.render_lines(_Markdown(text, hyperlinks=False), pad=False)
     while lines and _is_blank(lines[-1]):
         lines.pop()
@@ -100,7 +100,7 @@ class MarkdownBlocks:
         return finished
 
     def _continues(self, line: str) -> bool:
-        """Whether `line` continues the block before the blank line: it is indented, or the next item of a list."""
+        """Return whether `line` continues the block before the blank line: as an indented line or as a list item."""
         if line[0] in " \t":
             return True
         first = next((text for text in self._open if text.strip()), "")

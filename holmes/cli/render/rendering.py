@@ -1,6 +1,6 @@
-"""Chooses a renderer. Contains the plain renderer, for logs, pipes and dumb terminals.
+"""Chooses a renderer, and defines the plain renderer for logs, pipes and dumb terminals.
 
-The answer goes to standard output, everything else to standard error, so that `holmes ask … | less` shows only the
+The answer goes to standard output and all other text to standard error, so that `holmes ask … | less` shows only the
 answer. On a terminal, `live_renderer` shows both.
 """
 

@@ -58,7 +58,7 @@ def shown_report(
 
 
 def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
-    """Return for example `3 incidents (2 critical, 1 warning) in namespace shop`.
+    """Return the headline, for example `3 incidents (2 critical, 1 warning) in namespace shop`.
 
     Never claims that all objects are healthy.
     """
@@ -78,7 +78,8 @@ def _table(
 ) -> Iterator[str]:
     cost = report.cost
     yield sanitized(headline(report, narrowed=narrowed))
-    yield f"{cost.list_calls} lists, {counted(cost.logs_read, 'log')}, {report.rules_run} rules, {cost.seconds:.1f} s"
+    numbers = (counted(cost.list_calls, "list"), counted(cost.logs_read, "log"), counted(report.rules_run, "rule"))
+    yield f"{', '.join(numbers)}, {cost.seconds:.1f} s"
     marks = _marks(report, baseline)
     for incident in report.incidents:
         yield ""
@@ -139,7 +140,7 @@ def _gaps(report: DiagnosisReport) -> Iterator[str]:
 
 
 def _labelled(label: str, texts: tuple[str, ...]) -> Iterator[str]:
-    """Yield wrapped texts with a label before the first one."""
+    """Yield wrapped texts, with a label before the first text."""
     indent = " " * (_LABEL_WIDTH + 4)
     for index, text in enumerate(texts):
         start = f"  {label if index == 0 else '':{_LABEL_WIDTH + 1}} "
@@ -197,7 +198,7 @@ def _counts(report: DiagnosisReport) -> str:
 
 
 def _plural(kind: str) -> str:
-    """Return for example `Pods`, `Ingresses` or `NetworkPolicies`."""
+    """Return the plural of a kind, for example `Pods`, `Ingresses` or `NetworkPolicies`."""
     if kind.endswith("y"):
         return f"{kind.removesuffix('y')}ies"
     return f"{kind}es" if kind.endswith("s") else f"{kind}s"

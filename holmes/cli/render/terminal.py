@@ -1,7 +1,7 @@
-"""Formats text for a terminal: safe to show, with readable numbers, and the context bar.
+"""Formats text and numbers for a terminal, and draws the context bar.
 
-Every untrusted string is sanitised here. A log line can contain sequences that move the cursor, set the title of the
-window or hide text; none of them reaches the terminal. Stored text and text for the model are not changed.
+Every untrusted string is sanitised here. A log line can contain sequences that move the cursor, set the window title or
+hide text. These sequences never reach the terminal. Stored text and text for the model are not changed.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ def write_line(stream: TextIO | None, text: str) -> None:
 
 
 def tolerate_narrow_encodings() -> None:
-    """Make the streams replace characters that the terminal cannot show with `?`, instead of failing."""
+    """Make the streams write `?` for characters that the terminal cannot show, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def counted(count: int, noun: str) -> str:
-    """For example `1 step` or `3 steps`."""
+    """Format a number with its noun, for example `1 step` or `3 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def tokens(count: int) -> str:
-    """For example `950`, `23.4k` or `1.2M`."""
+    """Format a number of tokens, for example `950`, `23.4k` or `1.2M`."""
     if count < 1_000:
         return str(count)
     if count < 999_950:
@@ -80,7 +80,7 @@ def tokens(count: int) -> str:
 
 
 def size(size_bytes: int) -> str:
-    """For example `950 B`, `1.2 KB` or `20 MB`."""
+    """Format a size, for example `950 B`, `1.2 KB` or `20 MB`."""
     value, units = float(size_bytes), ["B", "KB", "MB"]
     while value >= 999.95 and len(units) > 1:
         value, units = value / 1_000, units[1:]
@@ -88,7 +88,7 @@ def size(size_bytes: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For example `3.2 s`, `34 s` or `2 min 5 s`."""
+    """Format a duration, for example `3.2 s`, `34 s` or `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(cost: float) -> str:
-    """For example `$0.012` or `$1.50`. Tiny amounts keep two digits."""
+    """Format US dollars, for example `$0.012` or `$1.50`. Tiny amounts keep two digits."""
     if cost == 0 or cost >= 0.995:
         return f"${cost:.2f}"
     digits = 2
@@ -135,7 +135,7 @@ def _compaction_share(stats: RequestStats) -> str:
 
 
 def spending(stats: RequestStats) -> str:
-    """Return tokens and price, including the share of compaction, even of failed summaries."""
+    """Return tokens and price. The share of compaction includes failed summaries."""
     if stats.compactions:
         return f"{usage(stats)} · {counted(stats.compactions, 'compaction')} ({_compaction_share(stats)})"
     if stats.compaction_tokens:
@@ -144,7 +144,7 @@ def spending(stats: RequestStats) -> str:
 
 
 def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elapsed_seconds: float) -> str:
-    """Return the last line of an answer.
+    """Return the cost line of an answer.
 
     For example `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`.
     """
@@ -164,7 +164,7 @@ _FULL: tuple[str, str | int] = ("POOR", "red")
 
 
 def context_lines(usage: ContextUsage, *, color: bool) -> tuple[str, ...]:
-    """Return the bar, its composition, and when the conversation is compacted next."""
+    """Return three lines: the bar, its composition, and the next compaction."""
     word, shade = _level(usage.used_share)
     filled = min(_BAR_CELLS, round(usage.used_share * _BAR_CELLS))
     bar = "█" * filled + "░" * (_BAR_CELLS - filled)
@@ -174,12 +174,12 @@ def context_lines(usage: ContextUsage, *, color: bool) -> tuple[str, ...]:
     return (
         click.style(head, fg=shade) if color else head,
         f"{one_line(usage.model)}: {sizes} in {counted(usage.messages, 'message')}; {' · '.join(parts)}",
-        f"policy {usage.policy}: {_when(usage)}; {tokens(usage.reserve_tokens)} are reserved for the reply",
+        f"policy {usage.policy}: {_when(usage)}; {tokens(usage.reserve_tokens)} tokens are reserved for the reply",
     )
 
 
 def _when(usage: ContextUsage) -> str:
-    """Return when the conversation is compacted next."""
+    """Describe when the conversation is compacted next."""
     match usage.compaction:
         case "off":
             return "compaction is off, except after the provider rejects a request as too long"
@@ -195,7 +195,7 @@ def _when(usage: ContextUsage) -> str:
 
 
 def _level(share: float) -> tuple[str, str | int]:
-    """Return the level: below 50% PEAK, up to 70% GOOD, up to 85% DEGRADING, above that POOR."""
+    """Return the level: PEAK below 50%, GOOD up to 70%, DEGRADING up to 85%, else POOR."""
     if share < _LEVELS[0][0]:
         return _LEVELS[0][1:]
     return next((level[1:] for level in _LEVELS[1:] if share <= level[0]), _FULL)

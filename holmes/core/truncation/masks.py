@@ -198,7 +198,7 @@ class MaskOutcome:
 
 
 async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
-    """Apply `plan` to `history`, for which it was made. Each result is stored in a durable step."""
+    """Apply `plan` to `history`. Results that are not stored yet are stored in durable steps."""
 
     async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
         step_name = f"{context.step_name}/store/{message.call_id}"

@@ -1,4 +1,4 @@
-"""Admission webhooks, Pod Security and aggregated APIs that make requests fail."""
+"""Rules for admission webhooks, Pod Security and aggregated APIs that make requests fail."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _METRICS: Final = "metrics.k8s.io"
 
 @Row(
     id="A01",
-    title="Admission webhook does not answer",
+    title="Admission webhook cannot be called",
     severity="warning",
     kinds=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
     needs=("Service", "EndpointSlice", "Namespace"),
     reads=("webhooks[].clientConfig.service", "webhooks[].failurePolicy", "webhooks[].namespaceSelector"),
     explanation="The API server calls a webhook with failurePolicy Fail before it writes objects. The webhook cannot "
-    "answer because its Service does not exist, lacks the port or has no ready endpoint. Every request that matches "
-    "the webhook's rules is refused. The severity is critical when pods are refused for this reason (rule W03e). A "
-    "webhook with failurePolicy Ignore is not a fault, because requests pass.",
+    "be called because its Service does not exist, lacks the port or has no ready endpoint. The API server therefore "
+    "rejects every request that matches the webhook's rules. The severity is critical if it rejects pods for this "
+    "reason (rule W03e). Webhooks with failurePolicy Ignore are not reported, because requests succeed without them.",
 )
 def webhook_outage(state: ClusterState) -> Iterator[Fault]:
     refused = {found["webhook"] for _, found in refused_with(state, WEBHOOK_FAILED)}
@@ -55,7 +55,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
             role="symptom" if webhook.name in refused else "cause",
             severity="critical" if webhook.name in refused else "warning",
             cause=f"Webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be "
-            f"called: {trouble}",
+            f"called because {trouble}",
             evidence=webhook.evidence(state),
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
             because=backends(state, webhook),
@@ -63,7 +63,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_young(state: ClusterState, webhook: Webhook) -> bool:
-    """Whether the webhook or its Service is so new that the pods behind it may still be starting."""
+    """Return whether the webhook or its Service was created so recently that its pods may still be starting."""
     service = state.find(webhook.service) if webhook.service is not None else None
     young = state.grace_seconds
     return state.age_seconds(webhook.configuration) < young or (
@@ -72,7 +72,7 @@ def _is_young(state: ClusterState, webhook: Webhook) -> bool:
 
 
 def _concerns(state: ClusterState, webhook: Webhook) -> bool:
-    """Whether the webhook is called for any scanned namespace."""
+    """Return whether the API server calls the webhook for any scanned namespace."""
     looked_at = state.reading.namespaces
     namespaces = [each for each in state.of("Namespace") if not looked_at or each.name in looked_at]
     return not namespaces or any(webhook.covers_namespace(each) for each in namespaces)
@@ -85,9 +85,9 @@ def _concerns(state: ClusterState, webhook: Webhook) -> bool:
     kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     needs=("Namespace",),
     reads=("event FailedCreate", "status.conditions[ReplicaFailure]", f"Namespace metadata.labels[{_ENFORCE}]"),
-    explanation="The namespace enforces a Pod Security level that the workload's pods violate, so no pods are "
-    "created. The message lists the violating fields. Change either the template's securityContext or the namespace's "
-    "label.",
+    explanation="The namespace enforces a Pod Security level that the workload's pods violate, so the API server does "
+    "not create the pods. The error message lists the fields that violate the level. Change these fields in the pod "
+    "template, or change the level in the namespace's label.",
 )
 def pod_security(state: ClusterState) -> Iterator[Fault]:
     for refusal, found in refused_with(state, POD_SECURITY):
@@ -101,8 +101,8 @@ def pod_security(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=refusal.maker.ref,
             severity=refusal.severity,
-            cause=f"Namespace {refusal.maker.namespace} enforces Pod Security {found['level']}, which the pods of "
-            f"{refusal.workload.ref} violate: {found['violations']}",
+            cause=f"Namespace {refusal.maker.namespace} enforces the Pod Security level "
+            f"{found['level']}, which the pods of {refusal.workload.ref} violate: {found['violations']}",
             evidence=(*_violating_fields(template, found["violations"]), refusal.proof, *label),
             next_check=f"kubectl get namespace {refusal.maker.namespace} --show-labels",
             since=refusal.since,
@@ -123,7 +123,7 @@ _ENDS: Final = (
 
 
 def _violating_fields(template: PodTemplate, violations: str) -> tuple[Evidence, ...]:
-    """Return the fields that the message names, with their current values."""
+    """Return the fields that `violations` names, with their current values."""
     values: list[Evidence] = []
     for key, field in _ENDS:
         if key in violations:
@@ -156,8 +156,8 @@ def _of_containers(template: PodTemplate, names: set[str], field: str) -> Iterat
     needs=("Service", "EndpointSlice"),
     reads=("status.conditions[Available]", "spec.service"),
     explanation="An APIService forwards part of the Kubernetes API to a Service in the cluster, and this Service does "
-    "not answer. Clients of this API fail, for example autoscaling (metrics APIs) and namespace deletion. Repair the "
-    "Service, or delete the APIService if it is no longer used.",
+    "not respond. Requests to this API fail. For example, autoscaling fails without the metrics APIs, and namespaces "
+    "cannot be deleted. Repair the Service, or delete the APIService if it is no longer used.",
 )
 def aggregated_api(state: ClusterState) -> Iterator[Fault]:
     for api in state.of("APIService"):
@@ -192,9 +192,9 @@ def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
 
 
 def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:
-    """Lower the severity if the API's Service is in a namespace that was not scanned.
+    """Return the severity, which is critical if the namespace of the API's Service was scanned.
 
-    It is then warning if a scanned autoscaler needs the API, otherwise info.
+    Otherwise the severity is warning if a scanned autoscaler needs the API, and info if not.
     """
     looked_at = state.reading.namespaces
     if not looked_at or api.text("spec", "service", "namespace") in looked_at:

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers that cannot read metrics, scale their target or add more pods."""
+"""Rules for HorizontalPodAutoscalers that cannot read metrics, scale their target or add more pods."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _target(scaler: ClusterObject, key: str) -> str:
 
 
 def _target_kind(scaler: ClusterObject) -> tuple[str, str]:
-    """Return kind and API group of the scale target; the group is empty for built-in kinds."""
+    """Return the kind and the API group of the scale target. The group is empty for built-in kinds."""
     kind, group = _target(scaler, "kind"), _target(scaler, "apiVersion").rpartition("/")[0]
     return kind, "" if kind in _OWN_KINDS else group
 
@@ -72,9 +72,9 @@ def _living(state: ClusterState) -> Iterator[ClusterObject]:
     kinds=(_HPA,),
     needs=("APIService",),
     reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
-    explanation="The autoscaler gets no metrics, so the number of pods does not change. The metrics API may be "
-    "missing; for cpu and memory, metrics-server provides it as APIService v1beta1.metrics.k8s.io. A container may "
-    "lack the resource request that a utilization requires, or the pods may be too young or not ready.",
+    explanation="The autoscaler receives no metrics, so it does not change the number of pods. The metrics API may be "
+    "missing. For CPU and memory, metrics-server provides it as the APIService v1beta1.metrics.k8s.io. A container "
+    "may lack the resource request that a utilization target requires, or the pods may be too new or not ready.",
 )
 def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -88,11 +88,11 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
         culprit, because, patience = _source(state, scaler, message)
         if state.now - since < patience * state.grace_seconds:
             continue
-        missing = f", {culprit} does not exist" if culprit is not None and state.find(culprit) is None else ""
+        missing = f" because {culprit} does not exist" if culprit is not None and state.find(culprit) is None else ""
         yield Fault(
             subject=scaler.ref,
             culprit=culprit,
-            title="Autoscaler has no metrics API" if culprit is not None else None,
+            title="Metrics API of the autoscaler is not available" if culprit is not None else None,
             cause=f"{scaler.ref} cannot scale {_target(scaler, 'kind')} {_target(scaler, 'name')} ({reason}){missing}: "
             f"{message}",
             evidence=(
@@ -109,7 +109,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
 def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
-    """Return the API at fault or None, the objects that may explain the fault, and the grace periods to wait."""
+    """Return the API at fault or None, the objects that may explain the fault, and the wait in grace periods."""
     target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
@@ -145,8 +145,8 @@ def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence,
         "spec.template.spec.containers[].resources.requests",
         "status.conditions[ScalingActive]",
     ),
-    explanation="A utilization is a percentage of the request. A container of the target has no request or limit for "
-    "the resource, so the autoscaler cannot compute the utilization. Set "
+    explanation="Resource utilization is a percentage of the request. A container of the target has no request or "
+    "limit for the resource, so the autoscaler cannot compute the utilization. Set "
     "spec.template.spec.containers[].resources.requests.",
 )
 def target_without_request(state: ClusterState) -> Iterator[Fault]:
@@ -175,7 +175,10 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
 
 
 def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
-    """Yield each resource measured as a percentage of its request, and the container if only one is measured."""
+    """Yield each resource that is measured as a percentage of its request, and the name of its container.
+
+    The name is empty if the resource is measured for all containers.
+    """
     for metric in scaler.children("spec", "metrics"):
         for key in ("resource", "containerResource"):
             measured = child(metric, key)
@@ -184,15 +187,15 @@ def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
 
 
 def _without_request(state: ClusterState, target: ClusterObject, resource: str, only: str) -> Iterator[tuple[str, str]]:
-    """Yield path and name of each container without a request.
+    """Yield the path and the name of each container without a request.
 
-    Requests of live pods are included, because namespace defaults may have added them.
+    A request in a live pod is sufficient, because a default of the namespace may have added it.
     """
     template = template_of(target)
     pods = state.pods_of(target)
     defaulting = not all(state.covers(kind, target.namespace) for kind in ("LimitRange", "ReplicaSet", "Pod"))
     if not pods and (defaulting or state.of("LimitRange", target.namespace)):
-        return  # A namespace default may have added the request.
+        return  # A default of the namespace may add the request to new pods.
     live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")
@@ -211,7 +214,8 @@ def _asks(container: JsonObject, resource: str) -> bool:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.scaleTargetRef", "status.conditions[AbleToScale]"),
-    explanation="The autoscaler cannot find its target, usually because spec.scaleTargetRef has a wrong name or kind.",
+    explanation="The autoscaler cannot find its target, usually because spec.scaleTargetRef contains a wrong name or "
+    "kind.",
 )
 def target_missing(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -230,11 +234,11 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
         message = text(condition, "message")
         gone = absent or "not found" in message
         near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed and gone else ""
-        why = f"does not exist{near}" if gone else (f"cannot be scaled: {message or 'its controller gives no reason'}")
+        why = f"does not exist{near}" if gone else f"cannot be scaled: {message or 'its controller gives no reason'}"
         yield Fault(
             subject=scaler.ref,
             title=None if gone else "Autoscaler cannot scale its target",
-            cause=f"{scaler.ref} has no effect: its target {kind} {scaler.namespace}/{name} {why}",
+            cause=f"{scaler.ref} has no effect because its target {kind} {scaler.namespace}/{name} {why}",
             evidence=(
                 evidence.field(scaler, "spec", "scaleTargetRef", "name"),
                 *((_message(scaler, "AbleToScale"),) if failed else ()),
@@ -251,15 +255,15 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("status.conditions[ScalingActive]", "spec.replicas of the target"),
-    explanation="An autoscaler ignores a workload with spec.replicas 0. The cause is the change that scaled the "
-    "workload to zero. KEDA autoscalers are not reported, because KEDA scales to zero on purpose.",
+    explanation="An autoscaler ignores a workload if spec.replicas is 0. The cause is the change that scaled the "
+    "workload to zero. KEDA autoscalers are not reported, because KEDA scales workloads to zero on purpose.",
 )
 def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
         target = _target_of(state, scaler)
         disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
         if scaler.owner is not None and scaler.owner.kind == "ScaledObject":
-            continue  # KEDA scales to and from zero itself.
+            continue  # KEDA itself scales workloads to zero and back.
         if disabled and target is not None and target.at("spec", "replicas") == 0:
             yield Fault(
                 subject=scaler.ref,
@@ -279,8 +283,8 @@ def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     reads=("status.conditions[ScalingLimited]", "status.currentReplicas", "spec.maxReplicas"),
     explanation="For several minutes, the autoscaler has needed more pods than spec.maxReplicas allows. Raise the "
-    "maximum, or find the cause of the load. An autoscaler at its minimum is not a fault, nor is one with equal "
-    "minimum and maximum.",
+    "maximum, or find the cause of the load. An autoscaler is not reported if it is at its minimum, or if its minimum "
+    "equals its maximum.",
 )
 def at_maximum(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -312,9 +316,9 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_HPA,),
     reads=("spec.scaleTargetRef", "status.conditions[ScalingActive]"),
-    explanation="Two autoscalers scale the same workload or select the same pods. They stop scaling "
-    "(AmbiguousSelector) or work against each other. Delete one of them. KEDA creates its own autoscalers, named "
-    "keda-hpa-….",
+    explanation="Two autoscalers scale the same workload or select the same pods. They stop scaling (reason "
+    "AmbiguousSelector) or work against each other. Delete one of the autoscalers. KEDA creates autoscalers "
+    "automatically, with names that begin with keda-hpa-.",
 )
 def same_target(state: ClusterState) -> Iterator[Fault]:
     by_target: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)

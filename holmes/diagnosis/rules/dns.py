@@ -1,4 +1,4 @@
-"""Cluster DNS: CoreDNS, its Corefile, and pods that use another DNS server."""
+"""Rules for the cluster DNS: CoreDNS, its Corefile, and pods that use another DNS server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""Directives of CoreDNS and well-known external plugins, for comparison with unknown directives."""
+"""Directives of CoreDNS and of well-known external plugins. An unknown similar name is probably a misspelling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Directive:
-    """A directive of a server block. `line` is its source line; `inner` contains the lines of its nested block."""
+    """A directive of a server block. `line` is its source line. `inner` contains the lines of its nested block."""
 
     name: str
     arguments: tuple[str, ...]
@@ -123,8 +123,8 @@ def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
     reads=("status.readyReplicas and spec.replicas of CoreDNS", "endpoints of the Service kube-dns"),
     explanation=(
         "CoreDNS has no ready replica, or the Service kube-dns does not exist or has no endpoints. Names cannot be "
-        "resolved in the cluster, which causes many kinds of errors in all workloads. Clusters without DNS, or whose "
-        "DNS has other names, are not checked."
+        "resolved in the cluster, which causes many kinds of errors in all workloads. A cluster without DNS is not "
+        "checked, nor is a cluster DNS with an unusual name."
     ),
 )
 def dns_is_down(state: ClusterState) -> Iterator[Fault]:
@@ -140,7 +140,7 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=subject or workload.ref,
             culprit=workload.ref,
-            cause=f"{workload.ref}, the cluster DNS, {why}: no name can be resolved",
+            cause=f"{workload.ref}, the cluster DNS, {why}, so names cannot be resolved",
             evidence=(
                 field(workload, "spec", "replicas"),
                 value(workload, "status.readyReplicas", workload.integer("status", "readyReplicas")),
@@ -154,7 +154,7 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
             yield from _without_service(state, workloads[0])
     elif service is not None and not workloads and not has_ready_endpoints(state, service):
         alone = all(state.covers(kind, _PLACE) for kind in ("Deployment", "DaemonSet"))
-        behind = ", and it has no Deployment" if alone else ""
+        behind = ", and no Deployment or DaemonSet runs it" if alone else ""
         yield Fault(
             subject=service.ref,
             cause=f"{service.ref}, the cluster DNS, has no ready endpoints{behind}",
@@ -164,7 +164,7 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[Fault]:
-    """Report that no Service selects the DNS pods. A Service with any name is sufficient."""
+    """Report the missing Service, unless a Service with any name selects the DNS pods."""
     if any(state.services_of(pod) for pod in state.pods_of(workload)) or not state.pods_of(workload):
         return
     yield Fault(
@@ -185,9 +185,9 @@ def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[F
     needs=("Service", "Pod"),
     reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
     explanation=(
-        "The Corefile lacks the kubernetes plugin, which resolves Service names, has a misspelt directive or domain, "
-        "or does not forward other names. It may also override names of existing Services (rewrite, hosts, template). "
-        "The rule also reports a parse error, a query loop or failed queries in the CoreDNS logs."
+        "The Corefile lacks the kubernetes plugin (which resolves Service names), contains a misspelt directive or "
+        "domain, or does not forward other names. It may also override the names of existing Services with rewrite, "
+        "hosts or template. The rule also reports a parse error, a query loop or failed queries in the CoreDNS logs."
     ),
 )
 def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -212,7 +212,7 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             title="CoreDNS reports an error",
-            cause=f"CoreDNS says: {proof.value}",
+            cause=f"CoreDNS reports: {proof.value}",
             evidence=(proof,),
             next_check=f"kubectl -n {_PLACE} logs -l {_LABEL}=kube-dns --tail=50",
             severity="warning",
@@ -220,11 +220,11 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 
 def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each fault whether it is critical, its description, and the wrong line (empty if a line is missing)."""
+    """For each fault, yield whether it is critical, its description, and the wrong line or an empty string."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
     if not kubernetes and blocks and not imports:
-        yield True, "does not load the plugin kubernetes, so Service names cannot be resolved", ""
+        yield True, "does not load the kubernetes plugin, so Service names cannot be resolved", ""
     for each in kubernetes:
         if _DOMAIN in each.arguments or "cluster_domain" in each.line.lower():
             continue
@@ -258,7 +258,7 @@ def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterat
     for block in blocks:
         own = next((names[zone] for zone in (_zone(each) for each in block.zones) if zone in names), None)
         if own is not None:
-            yield True, f"has a separate server block for {own}", " ".join(block.zones)
+            yield True, f"has a separate server block for the DNS name of {own}", " ".join(block.zones)
         for each in block.directives:
             if each.name not in {"rewrite", "hosts", "template"}:
                 continue
@@ -266,7 +266,7 @@ def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterat
                 target = _rewritten(line) if each.name == "rewrite" else line
                 hit = next((names[word] for word in (_zone(word) for word in target.split()) if word in names), None)
                 if hit is not None:
-                    yield True, f"overrides the answer for {hit} ({each.name})", line
+                    yield True, f"overrides the DNS name of {hit} ({each.name})", line
 
 
 def _zone(word: str) -> str:
@@ -280,7 +280,7 @@ def _rewritten(line: str) -> str:
 
 
 def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
-    """Yield each CoreDNS pod whose log was read, with the newest log line that shows a fault."""
+    """Yield each CoreDNS pod that logged a fault, with the newest log line that shows the fault."""
     for workload in _workloads(state):
         for pod in state.pods_of(workload):
             for container in pod.children("spec", "containers"):
@@ -300,10 +300,10 @@ def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
     needs=("Service", "ConfigMap"),
     reads=("dnsPolicy", "hostNetwork", "dnsConfig.nameservers and searches", "settings of the workload"),
     explanation=(
-        "With dnsPolicy Default, and with ClusterFirst in the host network, pods query the DNS server of the node, "
-        "which does not know Services. With dnsPolicy None, pods query only dnsConfig.nameservers. Only workloads "
-        "that name existing Services are checked. Usually dnsPolicy must be ClusterFirst, or ClusterFirstWithHostNet "
-        "with hostNetwork."
+        "With dnsPolicy Default, or with ClusterFirst in the host network, pods query the node's DNS server, which "
+        "cannot resolve Service names. With dnsPolicy None, pods query only dnsConfig.nameservers. The rule checks "
+        "only workloads that name existing Services. Usually dnsPolicy must be ClusterFirst, or "
+        "ClusterFirstWithHostNet if hostNetwork is true."
     ),
 )
 def other_dns(state: ClusterState) -> Iterator[Fault]:
@@ -339,14 +339,17 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
-    """Return the field that prevents use of the cluster DNS, and the reason; None if the pods use the cluster DNS."""
+    """Return the field that prevents the use of the cluster DNS, and the reason, or None if no field prevents it."""
     policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
     if policy == "Default":
-        return "dnsPolicy", "its dnsPolicy Default uses the DNS server of the node, which does not know Services"
+        return (
+            "dnsPolicy",
+            "with dnsPolicy Default, its pods use the node's DNS server, which cannot resolve Service names",
+        )
     if policy == "ClusterFirst" and boolean(template.spec, "hostNetwork"):
         why = (
-            "with hostNetwork, its dnsPolicy ClusterFirst uses the DNS server of the node; ClusterFirstWithHostNet "
-            "is required"
+            "with dnsPolicy ClusterFirst and hostNetwork, its pods use the node's DNS server, which cannot resolve "
+            "Service names; set dnsPolicy to ClusterFirstWithHostNet"
         )
         return "dnsPolicy", why
     if policy != "None":
@@ -355,15 +358,15 @@ def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tu
     service = _service(state)
     known = {service.text("spec", "clusterIP"), _NODE_LOCAL} if service is not None else set()
     if known and not servers & known and not _is_service_address(state, servers):
-        return "dnsConfig", f"its dnsConfig uses only {', '.join(sorted(servers))}, not the cluster DNS"
+        return "dnsConfig", f"its pods query only {', '.join(sorted(servers))}, not the cluster DNS"
     searches = texts(template.spec, "dnsConfig", "searches")
     if "." not in edge.use.host and not any(".svc" in each for each in searches):
-        return "dnsConfig", "its dnsConfig.searches lacks the namespace, so the short name cannot be resolved"
+        return "dnsConfig", "its dnsConfig.searches contains no cluster domain, so the short name cannot be resolved"
     return None
 
 
 def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
-    """Whether one of the name servers is a Service of the cluster, because that Service may forward queries."""
+    """Return whether a name server is a Service, which may forward queries to the cluster DNS."""
     return any(
         each.text("spec", "clusterIP") in servers
         for each in state.of("Service")

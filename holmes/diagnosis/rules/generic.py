@@ -1,4 +1,4 @@
-"""Faults of any kind of object: failing system components, and deletions that do not finish."""
+"""Rules for objects of any kind: failing system components, and deletions that do not finish."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5
 _PLAIN_KINDS: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding"})
-"""Kinds that have no resources outside the cluster."""
+"""Kinds of objects that have no resources outside the cluster."""
 _MOST: Final = 5
 _DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
 _OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
@@ -45,9 +45,9 @@ _PLURALS: Final = {kind.name: kind.resource for kind in KINDS}
     severity="critical",
     kinds=("Pod", "Deployment", "DaemonSet", "StatefulSet"),
     reads=("status.conditions[Ready]", "status.containerStatuses[].state", "metadata.namespace"),
-    explanation="Pods in kube-system provide DNS, networking, metrics and scheduling for the whole cluster. The rules "
-    "about pods report the exact fault; this rule raises its severity. Pods that are briefly not ready during a "
-    "rolling update are ignored.",
+    explanation="Pods in kube-system provide DNS, networking, metrics and scheduling for the whole cluster. Other "
+    "rules report the exact fault, and this rule raises the severity of the incident. Pods that are briefly not ready "
+    "during a rolling update are ignored.",
 )
 def system_part(state: ClusterState) -> Iterator[Fault]:
     troubled: dict[ObjectRef, list[ClusterObject]] = defaultdict(list)
@@ -108,10 +108,10 @@ def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject
     kinds=("Namespace",),
     needs=("APIService",),
     reads=("status.phase", "status.conditions", "metadata.deletionTimestamp", "spec.finalizers"),
-    explanation="The objects of a namespace are deleted before the namespace itself. The deletion waits for objects "
-    "whose finalizers are not removed. It also waits for an aggregated API that does not answer, because the objects "
-    "of this API cannot be listed. The conditions of the namespace show the cause. Repair the API or the controller "
-    "that owns the finalizer. Do not remove the namespace's own finalizer by force.",
+    explanation="Kubernetes deletes the objects of a namespace before the namespace itself. The deletion waits for "
+    "objects whose finalizers have not been removed. It also waits for an aggregated API that does not respond, "
+    "because the objects of this API cannot be listed. The conditions of the namespace show the cause. Repair the API "
+    "or the controller that owns the finalizer. Do not remove the namespace's own finalizer by force.",
 )
 def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
     stuck = [each for each in state.of("Namespace") if _deleted_long_ago(state, each)]
@@ -127,9 +127,9 @@ def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
 
 
 def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether the deletion exceeds the limit for the kind of object.
+    """Return whether the deletion takes longer than usual for this kind of object.
 
-    Releasing a cloud volume takes minutes; deleting a plain object takes seconds.
+    Releasing a cloud volume takes minutes, but deleting a plain object takes only seconds.
     """
     finalizers = texts(each.body, "metadata", "finalizers")
     foreign = all("/" in finalizer and "kubernetes.io/" not in finalizer for finalizer in finalizers)
@@ -149,7 +149,7 @@ def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequen
     finalizers = [value for value in texts(namespace.body, "spec", "finalizers") if value != "kubernetes"]
     proof = [evidence.value(namespace, f"status.conditions[type={kind}].message", message) for kind, message in told]
     if finalizers:
-        why = f"its own finalizer {', '.join(finalizers)} is not removed; {why}"
+        why = f"its own {_kept(finalizers)}; {why}"
         proof.insert(0, evidence.value(namespace, "spec.finalizers", finalizers))
     lasted = duration(state.now - (namespace.deleted or state.now))
     return Fault(
@@ -182,9 +182,9 @@ def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
     severity="warning",
     kinds=("CustomResourceDefinition", "Deployment", "StatefulSet", "Service", "PersistentVolume"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers"),
-    explanation="A deleted object remains until controllers remove its finalizers. A finalizer is never removed when "
-    "its controller is missing, scaled to zero or failing. Restore the controller; removing the finalizer by hand "
-    "skips the controller's cleanup.",
+    explanation="A deleted object remains until controllers have removed its finalizers. A controller that is "
+    "missing, scaled to zero or failing never removes its finalizer. Restore the controller. If you remove the "
+    "finalizer by hand, the controller's cleanup is skipped.",
 )
 def finalizer_stuck(state: ClusterState) -> Iterator[Fault]:
     for kind in state.kinds:
@@ -201,7 +201,7 @@ def finalizer_stuck(state: ClusterState) -> Iterator[Fault]:
 def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> Fault:
     controllers = _controllers(state, each, finalizers)
     waits = _waits_for(state, each, finalizers)
-    who = f"; its controller may be {', '.join(str(found.ref) for found in controllers)}" if controllers else ""
+    who = f"; its controller may be {' or '.join(str(found.ref) for found in controllers)}" if controllers else ""
     asleep = [found for found in controllers if not found.integer("status", "readyReplicas")]
     proof: list[Evidence] = [evidence.field(found, "spec", "replicas") for found in asleep]
     place = f" -n {each.namespace}" if each.namespace else ""
@@ -209,8 +209,8 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
     return Fault(
         subject=each.ref,
         culprit=each.ref,
-        cause=f"{each.ref} was deleted {duration(state.now - (each.deleted or state.now))} ago, but finalizer "
-        f"{', '.join(finalizers)} is not removed{who}{', which is not running' if asleep else ''}",
+        cause=f"{each.ref} was deleted {duration(state.now - (each.deleted or state.now))} ago, but its "
+        f"{_kept(finalizers)}{who}{', which is not running' if asleep else ''}",
         evidence=(
             evidence.field(each, "metadata", "finalizers"),
             evidence.field(each, "metadata", "deletionTimestamp"),
@@ -220,6 +220,11 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
         because=(*(found.ref for found in controllers), *waits),
         since=each.deleted,
     )
+
+
+def _kept(finalizers: Sequence[str]) -> str:
+    noun, verb = ("finalizer", "has") if len(finalizers) == 1 else ("finalizers", "have")
+    return f"{noun} {', '.join(finalizers)} {verb} not been removed"
 
 
 def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> list[ClusterObject]:

@@ -1,4 +1,4 @@
-"""Custom resources, judged by their status."""
+"""Rules for custom resources, which are judged by their status."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _LATE_GRACES: Final = 5
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=_READS,
-    explanation="Operators report the health of their objects in the status. After a grace period, the rule reports "
-    "conditions such as Ready that are False and conditions such as Stalled that are True. It also reports phases "
-    "such as Failed. Conditions with unknown names are ignored because their meaning is unknown. Suspended and paused "
-    "objects are skipped. When the message names an object that does not exist, the missing object is the culprit. A "
-    "failing object ranks before its owners.",
+    explanation="Operators report the health of their objects in the status. After a grace period, the rule reports a "
+    "False condition such as Ready, a True condition such as Stalled, and a phase such as Failed. Conditions with "
+    "unknown names are ignored because their meaning is unknown. Suspended and paused objects are skipped. If the "
+    "message names an object that does not exist, the missing object is the culprit. If an object and its owner both "
+    "fail, the owner is reported as a symptom.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
@@ -60,8 +60,8 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
     explanation="The rule checks cert-manager Certificates, Argo CD Applications, and Flux Kustomizations and "
     "HelmReleases by their status and dependencies. A Certificate depends on its request and its issuer. A "
-    "Kustomization depends on its source and on the objects in `dependsOn`. The first object that fails is the cause "
-    "of the other failures. An Application that is only OutOfSync has severity info.",
+    "Kustomization depends on its source and on the objects in `dependsOn`. An object that fails because of a failing "
+    "dependency is reported as a symptom. An Application that is only OutOfSync has severity info.",
 )
 def delivery(state: ClusterState) -> Iterator[Fault]:
     named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
@@ -69,7 +69,7 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_rolling_out(each: ClusterObject) -> bool:
-    """Whether an Argo Rollout is in progress: its condition Healthy is False until the last step is done."""
+    """Return whether this is an Argo Rollout without a fault. Healthy is False until the last step has finished."""
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 
 
@@ -157,7 +157,7 @@ def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
 
 
 def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Check the kinds whose status does not follow the usual form."""
+    """Return the trouble of an Application, an ACME object or a Certificate, or None."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     if each.group == _ARGO and each.kind == "Application":
@@ -172,7 +172,7 @@ def _application(each: ClusterObject) -> Trouble | None:
     operation = each.child("status", "operationState")
     errors = [found for found in each.children("status", "conditions") if _ARGO_ERRORS.search(text(found, "type"))]
     if text(operation, "phase") in {"Failed", "Error"}:
-        why = f"the last sync ended with {text(operation, 'phase')}: {text(operation, 'message')}"
+        why = f"the last sync ended in phase {text(operation, 'phase')}: {text(operation, 'message')}"
         return _told(
             each, "Application cannot be synced", why, "status.operationState.message", text(operation, "message")
         )
@@ -187,7 +187,7 @@ def _application(each: ClusterObject) -> Trouble | None:
     if sync == "OutOfSync":
         return Trouble(
             title="Application is out of sync",
-            why="the running objects differ from its source (OutOfSync)",
+            why="its live objects differ from its source (OutOfSync)",
             severity="info",
             proof=(evidence.field(each, "status", "sync", "status"),),
         )
@@ -211,7 +211,7 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
     if status not in {"invalid", "errored", "expired"} and not waiting:
         return None
     return Trouble(
-        title=f"{each.kind} of a certificate is {status}",
+        title=f"{each.kind} for a certificate is {status}",
         why=f"{status}: {reason or 'no reason given'}",
         severity="critical",
         proof=(evidence.field(each, "status", "reason"), evidence.field(each, "status", "state")),
@@ -219,7 +219,7 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Report an issuer that does not exist, because its Certificate can never become ready."""
+    """Return the missing issuer as trouble, because the Certificate cannot become ready without it."""
     if text(each.condition("Ready"), "status") == "True":
         return None
     for issuer in _issuer(each):
@@ -228,7 +228,7 @@ def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
             continue
         existing = [found.name for found in state.of(kind, issuer.namespace)]
         return Trouble(
-            title=f"{issuer.kind} of a certificate is missing",
+            title=f"{issuer.kind} for a certificate is missing",
             why=f"its issuer {issuer} does not exist{hint(issuer.name, existing)}",
             severity="critical",
             proof=(
@@ -240,7 +240,7 @@ def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _is_known(state: ClusterState, ref: ObjectRef) -> bool:
-    """Whether a CustomResourceDefinition for the kind of `ref` exists."""
+    """Return whether a CustomResourceDefinition for the kind of `ref` exists."""
     return any(
         found.text("spec", "group") == ref.group and found.text("spec", "names", "kind") == ref.kind
         for found in state.of("CustomResourceDefinition")

@@ -1,4 +1,4 @@
-"""Ingresses without a controller, and Ingresses whose Services do not exist or cannot answer."""
+"""Rules for Ingresses without a controller, and for Ingresses with a missing or unavailable Service."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
 
 @Row(
     id="I01",
-    title="Ingress has no controller: its class does not exist",
+    title="Ingress has no controller because its class does not exist",
     severity="critical",
     kinds=("Ingress", "IngressClass"),
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
         "No controller handles the Ingress. Its class does not exist, or the Ingress names no class and the cluster "
-        "has no default class. An Ingress with an address is treated as handled, unless its class is clearly "
-        "misspelt, because the address may be old. In a cluster without classes, controllers do not use them. An "
-        "Ingress without a class is then reported with severity info, and only while no other Ingress has an address. "
-        "Correct the class name, or install an ingress controller."
+        "has no default class. An Ingress that has an address is treated as handled. It is still reported if its class "
+        "is clearly misspelt, because the address may be outdated. An Ingress without a class has severity info, "
+        "because some controllers require no class. The severity is warning if the cluster has classes and another "
+        "Ingress has an address. Correct the class name, or install an ingress controller."
     ),
 )
 def class_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -58,11 +58,11 @@ def class_is_missing(state: ClusterState) -> Iterator[Fault]:
         elif not has_default and not has_address(ingress):
             yield Fault(
                 subject=ingress.ref,
-                title="Ingress has no controller: it has no class",
+                title="Ingress has no controller because it has no class",
                 cause=(
-                    f"{ingress.ref} has no spec.ingressClassName and "
+                    f"{ingress.ref} has no spec.ingressClassName, and "
                     + ("no IngressClass is the default" if classes else "no IngressClass exists")
-                    + ", so no controller handles it"
+                    + ", so no controller handles the Ingress"
                 ),
                 evidence=(field(ingress, "spec", "ingressClassName"), field(ingress, "status", "loadBalancer")),
                 next_check="kubectl get ingressclasses",
@@ -99,9 +99,9 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
     kinds=("Ingress", "Service"),
     reads=("spec.defaultBackend", "spec.rules[].http.paths[].backend.service.name"),
     explanation=(
-        "Requests to the path fail (503) because its Service does not exist. If an existing Service has a similar "
-        "name, correct the Ingress. If a workload with this name exists, or no Service has a similar name, create the "
-        "Service."
+        "Requests to a path of the Ingress fail with status 503 because the Service of this path does not exist. If an "
+        "existing Service has a similar name, correct the Ingress. If a workload with this name exists, or no Service "
+        "has a similar name, create the Service."
     ),
 )
 def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -117,7 +117,8 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
             subject=ingress.ref,
             culprit=ingress.ref if wrong_name else ref,
             cause=(
-                f"{ingress.ref} sends to Service {backend.service!r} in {backend.path}.name, but {ref} does not exist"
+                f"{ingress.ref} sends requests to Service {backend.service!r} ({backend.path}.name), "
+                f"but {ref} does not exist"
                 + (f"; {orphan.ref} exists, but no Service with this name selects it" if orphan else "")
                 + ("" if orphan else hint(backend.service, existing))
             ),
@@ -135,8 +136,8 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
     reads=("spec.rules[].http.paths[].backend.service.port", "spec.ports of the Service"),
     explanation=(
         "The Service does not have the port number or port name that the Ingress backend names. A backend must name "
-        "the Service's `port`, not its `targetPort`. When the Service was edited after the Ingress, the Service is "
-        "the culprit."
+        "the Service's `port`, not its `targetPort`. If the Service was edited after the Ingress, the Service is the "
+        "culprit."
     ),
 )
 def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -157,8 +158,8 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
             subject=ingress.ref,
             culprit=service.ref if blame_service else ingress.ref,
             cause=(
-                f"{ingress.ref} sends to port {backend.port} of {service.ref} ({backend.port_path}), but the "
-                f"Service has only {known}"
+                f"{ingress.ref} sends requests to port {backend.port} of {service.ref} ({backend.port_path}), "
+                f"but the Service has only {known}"
             ),
             evidence=proof[::-1] if blame_service else proof,
             next_check=f"kubectl -n {ingress.namespace} get service {service.name} -o yaml",
@@ -172,8 +173,8 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "Service", "Pod"),
     reads=("spec.rules[].http.paths[].backend.service", "EndpointSlices and pods of the Service"),
     explanation=(
-        "Requests to the path fail (503) because no pod behind the Service is ready. This is a symptom. The cause is "
-        "in the Service or in the workload behind it."
+        "Requests to a path of the Ingress fail with status 503 because no pod behind the Service is ready. This fault "
+        "is a symptom. Its cause is in the Service or in the workload behind the Service."
     ),
 )
 def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
@@ -191,7 +192,7 @@ def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=ingress.ref,
             culprit=service.ref,
-            cause=f"{ingress.ref} sends to {service.ref} ({backend.path}), which has no ready endpoints",
+            cause=f"{ingress.ref} sends requests to {service.ref} ({backend.path}), which has no ready endpoints",
             evidence=(value(ingress, f"{backend.path}.name", backend.service), field(service, "spec", "selector")),
             next_check=f"kubectl -n {ingress.namespace} describe service {service.name}",
             role="symptom",
@@ -200,7 +201,7 @@ def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
 
 
 def _distinct_backends(state: ClusterState) -> Iterator[Backend]:
-    """Yield one backend for each Service and port of an Ingress."""
+    """Yield one backend for each combination of Ingress, Service and port."""
     for ingress in state.of("Ingress"):
         if ingress.deleted is not None:
             continue

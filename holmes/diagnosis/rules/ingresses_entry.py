@@ -1,4 +1,4 @@
-"""TLS, hosts and addresses of Ingresses, and the Gateway API."""
+"""Rules for TLS, hosts and addresses of Ingresses, and for the Gateway API."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _MERGED_ON_PURPOSE: Final = ("/canary", "mergeable-ingress-type", "canary-weight
 
 @Row(
     id="I03a",
-    title="TLS secret of the Ingress is missing",
+    title="TLS Secret of the Ingress is missing",
     severity="warning",
     kinds=("Ingress", "Secret"),
     reads=("spec.tls[].secretName", "Secret names"),
     explanation=(
-        "Without the Secret, the Ingress is served with a certificate that browsers do not trust, or not at all. If "
-        "the Ingress has a cert-manager annotation, cert-manager creates the Secret. The Certificate then shows why "
-        "the Secret does not exist yet. Only Secret names are read. Namespaces whose Secrets cannot be listed are "
-        "skipped."
+        "Without the Secret, the controller serves the Ingress with a certificate that browsers do not trust, or does "
+        "not serve it. If the Ingress has a cert-manager annotation, cert-manager creates the Secret. The status of "
+        "the Certificate then shows why the Secret does not exist yet. Only the names of Secrets are read. Namespaces "
+        "whose Secrets cannot be listed are skipped."
     ),
 )
 def tls_secret_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -82,8 +82,8 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.tls[].hosts"),
     explanation=(
-        "The Ingress has TLS for some hosts and rules for other hosts, which are served without its certificate. This "
-        "may be intended."
+        "The Ingress has TLS for some hosts, and rules for other hosts that its certificate does not cover. This may "
+        "be intended."
     ),
 )
 def host_without_tls(state: ClusterState) -> Iterator[Fault]:
@@ -97,7 +97,7 @@ def host_without_tls(state: ClusterState) -> Iterator[Fault]:
             if host and host not in covered and wildcard not in covered:
                 yield Fault(
                     subject=ingress.ref,
-                    cause=f"{ingress.ref} has a rule for {host!r}, but TLS only for {', '.join(covered)}",
+                    cause=f"{ingress.ref} has a rule for host {host!r}, but TLS only for {', '.join(covered)}",
                     evidence=(
                         value(ingress, f"spec.rules[{index}].host", host),
                         value(ingress, "spec.tls", ingress.at("spec", "tls")),
@@ -113,8 +113,9 @@ def host_without_tls(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.rules[].http.paths[].path", "spec.ingressClassName"),
     explanation=(
-        "The controller decides which Ingress receives the requests, often the older Ingress. The rule compares only "
-        "Ingresses that have the same class and different backends. Canary Ingresses are ignored."
+        "The controller decides which Ingress receives the requests. It often chooses the older Ingress. The rule "
+        "compares only Ingresses that have the same class and different backends. Canary Ingresses and mergeable "
+        "Ingresses are ignored."
     ),
 )
 def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
@@ -132,8 +133,8 @@ def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
                     subject=ingress.ref,
                     culprit=ingress.ref,
                     cause=(
-                        f"{ingress.ref} sends {host or 'every host'}{route} to {backend}, but the older {first[0].ref} "
-                        f"already sends it to {first[2]}"
+                        f"{ingress.ref} sends requests for {host or 'every host'}{route} to {backend}, but the older "
+                        f"{first[0].ref} already sends them to {first[2]}"
                     ),
                     evidence=(value(ingress, path, route), value(first[0], first[1], route)),
                     next_check="kubectl get ingresses --all-namespaces",
@@ -190,9 +191,9 @@ def rejected(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "IngressClass"),
     reads=("status.loadBalancer.ingress", "other Ingresses of the same class"),
     explanation=(
-        "After five grace periods, the Ingress has no address, although other Ingresses of the same class have one. "
-        "If no Ingress of the class has an address, the controller is not running or does not set addresses. The "
-        "severity is then info."
+        "Five grace periods after its creation, the Ingress has no address, although other Ingresses of the same class "
+        "have one. If no Ingress of the class has an address, the severity is info. The controller is then probably "
+        "not running, or it does not set addresses."
     ),
 )
 def no_address(state: ClusterState) -> Iterator[Fault]:
@@ -211,7 +212,7 @@ def no_address(state: ClusterState) -> Iterator[Fault]:
                     + (
                         ", although other Ingresses of its class have one"
                         if others
-                        else ("; no controller seems to handle the class")
+                        else (", and no controller seems to handle the class")
                     )
                 ),
                 evidence=(field(ingress, "status", "loadBalancer"), field(ingress, "spec", "ingressClassName")),
@@ -235,8 +236,9 @@ _BAD: Final = frozenset({"Conflicted"})
     kinds=(_GATEWAY, _CLASS),
     reads=("spec.gatewayClassName", "status.conditions", "status.listeners[].conditions"),
     explanation=(
-        "The GatewayClass does not exist, or its controller rejects the class, the Gateway or a listener (missing "
-        "certificate, conflict, unknown protocol). Conditions of an older generation and young objects are ignored."
+        "The GatewayClass does not exist, or its controller rejects the class, the Gateway or a listener. Common "
+        "causes are a missing certificate, a conflict or an unknown protocol. The rule ignores new objects, and "
+        "conditions of an older generation."
     ),
 )
 def gateway_is_not_accepted(state: ClusterState) -> Iterator[Fault]:
@@ -271,7 +273,7 @@ def _refused(
         yield Fault(
             subject=each.ref,
             title=f"{each.kind} is rejected: {kind} is {status}",
-            cause=f"{each.ref}{where} has {kind} = {status}, {text(condition, 'reason')}: {text(condition, 'message')}",
+            cause=f"{each.ref}{where} has {kind} {status} ({text(condition, 'reason')}): {text(condition, 'message')}",
             evidence=(value(each, f"{path}[type={kind}]", f"{status}: {text(condition, 'message')}"),),
             next_check=_describe(each),
             severity=severity,
@@ -296,8 +298,9 @@ def _describe(each: ClusterObject) -> str:
     needs=(_GATEWAY,),
     reads=("spec.parentRefs", "status.parents[].conditions"),
     explanation=(
-        "The Gateway does not exist, or its controller does not accept the route (no matching listener or host name, "
-        "namespace not allowed). The controller may also be unable to resolve a reference of the route."
+        "The Gateway does not exist, or its controller does not accept the route. For example, no listener or host "
+        "name matches, or the namespace is not allowed. The controller may also be unable to resolve a reference of "
+        "the route."
     ),
 )
 def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
@@ -314,7 +317,7 @@ def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
                     subject=route.ref,
                     title="Gateway of the route does not exist",
                     culprit=route.ref if meant(name, existing) else gateway,
-                    cause=f"{route.ref} belongs to {gateway}, which does not exist{hint(name, existing)}",
+                    cause=f"{route.ref} refers to {gateway}, which does not exist{hint(name, existing)}",
                     evidence=(value(route, f"spec.parentRefs[{index}].name", name),),
                     next_check=f"kubectl -n {namespace} get gateways.{_GROUP}",
                 )
@@ -322,14 +325,14 @@ def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="I05c",
-    title="Service of the route cannot answer",
+    title="Service of the route does not exist or cannot respond",
     severity="critical",
     kinds=_ROUTES,
     needs=("Service", "Pod"),
     reads=("spec.rules[].backendRefs", "spec.ports of the Service", "EndpointSlices"),
     explanation=(
-        "The Service of a backend does not exist, or lacks the port that the route names, so requests fail. A Service "
-        "without ready endpoints is reported as a symptom of another fault."
+        "Requests fail because the Service of a backend does not exist or lacks the port that the route names. A "
+        "Service without ready endpoints is reported as a symptom of another fault."
     ),
 )
 def route_backend_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -350,8 +353,9 @@ def _backend(state: ClusterState, route: ClusterObject, backend: JsonObject, pat
         if state.is_missing("Service", namespace, name):
             yield Fault(
                 subject=route.ref,
+                title="Service of the route does not exist",
                 culprit=route.ref if meant(name, existing) else ref,
-                cause=f"{route.ref} sends to {ref} ({path}), which does not exist{hint(name, existing)}",
+                cause=f"{route.ref} sends requests to {ref} ({path}), which does not exist{hint(name, existing)}",
                 evidence=(value(route, f"{path}.name", name),),
                 next_check=check,
                 because=(ref,),
@@ -362,7 +366,7 @@ def _backend(state: ClusterState, route: ClusterObject, backend: JsonObject, pat
         yield Fault(
             subject=route.ref,
             title="Route names a port that the Service does not have",
-            cause=f"{route.ref} sends to port {port} of {ref}, which has only {', '.join(map(str, known))}",
+            cause=f"{route.ref} sends requests to port {port} of {ref}, which has only {', '.join(map(str, known))}",
             evidence=(value(route, f"{path}.port", port), value(service, "spec.ports", service.at("spec", "ports"))),
             next_check=check,
         )
@@ -371,7 +375,7 @@ def _backend(state: ClusterState, route: ClusterObject, backend: JsonObject, pat
             subject=route.ref,
             title="Service of the route has no ready endpoints",
             culprit=ref,
-            cause=f"{route.ref} sends to {ref} ({path}), which has no ready endpoints",
+            cause=f"{route.ref} sends requests to {ref} ({path}), which has no ready endpoints",
             evidence=(value(route, f"{path}.name", name),),
             next_check=f"kubectl -n {namespace} describe service {name}",
             role="symptom",

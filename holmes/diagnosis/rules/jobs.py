@@ -1,4 +1,4 @@
-"""Jobs and CronJobs that failed, are suspended or did not start."""
+"""Rules for Jobs and CronJobs that failed, are suspended or did not start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANY: Final = frozenset({"*", "?", "*/1"})
 
 
 def longest_rest_seconds(schedule: str) -> int | None:
-    """Return an upper bound for the seconds between two runs of `schedule`; None for a complex schedule."""
+    """Return the maximum time between two runs of `schedule` in seconds, or None for a complex schedule."""
     written = schedule.strip().lower()
     if written in _MACROS:
         return _MACROS[written]
@@ -41,7 +41,7 @@ def longest_rest_seconds(schedule: str) -> int | None:
 
 
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
-    """Return the upper bound in seconds, which the largest field with a restriction determines."""
+    """Return the maximum interval in seconds. The restricted field with the largest unit determines it."""
     if month not in _ANY:
         return None
     if day not in _ANY:
@@ -54,7 +54,7 @@ def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int 
 
 
 def _step(field: str, units: int, seconds: int) -> int | None:
-    """Return the interval of a step such as `*/15` in seconds, or None. The last interval of an hour may be shorter."""
+    """Return the interval of a step such as `*/15` in seconds, or None. The last interval may be shorter."""
     base, slash, step = field.partition("/")
     if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
         return None
@@ -87,10 +87,11 @@ _MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
     kinds=("Job", "CronJob", "Pod"),
     reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
     explanation="A Job failed permanently. Too many of its pods failed (backoffLimit), it exceeded "
-    "activeDeadlineSeconds, or its podFailurePolicy makes the failure final. The last log line of its container is "
-    "quoted. The cause is the setting or Service that this line names, or the object that the pods wait for. For a "
-    "CronJob, only the newest finished Job is reported. The severity falls to warning one hour after the failure and, "
-    "without a CronJob, to info after a week. It stays critical for a CronJob that has never succeeded.",
+    "activeDeadlineSeconds, or its podFailurePolicy makes the failure final. The rule quotes the last log line of the "
+    "failed container. The cause is the setting or Service that this line names, or the object that the pods wait "
+    "for. For a CronJob, only the newest finished Job is reported. The severity falls to warning one hour after the "
+    "failure. For a Job without a CronJob, it falls to info after one week. For a CronJob that has never succeeded, "
+    "it stays critical.",
 )
 def failed(state: ClusterState) -> Iterator[Fault]:
     for job in state.of("Job"):
@@ -112,13 +113,13 @@ def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> F
     limit = _LIMITS.get(reason)
     crash = _last_failed(state, job)
     since = moment(text(condition, "lastTransitionTime")) or job.created
-    told = f" ({'.'.join(limit)} is {evidence.shown(job.at(*limit))})" if limit else ""
+    told = f"; {'.'.join(limit)} is {evidence.shown(job.at(*limit))}" if limit else ""
     words = last_words(crash.container, state) if crash is not None else None
     how = f"; container {crash.container.name} exited with code {crash.exit_code}{said(words)}" if crash else ""
     return Fault(
         subject=job.ref,
         severity=_urgency(state, job, since),
-        cause=f"{job.ref} failed permanently, {reason}: {message}{told}{how}",
+        cause=f"{job.ref} failed permanently ({reason}): {message}{told}{how}",
         evidence=(
             *((evidence.field(job, *limit),) if limit else ()),
             evidence.value(job, "status.conditions[type=Failed].reason", reason),
@@ -134,7 +135,7 @@ def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> F
 
 
 def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tuple[ObjectRef, ...]:
-    """Return the objects that explain the failure: pods that are not ready, or the objects that the crash points to.
+    """Return the objects that explain the failure: pods that are not ready, or the objects that explain the crash.
 
     The crash itself is excluded, because the crash and the failed Job are two findings with one culprit.
     """
@@ -147,7 +148,7 @@ def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tu
 
 
 def _urgency(state: ClusterState, job: ClusterObject, since: float) -> Severity:
-    """Lower the severity of an old failure, which may be a leftover, unless its CronJob never succeeded."""
+    """Return the severity, which is lower for an old failure unless its CronJob has never succeeded."""
     parent = state.by_uid(job.owner.uid) if job.owner is not None else None
     if state.now - since <= _RECENT_SECONDS:
         return "critical"
@@ -157,7 +158,7 @@ def _urgency(state: ClusterState, job: ClusterObject, since: float) -> Severity:
 
 
 def _made_good(state: ClusterState, job: ClusterObject) -> bool:
-    """Whether a later Job of the same CronJob has finished."""
+    """Return whether a later Job of the same CronJob has completed or failed."""
     parent = state.by_uid(job.owner.uid) if job.owner is not None else None
     later = state.owned_by(parent, "Job") if parent is not None else ()
     return any(
@@ -167,7 +168,7 @@ def _made_good(state: ClusterState, job: ClusterObject) -> bool:
 
 
 def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
-    """Return the latest crash of a container in the Job's pods."""
+    """Return the latest crash of a container in the Job's pods, or None."""
     ends = (crash_of(container, state) for pod in state.pods_of(job) for container in containers_of(pod))
     failed = [crash for crash in ends if crash is not None and crash.exit_code > 0]
     return max(failed, key=lambda crash: crash.finished or 0.0, default=None)
@@ -179,9 +180,8 @@ def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
     severity="warning",
     kinds=("Job", "Pod"),
     reads=("Pod status.containerStatuses[].state", "status.active"),
-    explanation="The main container exited with code 0, but another container of the pod still runs, so the Job "
-    "never completes. Make that container a native sidecar: an init container with restartPolicy "
-    "Always.",
+    explanation="The main container exited with code 0, but another container of the pod still runs, so the Job never "
+    "completes. Make the other container a native sidecar, which is an init container with restartPolicy Always.",
 )
 def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
     for job in state.of("Job"):
@@ -198,9 +198,8 @@ def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=pod.ref,
                 culprit=state.workload_of(job).ref,
-                cause=f"{job.ref} does not complete: container {done.name} has finished, but container "
-                f"{running[0].name} still runs; as a sidecar, it belongs in initContainers with restartPolicy "
-                "Always",
+                cause=f"{job.ref} does not complete because container {running[0].name} still runs, although "
+                f"container {done.name} has finished; a sidecar belongs in initContainers with restartPolicy Always",
                 evidence=(
                     running[0].evidence("name", of="spec"),
                     running[0].evidence("state"),
@@ -232,7 +231,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=each.ref,
                     title=f"{kind} is suspended",
-                    cause=f"{each.ref} starts no pods: spec.suspend is true",
+                    cause=f"{each.ref} starts no pods because spec.suspend is true",
                     evidence=(evidence.field(each, "spec", "suspend"),),
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
                 )
@@ -250,9 +249,9 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
         "events UnknownTimeZone, UnparseableSchedule, InvalidSchedule",
     ),
     explanation="A CronJob misses its runs. Its schedule or time zone cannot be parsed, or its last run has not "
-    "finished and concurrencyPolicy is Forbid. The CronJob may also have exceeded startingDeadlineSeconds, or start "
-    "no Jobs for an unknown reason. Calendar dates are not computed: a run is overdue after twice the longest "
-    "interval of the schedule. A suspended CronJob is not a fault.",
+    "finished and concurrencyPolicy is Forbid. A run may also have missed its deadline (startingDeadlineSeconds), or "
+    "the CronJob starts no Jobs for an unknown reason. The rule does not compute calendar dates. It treats a run as "
+    "overdue after twice the longest interval of the schedule. A suspended CronJob is not a fault.",
 )  # fmt: skip
 def does_not_start(state: ClusterState) -> Iterator[Fault]:
     for cron in state.of("CronJob"):
@@ -276,7 +275,8 @@ def _unreadable(state: ClusterState, cron: ClusterObject) -> Fault | None:
         subject=cron.ref,
         title="Schedule of the CronJob cannot be parsed",
         severity="critical",
-        cause=f"{cron.ref} never starts: spec.{key} is {cron.text('spec', key)!r}, {events[-1].message}",
+        cause=f"{cron.ref} starts no Jobs because spec.{key} {cron.text('spec', key)!r} is not valid: "
+        f"{events[-1].message}",
         evidence=(evidence.field(cron, "spec", key), evidence.event(events[-1])),
         next_check=_check(cron),
     )
@@ -293,7 +293,7 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     return Fault(
         subject=cron.ref,
         title="CronJob waits for its last run to finish",
-        cause=f"{cron.ref} starts no Jobs: its concurrencyPolicy is Forbid, and {job.ref} still runs after "
+        cause=f"{cron.ref} starts no Jobs because its concurrencyPolicy is Forbid, and {job.ref} still runs after "
         f"{duration(state.age_seconds(job))}",
         evidence=(
             evidence.field(cron, "spec", "concurrencyPolicy"),
@@ -346,6 +346,6 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """Return the times of edits, because a CronJob that was just resumed has not missed a run."""
+    """Return the times of edits to the CronJob. A CronJob that was just resumed has not missed a run."""
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

@@ -1,4 +1,4 @@
-"""NetworkPolicies that block connections which workloads need."""
+"""Rules for NetworkPolicies that block required connections or select no pods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOST_PROOFS: Final = 2
 class _Use:
     """A workload that uses a Service.
 
-    `named` is the setting or log line that names the Service; `proofs` are log lines of failed calls.
+    `named` is the setting or log line that names the Service. `proofs` are log lines of failed calls.
     `explains` is true if the Service has ready pods, so that only the blocked connection explains a failure.
     """
 
@@ -57,7 +57,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blame:
-    """A policy to change, with the decisive field. The candidate with the highest `score` is reported."""
+    """A policy that may block a connection, with its decisive field. The policy with the best `score` is reported."""
 
     policy: ClusterObject
     path: str
@@ -82,11 +82,11 @@ class _Blame:
     needs=("Namespace", "ConfigMap"),
     reads=("spec of all policies", "settings and logs of clients", "spec.ports of Services", "labels of pods"),
     explanation=(
-        "A workload names a Service, but the policies that select its pods (egress) or the pods of the Service "
-        "(ingress) do not allow the connection. The culprit is the policy that nearly allows the connection (wrong "
-        "port, a selector that matches no pods), otherwise the policy that denies by default. The severity is "
-        "critical when the client's log shows the failure. Otherwise it is warning, because not every network plugin "
-        "enforces policies."
+        "A workload names a Service, but the egress policies of its pods or the ingress policies of the Service's pods "
+        "do not allow the connection. The culprit is the policy that nearly allows the connection, for example with a "
+        "wrong port or a selector that matches no pods. If no policy nearly allows it, the culprit is the policy that "
+        "denies by default. The severity is critical if the client's log shows the failure. Otherwise it is warning, "
+        "because not every network plugin enforces policies."
     ),
 )
 def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
@@ -107,7 +107,7 @@ def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _uses(state: ClusterState) -> Iterator[list[_Use]]:
-    """Yield the uses of each Service: one for every workload whose settings or logs name the Service."""
+    """Yield the uses of each Service, one for every workload whose settings or logs name the Service."""
     for ref in sorted({*edges(state), *failures(state)}):
         service = state.find(ref)
         if service is None or not state.covers("NetworkPolicy", ref.namespace):
@@ -122,7 +122,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
                 continue
             seen.add(consumer.uid)
             proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
-            # Without a pod that can answer, the client fails in any case.
+            # If no pod is ready, calls fail for another reason.
             uses.append(
                 _Use(
                     consumer=consumer,
@@ -137,7 +137,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
 
 
 def _connections(state: ClusterState, use: _Use) -> list[Connection]:
-    """Return the connections to check: from one client pod to the ports of each kind of pod behind the Service."""
+    """Return the connections from one client pod to the ports of one pod of each workload behind the Service."""
     clients = [
         pod
         for pod in state.pods_of(use.consumer)
@@ -168,14 +168,15 @@ def _ports_at(use: _Use, server: ClusterObject) -> list[tuple[int, str]]:
 def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: Direction) -> Fault:
     blame = max(_blames(state, connection, direction), key=lambda each: (each.score, edited_at(each.policy)))
     policy = blame.policy
-    way = "to the pods of" if direction == "Ingress" else "from its pods to"
+    consumer, service = use.consumer.ref, use.service.ref
+    ends = f"{consumer} to the pods of {service}" if direction == "Ingress" else f"the pods of {consumer} to {service}"
     return Fault(
         subject=use.service.ref if use.explains else use.consumer.ref,
         culprit=policy.ref,
         title=f"NetworkPolicy blocks connections to Service {use.service.name}",
         cause=(
-            f"{policy.ref} blocks connections of {use.consumer.ref} {way} {use.service.ref} (port "
-            f"{connection.port}/{connection.protocol}): {blame.why}"
+            f"{policy.ref} blocks connections from {ends} (port {connection.port}/{connection.protocol}) because "
+            f"{blame.why}"
         ),
         evidence=(
             blame.decisive,
@@ -190,7 +191,7 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
 
 
 def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:
-    """Yield each policy that may block the connection, with the strongest reason."""
+    """Yield each policy that may block the connection, with its strongest reason."""
     here = connection.here(direction)
     for policy in policies_of(state).idle[here.namespace]:
         if applies(policy, direction) and allows(state, policy, connection, direction):
@@ -202,7 +203,7 @@ def _blames(state: ClusterState, connection: Connection, direction: Direction) -
     for policy in policies_of(state).restricting(here, direction):
         newer = 1.5 if was_edited(policy) else 0.0
         if not rules_of(policy, direction):
-            why = f"it selects the pods and allows nothing ({direction})"
+            why = f"it selects the pods and allows no {direction.lower()} traffic"
             yield _Blame(policy=policy, path="spec.policyTypes", why=why, score=2)
         else:
             best = max(
@@ -226,7 +227,8 @@ def _nearly(
         why = f"its rule for this peer lacks port {connection.port}/{connection.protocol}"
         return _Blame(policy=policy, path=f"{match.path}.ports", why=why, score=4)
     nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
-    why = "its rule for this port " + ("has a peer that matches no pod" if nobody else "has only other peers")
+    why = "its rule for this port " if match.port else "its rule "
+    why += "has no peer that matches a pod" if nobody else "allows only other peers"
     why += _labels_words(peers, connection.peer(direction))
     return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
 
@@ -238,7 +240,7 @@ def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
         return ""
     has = ", ".join(f"{key}={other.labels[key]}" for key in sorted(wanted) if key in other.labels)
     asked = ", ".join(f"{key}={label}" for key, label in sorted(wanted.items()))
-    return f" ({asked}; the pods have {has or 'no such label'})"
+    return f" (it selects {asked}; the pods have {has or 'none of these labels'})"
 
 
 def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject) -> bool:
@@ -261,8 +263,8 @@ def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject
     reads=("spec.egress of all policies", "settings of clients", "pods with k8s-app=kube-dns"),
     explanation=(
         "The policies that restrict the egress of the pods do not allow port 53 to the cluster DNS, although the "
-        "workload uses Service names. The pods cannot resolve any name. Usually a rule for UDP and TCP port 53 must "
-        "be added."
+        "workload uses Service names. The pods cannot resolve any name. Usually you must add a rule for UDP and TCP "
+        "port 53."
     ),
 )
 def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
@@ -286,8 +288,8 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
             subject=edge.consumer.ref,
             culprit=culprit.ref,
             cause=(
-                f"{culprit.ref} restricts the egress of {edge.consumer.ref} and no policy allows port 53, so it "
-                f"cannot resolve names such as {edge.use.host!r}"
+                f"{culprit.ref} restricts the egress of {edge.consumer.ref}, and no policy allows port 53, so the "
+                f"pods cannot resolve names such as {edge.use.host!r}"
             ),
             evidence=(
                 field(culprit, "spec", "egress"),
@@ -302,7 +304,7 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _allows_dns(state: ClusterState, policy: ClusterObject, servers: list[ClusterObject]) -> bool:
-    """Whether a rule allows port 53 to the DNS servers, or to any peer if the DNS servers are unknown."""
+    """Return whether a rule allows port 53 to the DNS servers, or to any peer if the DNS servers are unknown."""
     for rule in rules_of(policy, "Egress"):
         ports, peers = children(rule, "ports"), children(rule, "to")
         if ports and not any(_is_dns(port) for port in ports):
@@ -329,8 +331,8 @@ def _is_dns(port: JsonObject) -> bool:
     kinds=("NetworkPolicy", "Pod"),
     reads=("spec.podSelector",),
     explanation=(
-        "The selector of the policy matches no pod of its namespace, so the policy has no effect. This is normal "
-        "while the intended workload has no pods."
+        "The selector of the policy matches no pod in its namespace, so the policy has no effect. This is normal while "
+        "the intended workload has no pods."
     ),
 )
 def policy_selects_nothing(state: ClusterState) -> Iterator[Fault]:
@@ -340,7 +342,7 @@ def policy_selects_nothing(state: ClusterState) -> Iterator[Fault]:
         if policy.deleted is None and not selected_by(state, policy):
             yield Fault(
                 subject=policy.ref,
-                cause=(f"The podSelector of {policy.ref} matches no pod of its namespace, so the policy has no effect"),
+                cause=(f"The podSelector of {policy.ref} matches no pod in its namespace, so the policy has no effect"),
                 evidence=(field(policy, "spec", "podSelector"),),
                 next_check=f"kubectl -n {policy.namespace} get pods --show-labels",
             )

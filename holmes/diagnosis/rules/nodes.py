@@ -1,4 +1,4 @@
-"""Nodes that are not ready, under pressure, without network, cordoned or restarted."""
+"""Rules for nodes that are not ready, under pressure, without network, cordoned or restarted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATE_GRACES: Final = 3
 _SHUTDOWN_GRACES: Final = 10
 _HOUR: Final = 3600.0
 _MOST: Final = 5
-_PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "process ids"}
+_PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "process IDs"}
 _PRESSURE_EVENTS: Final = ("EvictionThresholdMet", "FreeDiskSpaceFailed", "ImageGCFailed", "SystemOOM", "OOMKilling")
 _BAD: Final = frozenset(
     {
@@ -43,7 +43,7 @@ _BAD: Final = frozenset(
         "NTPProblem",
     }
 )
-"""Conditions of the node problem detector that are True on failure."""
+"""Conditions of the node problem detector that report a fault when they are True."""
 
 
 def _look(node: ClusterObject) -> str:
@@ -71,11 +71,11 @@ def _changed(node: ClusterObject, kind: str) -> float | None:
     kinds=("Node",),
     needs=("Lease",),
     reads=("status.conditions[Ready]", "Lease spec.renewTime", "spec.taints"),
-    explanation="When Ready is False, the kubelet gives the reason: the container runtime is down, or the network "
-    "plugin is not configured. When Ready is Unknown, the kubelet no longer reports because the machine, its kubelet "
-    "or its network is down. The node's pods are evicted after a few minutes. Nodes that are joining, or that an "
-    "autoscaler is removing, are ignored. The severity is warning when the node is Ready but its lease is not "
-    "renewed.",
+    explanation="When Ready is False, the kubelet gives the reason. For example, the container runtime is down, or "
+    "the network plugin is not configured. When Ready is Unknown, the kubelet no longer reports because the machine, "
+    "the kubelet or the network is down. Kubernetes evicts the node's pods after a few minutes. The rule ignores "
+    "nodes that are joining the cluster, or that an autoscaler is removing. If the node is Ready but its lease is not "
+    "renewed, the severity is warning.",
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
@@ -85,7 +85,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
             continue
         if status in {"False", "Unknown"}:
             why = text(ready, "message") or text(ready, "reason")
-            silent = "its kubelet has stopped reporting: " if status == "Unknown" else ""
+            silent = "its kubelet has stopped reporting; " if status == "Unknown" else ""
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is not ready (Ready {status}, {text(ready, 'reason')}): {silent}{why}",
@@ -107,13 +107,13 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
-    """Whether the machine recently started an orderly shutdown, as spot machines do."""
+    """Return whether the node recently started a graceful shutdown, which is common for spot instances."""
     said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
     return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
 
 
 def _lateness(state: ClusterState, node: ClusterObject) -> float | None:
-    """Return the seconds since the last renewal of the lease; None if the renewal is not overdue."""
+    """Return the time since the last lease renewal in seconds, or None if the renewal is not overdue."""
     lease = state.get("Lease", _LEASES, node.name)
     renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
     if lease is None or renewed is None:
@@ -130,19 +130,20 @@ def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence,
 
 @Row(
     id="N02",
-    title="Node is short of memory, disk or process ids",
+    title="Node is short of memory, disk or process IDs",
     severity="warning",
     kinds=("Node",),
     reads=(
         "status.conditions[MemoryPressure|DiskPressure|PIDPressure]",
         *(f"event {each}" for each in _PRESSURE_EVENTS),
     ),
-    explanation="Under pressure, the kubelet evicts pods and refuses new pods. Find what uses the memory or disk, "
-    "such as containers without limits, images or logs. Events of the last hour are reported too, because pressure is "
-    "often temporary. SystemOOM means that the kernel killed processes because the node had no memory left.",
+    explanation="When a node is under pressure, its kubelet evicts pods and rejects new pods. Find out what uses the "
+    "memory or disk, for example containers without limits, images or logs. The rule also reports events of the last "
+    "hour, because pressure is often temporary. SystemOOM means that the kernel killed processes because the node had "
+    "no memory left.",
 )
 def under_pressure(state: ClusterState) -> Iterator[Fault]:
-    """Report current pressure, otherwise pressure events within the last hour."""
+    """Report current pressure, or else the pressure events of the last hour."""
     events = events_by_node(state, *_PRESSURE_EVENTS)
     for node in standing_nodes(state):
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
@@ -174,9 +175,9 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node",),
     reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
-    explanation="NetworkUnavailable True means that the network of the node was never configured, so its pods have no "
-    "network. Other conditions come from the node problem detector. Only conditions whose value True is known to mean "
-    "a fault are checked (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart and others).",
+    explanation="NetworkUnavailable True means that the node's network was never configured, so its pods have no "
+    "network. Other conditions come from the node problem detector. The rule checks only conditions that are known to "
+    "report a fault when they are True, such as KernelDeadlock, ReadonlyFilesystem and FrequentKubeletRestart.",
 )
 def problem_condition(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
@@ -202,8 +203,8 @@ def problem_condition(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node", "Pod"),
     reads=("spec.unschedulable", "Pod status.conditions[PodScheduled]"),
-    explanation="The scheduler assigns no new pods to a cordoned node. This is normal during an upgrade, and is "
-    "reported only when pods cannot be scheduled for this reason. `kubectl uncordon` makes the node schedulable "
+    explanation="The scheduler assigns no new pods to a cordoned node. This is normal during an upgrade, so the node "
+    "is reported only if pods cannot be scheduled for this reason. `kubectl uncordon` makes the node schedulable "
     "again.",
 )
 def cordoned(state: ClusterState) -> Iterator[Fault]:
@@ -237,8 +238,8 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
     kinds=("Node",),
     reads=("event Rebooted", "event Starting", "event ContainerGCFailed", "event InvalidDiskCapacity"),
     explanation="A restart of the machine within the last hour explains why its pods restarted. A kubelet that starts "
-    "repeatedly, or cannot remove dead containers, has a fault of its own. A single InvalidDiskCapacity event at the "
-    "start of a kubelet is harmless.",
+    "repeatedly, or that cannot remove dead containers, is itself faulty. A single InvalidDiskCapacity event is "
+    "harmless when a kubelet starts.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     events = events_by_node(state, "Rebooted", "Starting", "ContainerGCFailed", "InvalidDiskCapacity")
@@ -247,12 +248,13 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
         for reason, least in (("Rebooted", 1), ("Starting", 4), ("ContainerGCFailed", 3), ("InvalidDiskCapacity", 10)):
             found = [each for each in recent if each.reason == reason and _is_kubelet(each)]
             times = sum(each.count for each in found)
+            events_word = "event" if times == 1 else "events"
             if times >= least:
                 yield Fault(
                     subject=node.ref,
                     title=_TITLES[reason],
                     severity="info" if reason == "Rebooted" else "warning",
-                    cause=f"{node.ref}: {_TITLES[reason].lower()} ({times} times within an hour): {found[-1].message}",
+                    cause=f"{node.ref}: {_TITLES[reason].lower()} ({times} {events_word}): {found[-1].message}",
                     evidence=tuple(map(evidence.event, reversed(found[-_MOST:]))),
                     next_check=_look(node),
                     since=found[0].first or None,
@@ -268,5 +270,5 @@ _TITLES: Final = {
 
 
 def _is_kubelet(event: ClusterEvent) -> bool:
-    """Whether the kubelet wrote the event, because kube-proxy also writes `Starting` events for nodes."""
+    """Return whether the kubelet wrote the event. kube-proxy also writes `Starting` events for nodes."""
     return event.reason != "Starting" or "kubelet" in f"{event.message} {event.component}".lower()

@@ -1,4 +1,4 @@
-"""Versions and capacity of nodes: incompatible kubelets, full nodes, overcommitted memory."""
+"""Rules for versions and capacity of nodes: incompatible kubelets, full nodes and overcommitted memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _OVERCOMMIT: Final = Decimal("1.5")
     severity="warning",
     kinds=("Node",),
     reads=("status.nodeInfo.kubeletVersion",),
-    explanation="A kubelet may be at most three minor versions older than the API server. When the kubelet versions "
-    "differ by more, the oldest nodes are not supported. A smaller difference is normal during an upgrade.",
+    explanation="A kubelet may be at most three minor versions older than the API server. If the versions of the "
+    "kubelets differ by more, the oldest nodes are not supported. A smaller difference is normal during an upgrade.",
 )
 def version_skew(state: ClusterState) -> Iterator[Fault]:
     minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) and not is_virtual(node)}
@@ -45,8 +45,8 @@ def version_skew(state: ClusterState) -> Iterator[Fault]:
         ahead = next(each for each in state.of("Node") if minors.get(each.name) == newest)
         yield Fault(
             subject=node.ref,
-            cause=f"{node.ref} has kubelet {_written(node)}, {newest[1] - own[1]} minor versions behind {ahead.name} "
-            f"with {_written(ahead)}",
+            cause=f"{node.ref} has kubelet {_written(node)}, which is {newest[1] - own[1]} minor versions older than "
+            f"{_written(ahead)} on {ahead.name}",
             evidence=(
                 evidence.field(node, "status", "nodeInfo", "kubeletVersion"),
                 evidence.field(ahead, "status", "nodeInfo", "kubeletVersion"),
@@ -66,13 +66,13 @@ def _minor(node: ClusterObject) -> tuple[int, int] | None:
 
 @Row(
     id="N07",
-    title="Node has its maximum number of pods",
+    title="Node has reached its maximum number of pods",
     severity="info",
     kinds=("Node", "Pod"),
     reads=("status.allocatable.pods", "spec.podCIDR", "Pod spec.nodeName", "event FailedCreatePodSandBox"),
     explanation="A node accepts at most `allocatable.pods` pods, and at most as many as its address range (`podCIDR`) "
-    "allows. The severity is warning when this prevents scheduling, or when the node runs out of addresses before it "
-    "has its maximum number of pods.",
+    "allows. The severity is warning if the limit prevents scheduling, or if the node runs out of addresses before it "
+    "reaches its maximum number of pods.",
 )
 def full_of_pods(state: ClusterState) -> Iterator[Fault]:
     if state.reading.namespaces or not state.covers("Pod"):
@@ -107,7 +107,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
-    """Return by node name the newest event of a pod that still waits for an address."""
+    """Return, for each node name, the newest event of a pod that still waits for an address."""
     found: dict[str, ClusterEvent] = {}
     for event in state.events:
         if event.reason != "FailedCreatePodSandBox" or not _NO_ADDRESS.search(event.message):
@@ -124,9 +124,9 @@ def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
     severity="info",
     kinds=("Node", "Pod"),
     reads=("status.allocatable.memory", "Pod spec.containers[].resources.limits.memory"),
-    explanation="The memory limits of the pods add up to more than 1.5 times the memory of the node. When the pods "
-    "use their limits, the node runs out of memory and the kernel kills processes. This is a risk, not "
-    "a fault.",
+    explanation="The memory limits of the pods add up to more than 1.5 times the memory of the node. If the pods use "
+    "as much memory as their limits allow, the node runs out of memory and the kernel kills processes. This is a "
+    "risk, not a fault.",
 )
 def overcommitted(state: ClusterState) -> Iterator[Fault]:
     if state.reading.namespaces or not state.covers("Pod"):
@@ -137,8 +137,8 @@ def overcommitted(state: ClusterState) -> Iterator[Fault]:
         if has and promised > has * _OVERCOMMIT:
             yield Fault(
                 subject=node.ref,
-                cause=f"The memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, but it has "
-                f"{written_amount(has, 'memory')}",
+                cause=f"The memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, but the node "
+                f"has only {written_amount(has, 'memory')}",
                 evidence=(
                     evidence.field(node, "status", "allocatable", "memory"),
                     evidence.value(node, "memory limits of its pods", written_amount(promised, "memory")),

@@ -1,4 +1,4 @@
-"""Requests that RBAC denies, missing tokens, and bindings or Roles that grant nothing."""
+"""Rules for requests that RBAC denies, missing tokens, and bindings or Roles that grant nothing."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _RECENT_SECONDS: Final = 3_600
     severity="critical",
     kinds=("Pod", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
     reads=(
-        "logs and events: is forbidden: User system:serviceaccount:…",
+        'logs and events that contain "is forbidden: User system:serviceaccount:…"',
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
     explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A rule "
     "may lack or misspell the verb, the resource or the API group. A binding may be missing, or name another subject, "
-    "another namespace or a missing role. Denials are found in events, and in logs that were read for other faults. "
-    "Denied requests that are now allowed are not reported.",
+    "another namespace or a missing role. The rule finds denials in events, and in logs that were read for other "
+    "faults. Denied requests that are now allowed are not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
     told: set[Denial] = set()
@@ -87,7 +87,7 @@ def _denials(state: ClusterState) -> Iterator[tuple[Denial, Evidence, ClusterObj
 def _culprit(
     state: ClusterState, denial: Denial, reason: Reason | None, pod: ClusterObject | None
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
-    """Return the object at fault, with evidence if the workload should use another ServiceAccount than `default`."""
+    """Return the object at fault, with evidence if the workload should not use the ServiceAccount `default`."""
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
     if pod is not None and others:
@@ -107,13 +107,13 @@ def _check(denial: Denial) -> str:
 
 @Row(
     id="R02",
-    title="Pod has no token of its ServiceAccount",
+    title="Pod has no ServiceAccount token",
     severity="critical",
     kinds=("Pod", "ServiceAccount"),
     reads=("spec.automountServiceAccountToken", "ServiceAccount automountServiceAccountToken", "logs"),
-    explanation="The application fails to call the Kubernetes API because no token is mounted: "
-    "automountServiceAccountToken is false in the pod or its ServiceAccount. For applications that do not call the "
-    "API, false is good practice and not a fault.",
+    explanation="The application cannot call the Kubernetes API because no token is mounted. The field "
+    "automountServiceAccountToken is false in the pod or in its ServiceAccount. For applications that do not call the "
+    "API, this value is good practice and is not reported.",
 )
 def without_token(state: ClusterState) -> Iterator[Fault]:
     for key, log in state.logs.items():
@@ -127,14 +127,14 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
                 subject=switch.object,
                 culprit=switch.object,
                 cause=f"The container {key.container} of {state.workload_of(pod).ref} calls the Kubernetes API but "
-                f"has no token: {switch.path} of {switch.object} is false",
+                f"has no token because {switch.path} of {switch.object} is false",
                 evidence=(switch, evidence.log_line(pod, key.container, line, previous=key.previous)),
                 next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
             )
 
 
 def _switched_off(state: ClusterState, pod: ClusterObject) -> Evidence | None:
-    """Return the field that disables mounting of the token. The pod's field overrides that of its ServiceAccount."""
+    """Return the field that prevents mounting of the token, or None. The pod's field overrides the account's field."""
     own = pod.at("spec", "automountServiceAccountToken")
     if own is False:
         workload = state.workload_of(pod)
@@ -189,9 +189,9 @@ def _is_of_system(each: ClusterObject) -> bool:
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("ServiceAccount",),
     reads=("subjects[].name", "subjects[].namespace"),
-    explanation="The subject of a binding does not exist, and its name or namespace looks misspelt. The intended "
-    "ServiceAccount therefore does not get the role. A missing subject is not a fault if no ServiceAccount has a "
-    "similar name.",
+    explanation="The subject of a binding does not exist, and its name or namespace is probably wrong. The intended "
+    "ServiceAccount therefore does not get the role. A missing subject is not reported if the intended ServiceAccount "
+    "cannot be determined.",
 )
 def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
     for binding in (*state.of("RoleBinding"), *state.of("ClusterRoleBinding")):
@@ -213,7 +213,7 @@ def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
 
 
 def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str) -> tuple[str, str]:
-    """Return the wrong field and the intended ServiceAccount, or empty strings if the intention is not clear."""
+    """Return the wrong field and the intended ServiceAccount, or empty strings if the intention is unclear."""
     slip = meant(name, [each.name for each in state.of("ServiceAccount", namespace)])
     if slip:
         return "name", f"{namespace}/{slip}"
@@ -245,7 +245,7 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
                     found = evidence.value(role, f"rules[{index}].resources", list(texts(rule, "resources")))
                     yield Fault(
                         subject=role.ref,
-                        cause=f"{role.ref} allows nothing for {resource!r}, which is not a resource; "
+                        cause=f"{role.ref} grants nothing for {resource!r}, which is not a resource; "
                         f"did you mean {right!r}?",
                         evidence=(found, evidence.value(role, f"rules[{index}]", rule)),
                         next_check=f"kubectl api-resources | grep -i {right}",

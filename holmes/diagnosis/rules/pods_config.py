@@ -1,4 +1,4 @@
-"""References of pods that cannot be resolved, before and after the kubelet reports them."""
+"""Rules for references of pods that cannot be resolved, before and after the kubelet reports them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _REASON: Final = "CreateContainerConfigError"
         "data of ConfigMaps",
     ),
     explanation=(
-        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for the "
-        "container's variables does not exist or lacks the key, or runAsNonRoot forbids the image's user. References "
-        "with optional: true are not a fault. If the name is clearly misspelt, correct the workload. Otherwise create "
-        "the missing object."
+        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for the container's "
+        "variables does not exist or lacks the required key, or runAsNonRoot forbids the image's user. References with "
+        "optional: true are ignored. If the name is clearly misspelt, correct the workload. Otherwise create the "
+        "missing object."
     ),
 )
 def config_error(state: ClusterState) -> Iterator[Fault]:
@@ -125,7 +125,7 @@ def _other_fault(container: Container, state: ClusterState) -> Fault:
 
 def _user_words(container: Container, message: str) -> str:
     if "non-numeric" in message:
-        return "the image names its user, but the kubelet checks only numeric user IDs; set securityContext.runAsUser"
+        return "the kubelet cannot check the user name in its image; set securityContext.runAsUser to a numeric user ID"
     own, of_pod = at(container.spec, "securityContext", "runAsUser"), container.pod.at("spec", "securityContext")
     if own == 0 or (own is None and at(of_pod, "runAsUser") == 0):
         return "securityContext.runAsUser is 0"
@@ -133,7 +133,7 @@ def _user_words(container: Container, message: str) -> str:
 
 
 def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """Yield the runAsNonRoot field, then the runAsUser field."""
+    """Yield the runAsNonRoot field and the runAsUser field, if they are set."""
     for name in ("runAsNonRoot", "runAsUser"):
         if at(container.spec, "securityContext", name) is not None:
             yield container_field(container, state, f"securityContext.{name}")
@@ -152,9 +152,10 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
         "serviceAccountName, imagePullSecrets, priorityClassName, runtimeClassName",
     ),
     explanation=(
-        "A pod template names a ConfigMap, Secret, key, claim, account or class that does not exist. Running pods "
-        "continue, but the next pod will not start. References with optional: true are not a fault. Rules P05 and "
-        "P08a cover references that the kubelet already reports. Only the names of Secrets are read, not their keys."
+        "A pod template names a ConfigMap, Secret, key, claim, account or class that does not exist. Running pods are "
+        "not affected, but new pods cannot start. References with optional: true are ignored. Rules P05 and P08a "
+        "report references that already prevent a pod from starting. Only the names of Secrets are read, not their "
+        "keys."
     ),
 )
 def missing_reference(state: ClusterState) -> Iterator[Fault]:
@@ -186,7 +187,7 @@ def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -
 
 
 def _bitten(reference: Reference, template: PodTemplate, state: ClusterState) -> bool:
-    """Whether a pod already fails because of the reference, so that another rule reports the fault."""
+    """Return whether a pod already fails because of the reference, so that another rule reports the fault."""
     pods = state.pods_of(template.workload)
     if reference.use == "pull secret":
         return any("Image" in text(each.waiting, "reason") for pod in pods for each in containers_of(pod))
@@ -213,7 +214,7 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
         culprit=missing.culprit,
         title=missing.title,
         severity=_severity(reference, template),
-        cause=f"{_sentence(missing, reference, str(workload.ref))}; its next pod will not start",
+        cause=f"{_sentence(missing, reference, str(workload.ref))}; new pods of the workload cannot start",
         evidence=(
             value(workload, f"{template.path}.{missing.path}", named),
             *missing.proof,
@@ -223,7 +224,7 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
 
 
 def _severity(reference: Reference, template: PodTemplate) -> Severity:
-    """Return info for a workload without pods, and for a pull secret, which the image may not require."""
+    """Return info for a workload without pods or for a pull secret (which may not be required), otherwise warning."""
     workload = template.workload
     idle = workload.at("spec", "replicas") == 0 or boolean(workload.body, "spec", "suspend")
     return "info" if idle or reference.use == "pull secret" else "warning"

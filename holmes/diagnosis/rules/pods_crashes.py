@@ -1,4 +1,4 @@
-"""Containers that crash, do not start, or fail as init containers."""
+"""Rules for containers that crash or do not start, and for init containers that fail or hang."""
 
 from __future__ import annotations
 
@@ -53,11 +53,12 @@ if TYPE_CHECKING:
         "logs of the terminated instance",
     ),
     explanation="A container exits repeatedly (CrashLoopBackOff), or a pod that should keep running has failed. Exit "
-    "codes 1 and 2 mean an application error, 126 a command that cannot be executed, and 127 a command that was not "
-    "found. 134 and 139 mean a crash, 137 a kill, and 0 a program that finished. The log of the terminated container "
-    "shows the reason. Variables, arguments and mounted files that the log names are shown as evidence. Rule P02 "
-    "reports containers that run out of memory; rules P11 and P12 report containers that probes kill. Rule P06 "
-    "reports containers that cannot be started; rule P09 reports init containers.",
+    "codes 1 and 2 mean an application error. Code 126 means that the command cannot be executed, and code 127 means "
+    "that it was not found. Codes 134 and 139 mean a crash, and code 137 means that the process was killed. Code 0 "
+    "means that the program finished. The log of the terminated container shows the reason. As evidence, the rule "
+    "quotes variables, arguments and mounted files that the log names. Rule P02 reports containers that run out of "
+    "memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and "
+    "rule P09 reports init containers.",
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -81,10 +82,11 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
         "spec.containers[].resources.limits.memory",
         "events SystemOOM, OOMKilling of the node",
     ),
-    explanation="The kernel killed a container because it exceeded its memory limit (reason OOMKilled) or, without a "
-    "limit, because the node had no memory left. The fault is reported while the pod is not ready, and for one hour "
-    "after the container runs again. Raise spec.containers[].resources.limits.memory, or find what uses the memory. "
-    "When the live pod's limit differs from the template, rule W07 shows which component changed the limit.",
+    explanation="The kernel killed a container (reason OOMKilled) because it exceeded its memory limit. A container "
+    "without a limit is killed when the node has no memory left. The fault is reported while the pod is not ready, "
+    "and for one hour after the container runs again. Raise spec.containers[].resources.limits.memory, or find out "
+    "what uses the memory. If the limit of the live pod differs from the template, rule W07 shows which component "
+    "changed the limit.",
 )
 def out_of_memory(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -136,8 +138,8 @@ def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:
     kinds=("Pod",),
     reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
     explanation="A container terminated within the last hour and runs again. The pod looks healthy now, but requests "
-    "were lost, and the container may terminate again. Rule P02 reports containers that run out of memory; rules P11 "
-    "and P12 report containers that probes kill. Restarts that are more than one hour old are not reported.",
+    "may have been lost, and the container may terminate again. Rule P02 reports containers that run out of memory, "
+    "and rules P11 and P12 report failing probes. Restarts that are more than one hour old are not reported.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -148,13 +150,13 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             continue
         words = last_words(container, state)
         ago = duration(state.now - (crash.finished or state.now))
-        usual = "its command had finished" if crash.exit_code == 0 else "an application error"
-        meaning = EXIT_CODES.get(crash.exit_code, usual)
+        meaning = EXIT_CODES.get(crash.exit_code, "an application error")
+        why = " because its command had finished" if crash.exit_code == 0 else f", {meaning},"
         yield Fault(
             subject=crash.pod.ref,
             severity="info" if crash.ending == "lost" or crash.exit_code == 0 else "warning",
             cause=(
-                f"The {container_words(container, state)} exited {ago} ago with code {crash.exit_code}, {meaning}, "
+                f"The {container_words(container, state)} exited {ago} ago with code {crash.exit_code}{why} "
                 f"and runs again{restarts(container)}{said(words)}"
             ),
             evidence=(
@@ -190,9 +192,9 @@ _BORING: Final = re.compile(
         "event FailedPostStartHook",
     ),
     explanation="The runtime cannot create or start the container (CreateContainerError, RunContainerError, "
-    "StartError), so the application does not start. The program is not in the image or is not executable, a path or "
-    "mount is wrong, or the memory limit is too low. The rule also reports a failing postStart hook, which terminates "
-    "the container.",
+    "StartError), so the application does not start. Possible causes are a missing or non-executable program, a wrong "
+    "path or mount, or a memory limit that is too low. The rule also reports a failing postStart hook, which "
+    "terminates the container.",
 )
 def not_started(state: ClusterState) -> Iterator[Fault]:
     for pod in troubled_pods(state):
@@ -241,7 +243,7 @@ def _explained(container: Container, message: str, state: ClusterState) -> tuple
     lower = message.lower()
     if "oom-killed" in lower or "memory limit too low" in lower:
         limit = container_field(container, state, "resources.limits.memory")
-        return "Memory limit is too low to start", f"its memory limit {limit.value} is too low: {message}", (limit,)
+        return "Memory limit is too low", f"its memory limit {limit.value} is too low: {message}", (limit,)
     return "Container cannot be started", message or "the runtime gives no reason", command
 
 
@@ -256,7 +258,7 @@ def _about_program(program: str, message: str) -> tuple[str, str]:
 
 
 def _mount(container: Container, message: str) -> str | None:
-    """Return the path of the mount that the message names by container path or volume name, or None."""
+    """Return the field of the mount that the message names by its container path or volume, or None."""
     if "mount" not in message.lower():
         return None
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
@@ -279,8 +281,8 @@ def _hook_fault(container: Container, state: ClusterState) -> Fault:
         subject=container.pod.ref,
         title="postStart hook fails",
         cause=(
-            f"The postStart hook{said} of the {container_words(container, state)} fails, which terminates the "
-            f"container every time{restarts(container)}"
+            f"The postStart hook{said} of the {container_words(container, state)} fails, so the kubelet "
+            f"terminates the container after each start{restarts(container)}"
         ),
         evidence=(container_field(container, state, "lifecycle.postStart"), *(event(each) for each in events[-1:])),
         next_check=_look(container.pod),
@@ -307,10 +309,11 @@ _LONG_INIT_SECONDS: Final = 300.0
         "spec.initContainers[].command",
         "logs of the init container",
     ),
-    explanation="An init container fails, or runs for more than five minutes, so the containers after it do not start "
-    "(Init:CrashLoopBackOff, Init:0/1). An init container that hangs usually waits for a host that its command or "
-    "log names. The init container is reported earlier when it waits for a Service that does not exist or has no "
-    "ready pods. Sidecars (restartPolicy: Always) do not have to finish and are checked like main containers.",
+    explanation="An init container fails or runs for more than five minutes, so the containers after it do not start "
+    "(Init:CrashLoopBackOff, Init:0/1). A hanging init container usually waits for a host that its command or log "
+    "names. If this host is a Service that does not exist or has no ready pods, the init container is reported "
+    "earlier. Sidecars (init containers with restartPolicy Always) do not have to finish and are checked like main "
+    "containers.",
 )
 def init_failing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -328,10 +331,11 @@ def init_failing(state: ClusterState) -> Iterator[Fault]:
 def _init_fault(crash: Crash, state: ClusterState) -> Fault:
     fault = crash_fault(crash, state, severity_of_end(crash, state) if not crash.again else "critical")
     waiting = [each.name for each in containers_of(crash.pod) if each.kind == "main"]
+    verb = "does" if len(waiting) == 1 else "do"
     return replace(
         fault,
         title="Init container fails",
-        cause=f"{fault.cause}; until it succeeds, {', '.join(waiting)} does not start",
+        cause=f"{fault.cause}; until the init container succeeds, {', '.join(waiting)} {verb} not start",
     )
 
 
@@ -349,9 +353,9 @@ def _ran_seconds(container: Container, state: ClusterState) -> float:
 
 
 def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
-    """Report an init container that runs too long or waits for a Service that cannot answer.
+    """Report an init container that runs too long or waits for an unavailable Service.
 
-    If its log was not read, the severity is info, because only the log may name the Service.
+    If its log was not read, report it with severity info, because the log may name the Service.
     """
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)

@@ -1,4 +1,4 @@
-"""Pods that were evicted, refused or lost, or that do not terminate."""
+"""Rules for pods that were evicted, refused or lost, or that do not terminate."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def _preemption(found: ClusterEvent) -> Fault:
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
         "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node "
-        "was shut down. Such pods stay in phase Failed and do not start again."
+        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node was "
+        "shut down. These pods stay in phase Failed and do not start again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Readiness probes, liveness probes, startup probes and readiness gates that fail."""
+"""Rules for readiness probes, liveness probes, startup probes and readiness gates that fail."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "event Unhealthy: Readiness probe failed",
     ),
     explanation=(
-        "The containers run, but the pod is not ready, so Services send no requests to it. The message of the failed "
-        "probe is compared with the definition of the container. Typical causes are a port without a listener, a path "
-        "that returns 404, a missing program, or a timeout. When the application returns an error, the rule checks "
-        "its log and the Services that the log names. A pod is ignored until the grace period and the time that its "
-        "probe allows have passed."
+        "The containers run, but the pod is not ready, so Services send no requests to it. The rule compares the "
+        "message of the failed probe with the definition of the container. Typical causes are a port without a "
+        "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
+        "the rule checks its log and the Services that the log names. A pod is ignored until the grace period and the "
+        "time that its probe allows have passed."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:

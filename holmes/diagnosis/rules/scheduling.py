@@ -1,4 +1,4 @@
-"""Pods that fit on no node: resources, labels, taints, and rules about other pods."""
+"""Rules for pods that fit on no node because of resources, labels, taints or other pods."""
 
 from __future__ import annotations
 

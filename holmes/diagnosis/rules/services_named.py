@@ -1,4 +1,4 @@
-"""Settings of workloads that name a Service or a port that does not exist."""
+"""Rules for workload settings that name a missing Service or port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports of Services that reach no container port, and Services that select pods which do not serve them."""
+"""Rules for Service ports that reach no container port, and for Services that select unrelated pods."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _unproved(
         fault,
         cause=(
             f"The selector of {service.ref} also matches the pods of {names}, which run another program than "
-            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at its port"
+            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at the target port"
             + (": some requests are refused" if refused else "")
         ),
         evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),

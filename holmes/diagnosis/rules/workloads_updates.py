@@ -1,4 +1,4 @@
-"""Pods that differ from their workload: updates held back, pods changed after creation, outdated configuration."""
+"""Rules for pods that differ from their workload because of blocked updates, edits or outdated configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def held_by_partition(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=workload.ref,
                 cause=f"{workload.ref} has a new revision that no pod receives: the partition of its update "
-                f"strategy is {partition} with {wanted} replicas",
+                f"strategy is {partition}, and spec.replicas is {wanted}",
                 evidence=(
                     evidence.field(workload, *path),
                     evidence.field(workload, "spec", "replicas"),

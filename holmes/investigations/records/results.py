@@ -73,7 +73,7 @@ class DatabaseResultStore:
         except HolmesError as error:
             raise ResultStoreError(f"cannot read a stored result: {error}") from error
         if row is None:
-            raise ResultStoreError(f"stored result {result_id!r} not found; it may have been deleted by age")
+            raise ResultStoreError(f"stored result {result_id!r} not found; it may have expired")
         content = bytes(row.content)
         return content, StoredResult(id=result_id, path=None, size_bytes=len(content), media_type=row.media_type)
 

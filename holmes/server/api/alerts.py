@@ -1,7 +1,7 @@
-"""`POST /api/alerts/alertmanager`: the webhook, which responds with 202 after the alerts are stored.
+"""Serves the webhook `POST /api/alerts/alertmanager`, which responds with 202 after the alerts are stored.
 
-Alertmanager retries after 5xx, so an invalid payload gets 400. `holmes.investigations.alerts` decides which alerts are
-investigated.
+Alertmanager repeats a request after a 5xx response, so the webhook responds to an invalid payload with 400.
+`holmes.investigations.alerts` decides which alerts are investigated.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _EXAMPLE: Final = {
 _BODY: Final = {
     "requestBody": {
         "required": True,
-        "description": "Alertmanager's payload of version 4. All fields are optional; unknown fields are ignored.",
+        "description": "Alertmanager's payload, version 4. All fields are optional; unknown fields are ignored.",
         "content": {
             "application/json": {
                 "schema": {
@@ -55,12 +55,12 @@ _log = logging.getLogger(__name__)
 
 
 class AlertReceipt(BaseModel):
-    """The outcome for the received alerts, which are now stored."""
+    """The outcome of storing the received alerts."""
 
-    incidents: list[str] = Field(description="Ids of the incidents of the alerts.")
+    incidents: list[str] = Field(description="Ids of the incidents that contain the alerts.")
     investigations: list[str] = Field(description="Ids of the investigations of the firing alerts.")
     accepted: int = Field(description="Number of alerts that started to fire.")
-    duplicates: int = Field(description="Number of alerts that repeat the stored state or are older.")
+    duplicates: int = Field(description="Number of alerts that repeat the stored state or are older than it.")
     resolved: int = Field(description="Number of alerts that stopped firing.")
     ignored: int = Field(description="Number of resolved alerts that were never stored.")
     queued: int = Field(description="Number of new investigations.")
@@ -78,7 +78,7 @@ def router(service: Service) -> APIRouter:
         openapi_extra=_BODY,
     )
     async def alertmanager(request: Request) -> AlertReceipt:
-        # In a thread, because parsing and masking thousands of alerts is slow.
+        # Runs in a thread, because parsing and masking thousands of alerts is slow.
         group = await asyncio.to_thread(_read, await request.body(), service)
         if group.truncated:
             _log.warning("Alertmanager omitted %d alerts; increase max_alerts in its webhook_config", group.truncated)

@@ -1,6 +1,6 @@
-"""`POST /api/checks/execute`: a model decides whether a statement about the cluster is true.
+"""Serves `POST /api/checks/execute`, where a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. With this model, a check passes if the diagnosis finds no critical incident,
+`builtin/triage` cannot judge statements. If it answers, a check passes if the diagnosis finds no critical incident,
 and the rationale says so.
 """
 
@@ -71,7 +71,7 @@ class CheckRoutes:
         text = str(last.data.get("analysis", ""))
         if run.production.model == BUILTIN_MODEL:
             return await self._of_diagnosis(run, body, text)
-        value = cast("JsonObject", find_json(text))  # it matches the schema
+        value = cast("JsonObject", find_json(text))  # already checked against the schema
         return _answer(run, body, passed=bool(value["passed"]), rationale=str(value["rationale"]))
 
     async def _of_diagnosis(self, run: ChatRun, body: CheckRequest, text: str) -> CheckAnswer:
@@ -80,14 +80,16 @@ class CheckRoutes:
             return _failed(run, body, "no LLM answered, and the diagnosis failed", text)
         critical = [each.title for each in report.incidents if each.severity == "critical"]
         if critical:
-            found = f"{len(critical)} critical incidents, first: {critical[0]}"
-            return _answer(run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {found}")
+            count = "1 critical incident" if len(critical) == 1 else f"{len(critical)} critical incidents, first"
+            return _answer(
+                run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {count}: {critical[0]}"
+            )
         if not report.complete:
             return _failed(run, body, "no LLM answered, and the diagnosis is incomplete", text)
         return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
     async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """The report of the last diagnosis in a run, from the result store if the conversation has only a preview."""
+        """Return the report of the last diagnosis in a run. Reads the stored result if the run has only a preview."""
         for call in reversed(run.production.tool_calls):
             result = cast("JsonObject", call["result"])
             if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":

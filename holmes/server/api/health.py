@@ -1,4 +1,4 @@
-"""The routes for probes, which need no key, and for models and metrics."""
+"""The routes for probes, models and metrics. Probes do not require a key."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Health(BaseModel):
-    """The process responds."""
+    """The response of a running process."""
 
     status: Literal["healthy"] = "healthy"
 
@@ -42,11 +42,11 @@ class ToolsetState(BaseModel):
 
     name: str
     state: Literal["enabled", "disabled", "failed"]
-    reason: str | None = Field(description="The reason why the toolset is not available.")
+    reason: str | None = Field(description="Reason why the toolset is not available.")
 
 
 class Readiness(BaseModel):
-    """The server accepts requests. `toolsets` is included only if the request has a valid key."""
+    """The response of a server that accepts requests. `toolsets` is set only if the request has a valid key."""
 
     status: Literal["ready"]
     models: list[str]
@@ -89,7 +89,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
 
 
 def _states(service: Service) -> list[ToolsetState]:
-    """The toolset states. Secrets in the reasons are masked, because external commands write the reasons."""
+    """Return the toolset states. Secrets in reasons are masked, because external commands write the reasons."""
     mask = service.redactor.redact if service.redactor else str
     return [
         ToolsetState(
@@ -102,7 +102,7 @@ def _states(service: Service) -> list[ToolsetState]:
 
 
 class WriteProbe:
-    """Tests writing to the database, one write at a time, because reading does not detect a full disk."""
+    """Checks whether the database accepts writes, one at a time. Reads would not detect a full disk."""
 
     def __init__(self, database: Database, seconds_between: float = _SECONDS_BETWEEN_WRITES) -> None:
         self._database = database
@@ -111,7 +111,7 @@ class WriteProbe:
         self._begun = 0.0
 
     async def problem(self) -> str | None:
-        """The reason why writing fails, or None."""
+        """Return the reason why writes fail, or None."""
         due = time.monotonic() - self._begun > self._seconds_between
         if self._writing is None or (self._writing.done() and due):
             self._begun = time.monotonic()
@@ -122,7 +122,7 @@ class WriteProbe:
         problem = self._database.write_problem
         if problem is None:
             return None
-        # Only the message of SQLite: the rest contains the database URL.
+        # Only the SQLite message is shown, because the rest contains the database URL.
         return "the database failed" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
 
     async def _write(self) -> None:
@@ -149,7 +149,7 @@ def models_router(service: Service) -> APIRouter:
 
 
 def metrics_router(service: Service) -> APIRouter:
-    """The metrics route. Responds within a second, even if the database is unavailable (`holmes_database_up 0`)."""
+    """Create the metrics route. It responds within a second, even if the database is unavailable."""
     routes = APIRouter(tags=["health"], dependencies=[Depends(require_key)])
 
     async def read() -> QueueReading:
@@ -164,7 +164,7 @@ def metrics_router(service: Service) -> APIRouter:
 
     @routes.get(
         "/metrics",
-        summary="Metrics for Prometheus",
+        summary="Read the metrics for Prometheus",
         response_class=Response,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )

@@ -1,4 +1,4 @@
-"""`/api/incidents` and `/api/deliveries`: incidents with their alerts and investigations, and notifications."""
+"""Serves `/api/incidents` (incidents with alerts and investigations) and `/api/deliveries` (notifications)."""
 
 from typing import Annotated
 
@@ -39,7 +39,7 @@ def router(service: Service) -> APIRouter:
         found = await service.incidents.list(query)
         return IncidentList(incidents=[IncidentDocument.of(each) for each in found.incidents], next=found.cursor)
 
-    @routes.get("/{identity}", summary="One incident", responses=documented(401, 403, 404, 422, 503))
+    @routes.get("/{identity}", summary="Read an incident", responses=documented(401, 403, 404, 422, 503))
     async def shown(identity: _Identity) -> IncidentDetail:
         incident = await service.incidents.get(IncidentId(identity))
         if incident is None:

@@ -49,12 +49,12 @@ class NewInvestigations:
         self._slots = InvestigationSlots(service)
 
     async def ask(self, body: InvestigationRequest, client: str) -> InvestigationId:
-        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and errors like `_add`."""
+        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
         self._service.investigators.require_model(body.model)
         question = await self._masked(body.question)
         title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
         if body.namespace:
-            question = f"{question}\n\nIt is about the namespace {body.namespace!r}."
+            question = f"{question}\n\nThe question is about the namespace {body.namespace!r}."
         new = NewInvestigation(
             question=question,
             title=title,
@@ -66,7 +66,7 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def again(self, record: InvestigationRecord, client: str) -> InvestigationId:
-        """Queue a copy of an investigation. Raises `ConfigError` if its model is unknown, and errors like `_add`."""
+        """Queue a copy of an investigation. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
         self._service.investigators.require_model(record.model)
         new = NewInvestigation(
             question=record.question,
@@ -83,7 +83,7 @@ class NewInvestigations:
     async def _add(self, new: NewInvestigation, client: str) -> InvestigationId:
         """Store a new investigation. If the daily budget is exhausted, `builtin/triage` answers.
 
-        Raises `ApiError` 429 above the limits, `ApiError` 503 while the server stops, and `DatabaseUnavailable`.
+        Raises `ApiError` 429 if a limit is exceeded, `ApiError` 503 while the server stops, and `DatabaseUnavailable`.
         """
         self._draining.refuse_when_begun()
         async with self._slots.place(client):
@@ -140,7 +140,7 @@ class InvestigationRoutes:
         source: Annotated[Clean | None, Query(max_length=64)] = None,
         incident: Annotated[str | None, Query(pattern=_ID_PATTERN)] = None,
         text: Annotated[
-            Clean | None, Query(max_length=200, description="Text to find in the title, question or answer.")
+            Clean | None, Query(max_length=200, description="Find this text in titles, questions and answers.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
         before: Annotated[
@@ -186,11 +186,11 @@ class InvestigationRoutes:
         return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
 
     async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
-        """Stream past and future events. Ends when the server stops, so that clients reconnect to another replica."""
+        """Stream past and future events until the server stops, so that clients reconnect to another replica."""
         while not self._draining.begun:
             record = await self._service.investigations.get(
                 identity
-            )  # read first, so that the last event is not missed
+            )  # read before the events, so that the last event is not missed
             found = await self._service.investigations.events(identity, after=after, limit=_EVENTS_AT_ONCE)
             for event in found:
                 after = event.id
@@ -242,7 +242,11 @@ def router(service: Service, draining: Draining) -> APIRouter:
         "", handlers.listed, methods=["GET"], summary="List investigations", responses=documented(*general)
     )
     routes.add_api_route(
-        "/{identity}", handlers.shown, methods=["GET"], summary="One investigation", responses=documented(404, *general)
+        "/{identity}",
+        handlers.shown,
+        methods=["GET"],
+        summary="Read an investigation",
+        responses=documented(404, *general),
     )
     routes.add_api_route(
         "/{identity}",
@@ -297,7 +301,7 @@ def results_router(service: Service) -> APIRouter:
         try:
             found, stored = await service.results.read(ResultId(identity))
         except ResultStoreError:
-            raise ApiError(404, f"stored result {identity!r} not found; it may have been deleted by age") from None
+            raise ApiError(404, f"stored result {identity!r} not found; it may have expired") from None
         kind = stored.media_type if stored.media_type in _AS_SENT else "text/plain"
         if lines is not None:
             if kind in PICTURE_TYPES:
@@ -313,7 +317,7 @@ def results_router(service: Service) -> APIRouter:
 def _lines(content: bytes, wanted: tuple[int, int] | None) -> str:
     start, end = wanted or (1, _MOST_LINES + 1)
     if end - start >= _MOST_LINES:
-        raise ApiError(400, f"`lines` is not a valid range of at most {_MOST_LINES:,} lines, counted from 1")
+        raise ApiError(400, f"`lines` is not a valid range; expected at most {_MOST_LINES:,} lines, counted from 1")
     numbered = NumberedText(content)
     if start > numbered.total_lines:
         raise ApiError(404, f"the result has only {numbered.total_lines:,} lines")

@@ -21,12 +21,12 @@ from holmes.investigations.records.wire_events import usage_metadata
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("a NUL character is not allowed")  # PostgreSQL refuses it
+        raise ValueError("a NUL character is not allowed")  # PostgreSQL refuses NUL
     return text
 
 
 Clean = Annotated[str, AfterValidator(_without_nul)]
-"""Text that every database can store."""
+"""Text without NUL characters, which PostgreSQL refuses."""
 
 
 class InvestigationDocument(BaseModel):
@@ -80,7 +80,7 @@ class InvestigationDocument(BaseModel):
 
 
 class InvestigationList(BaseModel):
-    """Newest first. `next` is the value of `before` for the next page; null on the last page."""
+    """Investigations, newest first. `next` is the value of `before` for the next page; null on the last page."""
 
     investigations: list[InvestigationDocument]
     next: str | None
@@ -115,18 +115,18 @@ class InvestigationRequest(BaseModel):
     )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="The maximum cost in US dollars.")
+    max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="Maximum cost in US dollars.")
 
 
 class InvestigationReceipt(BaseModel):
-    """The investigation is stored and queued."""
+    """The response for an investigation that is stored and queued."""
 
     id: str
     state: InvestigationState = "queued"
 
 
 class IncidentDocument(BaseModel):
-    """A group of related alerts. `root_cause` is the line of the newest answer that names the cause.
+    """A group of related alerts. `root_cause` is the line in the newest answer that names the cause.
 
     `closed_by` is `hand` if a user closed the incident, `stale` if no more messages arrived, else null.
     """
@@ -165,14 +165,14 @@ class IncidentDocument(BaseModel):
 
 
 class IncidentList(BaseModel):
-    """Last changed first. `next` is the value of `before` for the next page; null on the last page."""
+    """Incidents, last changed first. `next` is the value of `before` for the next page; null on the last page."""
 
     incidents: list[IncidentDocument]
     next: str | None
 
 
 class AlertDocument(BaseModel):
-    """An alert as in its last message. `received` is the number of messages about it."""
+    """An alert as in its newest message. `received` is the number of messages about the alert."""
 
     fingerprint: str
     name: str
@@ -241,7 +241,7 @@ class DeliveryDocument(BaseModel):
 
 
 class DeliveryList(BaseModel):
-    """Newest first. `next` is the value of `before` for the next page; null on the last page."""
+    """Deliveries, newest first. `next` is the value of `before` for the next page; null on the last page."""
 
     deliveries: list[DeliveryDocument]
     next: int | None

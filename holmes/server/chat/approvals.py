@@ -1,7 +1,7 @@
-"""Approves tool calls over HTTP: a chat ends instead of waiting for approval, and another request continues it.
+"""Handles approvals over HTTP. A chat ends instead of waiting for approval, and the next request continues it.
 
-The first run stops when all tool calls of a reply are finished or wait for approval, before the next model call. The
-next request contains the decisions. Its run starts with the waiting tool calls instead of a reply of the model.
+The first run stops before the next model call, when all tool calls of a reply are finished or wait for approval. The
+next request contains the decisions. Its run starts with the waiting tool calls instead of a model reply.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ChatApprover:
     """Approves or denies tool calls from `decisions`. Calls without a decision wait until the run ends.
 
     A decision on a hook's call applies to all turns, because the continued run counts its turns from the start. A
-    decision on a call of the model applies once, because a provider may reuse the id of the call.
+    decision on a model's call applies once, because a provider may reuse the call id.
     """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:
@@ -66,7 +66,7 @@ class ChatApprover:
             case AssistantReplied():
                 self._round = {call.id: call for call in event.message.tool_calls}
             case ToolCallStarted():
-                self._round[event.call.id] = event.call  # the call of a hook is not part of a reply
+                self._round[event.call.id] = event.call  # a hook's call is not part of a reply
             case ToolCallFinished():
                 self._round.pop(event.call.id, None)
             case _:
@@ -83,7 +83,7 @@ class ChatApprover:
 
 
 def _decided_about(call_id: str) -> str:
-    """The key of a decision: the id of the call, or the id of the hook that makes it."""
+    """Return the key of a decision: the call id, or the id of the hook that makes the call."""
     hook_id = hook_of(call_id)
     return call_id if hook_id is None else f"hook {hook_id}"
 
@@ -91,7 +91,7 @@ def _decided_about(call_id: str) -> str:
 async def until_approval(
     events: AsyncGenerator[AgentEvent, None], approver: ChatApprover
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Yield `events` until the run ends, or until it only waits for approval of `approver.pending`."""
+    """Yield `events` until the run ends or can continue only with approval of `approver.pending`."""
     async with aclosing(events):
         upcoming = asyncio.ensure_future(anext(events, None))
         changed = asyncio.ensure_future(approver.changed.wait())
@@ -117,13 +117,13 @@ async def until_approval(
 
 
 async def _is_idle(upcoming: asyncio.Future[AgentEvent | None]) -> bool:
-    """Whether the run has no event to yield."""
+    """Return whether the run has no event to yield."""
     await asyncio.sleep(0)
     return not upcoming.done()
 
 
 class Replay:
-    """Tool calls from an earlier run, which replace the first reply of the model."""
+    """Tool calls from an earlier run, which replace the model's first reply."""
 
     def __init__(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls = calls
@@ -135,7 +135,7 @@ class Replay:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that have not run. They wait again if the call of a hook ends the run first."""
+        """The calls that have not run. They wait again if a hook's call ends the run first."""
         return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 

@@ -23,12 +23,10 @@ _STATUSES: Final = {
     MISFIT_CODE: (422, "answer_does_not_fit"),
 }
 _HEADING: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
-_RUN: Final = Path(description="The id of the run, the first part of its event ids.", pattern=r"^[0-9a-f]{1,64}$")
+_RUN: Final = Path(description="Id of the run, which is the first part of its event ids.", pattern=r"^[0-9a-f]{1,64}$")
 LastEventId = Annotated[
     str | None,
-    Header(
-        description="The id `<run>:<number>` of the last event that the client received. The stream resumes after it."
-    ),
+    Header(description="Id `<run>:<number>` of the last event that the client received. The stream resumes after it."),
 ]
 RunId = Annotated[str, _RUN]
 
@@ -91,7 +89,9 @@ def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
     handlers = ChatRoutes(runs, heartbeat_seconds)
     asking = documented(400, 401, 403, 404, 408, 413, 422, 429, 502, 503)
     streamed = cast("dict[int | str, dict[str, object]]", {200: {"model": ChatAnswer, **STREAM_DOCUMENTATION}})
-    routes.add_api_route("/chat", handlers.chat, methods=["POST"], summary="Ask", responses={**asking, **streamed})
+    routes.add_api_route(
+        "/chat", handlers.chat, methods=["POST"], summary="Ask a question", responses={**asking, **streamed}
+    )
     routes.add_api_route(
         "/chat/{run_id}/events",
         handlers.events,

@@ -1,7 +1,7 @@
 """Defines the bodies of chat requests and responses, and converts requests to jobs.
 
-An invalid request raises `ConfigError` with a message of one line. Images are data URLs or base64, limited in size, and
-of a type that models accept. Other URLs are refused, because the server must not fetch URLs for clients.
+An invalid request raises `ConfigError` with a one-line message. Images are data URLs or base64. Their size is limited,
+and models must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _KINDS: Final = (
 
 
 class ImageError(ConfigError):
-    """An image of a request is invalid."""
+    """An image in a request is invalid."""
 
 
 def images_of(entries: Sequence[JsonValue]) -> tuple[Image, ...]:
     """Decode the images of a request. Raises `ImageError`, which names the invalid entry."""
     if len(entries) > MAX_IMAGES:
-        raise ImageError(f"images: the maximum is {MAX_IMAGES}")
+        raise ImageError(f"images: {len(entries)} images were sent; the maximum is {MAX_IMAGES}")
     return tuple(_image(entry, f"images.{index}") for index, entry in enumerate(entries))
 
 
@@ -69,7 +69,7 @@ def _image(entry: JsonValue, place: str) -> Image:
 
 
 def _text(entry: JsonValue) -> str | None:
-    """Find the text of an image in the formats that clients use."""
+    """Return the URL or base64 text of an image, in any format that clients use; None if not found."""
     for name in ("image_url", "url"):
         if isinstance(entry, Mapping) and name in entry:
             entry = entry[name]
@@ -94,7 +94,7 @@ class ChatJob:
     """The parameters of one chat.
 
     `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. The answer
-    must match `schema`. With `triage_may_answer`, an answer of `builtin/triage` need not match.
+    must match `schema`. With `triage_may_answer`, an answer of `builtin/triage` does not have to match.
     """
 
     ask: AskRequest
@@ -106,9 +106,9 @@ class ChatJob:
 
 
 def json_rule(schema: JsonObject) -> str:
-    """The instruction for the model to answer in JSON."""
+    """Return the instruction to answer in JSON."""
     return (
-        "A program reads your final answer: it must be one JSON value that matches this JSON schema, "
+        "A program reads your final answer, so it must be one JSON value that matches this JSON schema, "
         f"without any other text and without a code fence:\n{json.dumps(schema)}"
     )
 
@@ -141,7 +141,7 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """The waiting calls of the model that have a decision. Calls of hooks are omitted: hooks repeat them."""
+    """Return the model's waiting calls that have a decision. Calls of hooks are omitted, because hooks repeat them."""
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
@@ -169,7 +169,9 @@ def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest
 
 ModelName = Annotated[
     str | None,
-    Field(default=None, min_length=1, max_length=200, description="A model from `/api/model`; default: the first."),
+    Field(
+        default=None, min_length=1, max_length=200, description="A model from `/api/model`. Default: the first model."
+    ),
 ]
 Object = dict[str, PydanticJson]
 
@@ -194,7 +196,7 @@ class ChatRequest(Document):
     ask: str = Field(min_length=1, max_length=1_000_000, pattern=r"\S")
     conversation_history: list[Object] | None = Field(
         default=None,
-        description="The conversation from an earlier answer. Tool results without a signature become quoted text; "
+        description="The conversation from an earlier response. Tool results without a signature become quoted text; "
         "the server replaces system messages.",
     )
     model: ModelName
@@ -209,10 +211,10 @@ class ChatRequest(Document):
     additional_system_prompt: str | None = Field(default=None, max_length=200_000)
     enable_tool_approval: bool = Field(
         default=False,
-        description="End with `pending_approvals` if a tool call requires approval; default: refuse the call.",
+        description="End the chat with `pending_approvals` if a tool call requires approval. Default: refuse the call.",
     )
     tool_decisions: list[ToolDecision] | None = None
-    behavior_controls: Object | None = Field(default=None, description="Accepted for compatibility; ignored.")
+    behavior_controls: Object | None = Field(default=None, description="Accepted for compatibility, but ignored.")
 
 
 class ToolCallDocument(BaseModel):
@@ -265,13 +267,15 @@ class OlderAnswer(BaseModel):
 
 
 class CheckRequest(Document):
-    """A statement about the cluster that is checked."""
+    """A statement about the cluster to check."""
 
     query: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
     name: str | None = Field(default=None, max_length=500)
     timeout: float | None = Field(default=None, ge=0.1, le=3_600, description="Time limit in seconds. Default: 300.")
-    mode: str | None = Field(default=None, max_length=100, description="Accepted for compatibility; ignored.")
-    destinations: list[PydanticJson] | None = Field(default=None, description="Accepted for compatibility; ignored.")
+    mode: str | None = Field(default=None, max_length=100, description="Accepted for compatibility, but ignored.")
+    destinations: list[PydanticJson] | None = Field(
+        default=None, description="Accepted for compatibility, but ignored."
+    )
     model: ModelName
 
 

@@ -117,7 +117,7 @@ class ChatProduction:
         return until_approval(events, job.approver) if job.approver else events
 
     def _note(self, event: AgentEvent) -> None:
-        """Collect the conversation, the tool calls and the cost, which the last event contains."""
+        """Collect the conversation, the tool calls and the cost for the last event."""
         self._stats = total_cost(event, self._stats)
         match event:
             case AssistantReplied():
@@ -182,7 +182,7 @@ class ChatProduction:
     def _answer(self, end: AnswerFinished, text: str) -> WireEvent:
         (wire,) = wire_events(end)
         own = wire.data["metadata"]
-        assert isinstance(own, dict)  # noqa: S101  `wire_events` makes it
+        assert isinstance(own, dict)  # noqa: S101  `wire_events` creates it
         data: JsonObject = {
             **wire.data,
             "analysis": text,

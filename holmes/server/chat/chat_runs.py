@@ -1,11 +1,11 @@
-"""Runs each chat as a task that writes its events to a log, and lets clients resume the stream of events.
+"""Runs each chat as a task that writes its events to a log, and lets clients resume the event stream.
 
 If the client of a streamed chat disconnects, it can resume the stream within `resume_seconds`. After that, the chat is
-cancelled: its tools stop, and the connection to the provider is closed. New chats are refused above the limits.
+cancelled: its tools stop, and the connection to the provider is closed. New chats are refused if a limit is exceeded.
 
-A client can read the log from any event, and for `resume_seconds` after the end of the chat. The size of the log is
-limited: events that all readers have received are dropped. A slow reader slows down the chat. Without a reader, the
-oldest events are dropped. Event numbers start at 1.
+A client can read the log from any event until `resume_seconds` after the end of the chat. The size of the log is
+limited. If the log is full, events that all readers have received are dropped. A slow reader slows down the chat.
+Without a reader, the oldest events are dropped. Event numbers start at 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_BYTES: Final = 4_000_000
 
 
 class EventLog:
-    """Keeps the events of the run `identity` as frames of its stream."""
+    """Keeps the events of the run `identity` as frames of its event stream."""
 
     def __init__(self, identity: str, *, max_bytes: int = MAX_BYTES) -> None:
         self._identity = identity
@@ -121,19 +121,19 @@ class ChatRun:
         self._reason = "the chat was cancelled"
 
     def start(self) -> asyncio.Task[None]:
-        """Start the chat, whose investigator must be open."""
+        """Start the chat. Its investigator must be open."""
         self._task = asyncio.create_task(self._run(), name=f"chat {self.identity}")
         return self._task
 
     def cancel(self, reason: str) -> None:
-        """Cancel the chat. Its last event has the reason."""
+        """Cancel the chat. Its last event contains `reason`."""
         self._reason = reason
         if self._task is not None:
             # Deferred, because a task that is cancelled before it starts would send no last event.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield the events with numbers above `after`. The chat is cancelled `resume_seconds` after its last reader."""
+        """Yield the events with numbers above `after`. Without a reader for `resume_seconds`, the chat is cancelled."""
         self.wait_for_reader(begin=False)
         self._readers += 1
         try:
@@ -146,7 +146,7 @@ class ChatRun:
                 self.wait_for_reader(begin=True)
 
     def wait_for_reader(self, *, begin: bool) -> None:
-        """Start or stop the timer that cancels the chat."""
+        """Start or stop the timer that cancels a chat without a reader."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -204,7 +204,7 @@ class ChatRuns:
     async def start(self, job: ChatJob, client: str) -> ChatRun:
         """Start a chat for a client.
 
-        Raises `ApiError` 429 above the limits, `ApiError` 503 while the server stops, and errors like
+        Raises `ApiError` 429 if a limit is exceeded, `ApiError` 503 while the server stops, and the errors of
         `ChatProduction.open`.
         """
         self._draining.refuse_when_begun()
@@ -253,7 +253,7 @@ class ChatRuns:
         await asyncio.gather(*(run.production.costs.flush() for run in self._runs.values()))
 
     async def _open(self, run: ChatRun) -> None:
-        """Open the chat in a task that `drain` waits for. Raises `ApiError` 503 if `drain` cancelled it."""
+        """Open the chat in a task that `drain` waits for. Raises `ApiError` 503 if `drain` cancels the task."""
         task = asyncio.create_task(run.production.open(), name=f"chat {run.identity} opens")
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)

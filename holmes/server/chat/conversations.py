@@ -1,8 +1,8 @@
 """Converts conversations to and from the OpenAI format, and signs the parts that only Holmes may create.
 
-A signature is required for tool results, tool calls that wait for approval, the reasoning of a provider, and notes of
-Holmes. Unsigned tool results and all system messages become quoted user text, because clients could otherwise invent
-evidence and instructions. An invalid message raises `ConversationError`, which names the message.
+A signature is required for tool results, tool calls that wait for approval, provider reasoning, and notes from Holmes.
+Unsigned tool results and all system messages become quoted user text, because clients could otherwise invent evidence
+and instructions. An invalid message raises `ConversationError`, which names the message.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Conversation:
 
 
 class ConversationCodec:
-    """Encodes and decodes conversations, with signatures by a key that all replicas share."""
+    """Encodes and decodes conversations, and signs them with a key that all replicas share."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -91,12 +91,12 @@ class ConversationCodec:
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
     def signs(self, purpose: str, value: JsonValue, signature: object) -> bool:
-        """Whether `signature` is valid for `purpose` and `value`."""
+        """Return whether `signature` is valid for `purpose` and `value`."""
         given = signature.encode("utf-8", "replace") if isinstance(signature, str) else b""
         return hmac.compare_digest(self.signature(purpose, value).encode(), given)
 
     def restored(self, message: Message, call: ToolCall | None, own: object) -> Message | None:
-        """Restore a message with the fields of Holmes; None if it is unsigned or was changed."""
+        """Restore a message with the fields of Holmes. Returns None if the message is unsigned or was changed."""
         if not isinstance(own, Mapping):
             return None
         try:
@@ -166,7 +166,7 @@ class _Reading:
         calls = {call.id: call for call in reply.tool_calls}
         while self.position < len(self._items) and self._items[self.position].get("role") == "tool":
             message, facts = self._next()
-            assert isinstance(message, ToolMessage)  # noqa: S101  its role says so
+            assert isinstance(message, ToolMessage)  # noqa: S101  its role is `tool`
             call = calls.get(message.call_id)
             named = replace(message, tool_name=call.name) if call else message
             whole = self._codec.restored(named, call, facts) if call and call.id not in results else None

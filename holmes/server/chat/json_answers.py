@@ -1,4 +1,4 @@
-"""Finds the JSON in a model's answer, and checks it against the schema of a client.
+"""Finds the JSON in a model's answer, and checks it against a client's schema.
 
 The schema is untrusted: its remote references are not fetched, its regular expressions do not run, and the number and
 nesting of checks are limited.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _MAX_CHECKS: Final = 50_000
-# Below the recursion limit of Python, at which the Rust code of jsonschema panics.
+# These limits are below Python's recursion limit, at which the Rust code of jsonschema panics.
 _MAX_SCHEMA_LEVELS: Final = 64
 _MAX_NESTED_CHECKS: Final = 120
 _MAX_QUOTED_CHARACTERS: Final = 60
@@ -96,7 +96,7 @@ def _valid(schema: JsonObject) -> JsonObject:
 
 
 def _levels(schema: JsonObject) -> int:
-    """The nesting depth of the objects and lists in a schema."""
+    """Return the nesting depth of the objects and lists in a schema."""
     levels, inside = 0, [cast("JsonValue", schema)]
     while inside:
         levels += 1
@@ -120,7 +120,7 @@ def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no ty
 
 
 def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
-    """Create a validator that limits checks and their nesting, without network access and regular expressions."""
+    """Create a validator that limits checks and their nesting, without network access or regular expressions."""
     from jsonschema.validators import extend
     from referencing import Registry
 
@@ -147,7 +147,7 @@ def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[
             if name not in {"$ref", "$dynamicRef"}:
                 yield from check(validator, wanted, value, schema) or ()
             elif wanted.startswith("#"):
-                with suppress(Unresolvable):  # like a remote reference, it matches any value
+                with suppress(Unresolvable):  # an unresolvable reference matches any value
                     yield from check(validator, wanted, value, schema) or ()
         finally:
             open_checks[0] -= 1

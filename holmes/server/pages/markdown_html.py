@@ -2,7 +2,7 @@
 
 HTML in an answer is shown as text. Only http, https and mailto URLs become links. Images become links, because loading
 an image would reveal the reader to another site. Citations (`[[<result id>:12-18]]`) become numbers that link to the
-lines of the stored result, with a note if unchecked. Citations in code stay unchanged.
+lines of the stored result, with a note if a check is missing or failed. Citations in code stay unchanged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RenderedAnswer:
 
 
 def render_answer(text: str) -> RenderedAnswer:
-    """Convert an answer to HTML. Never raises. Text above 200,000 characters is cut."""
+    """Convert an answer to HTML. Never raises. Text beyond 200,000 characters is cut."""
     numbers: dict[Marker, int] = {}
     html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
     clean = nh3.clean(
@@ -64,13 +64,13 @@ def render_answer(text: str) -> RenderedAnswer:
 
 
 def result_address(marker: Marker) -> str:
-    """The URL of the result page that shows the lines that `marker` cites."""
+    """Return the URL of the result page with the lines that `marker` cites."""
     first, last = marker.first_line, marker.last_line
     return f"/results/{marker.result_id}?lines={first}-{last}#L{first}"
 
 
 def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
-    """Parser rule that creates one token for each citation marker in a bracket."""
+    """Create one token for each citation marker in a bracket. This is a parser rule of markdown-it."""
     if not state.src.startswith("[[", state.pos):
         return False
     match = _MARKER.match(state.src, state.pos)

@@ -39,7 +39,7 @@ _MAX_INVESTIGATIONS: Final = 200
 class EvidenceView:
     """One citation in the list below the answer.
 
-    `number` is the number of the citation in the answer, and `outcome` is the result of its check.
+    `number` is the citation's number in the answer. `outcome` is the outcome of its check.
     """
 
     number: int
@@ -58,7 +58,7 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
     async def incident(identity: str) -> Response:
         found = await service.incidents.get(IncidentId(_known(identity)))
         if found is None:
-            return problem(404, "Incident not found", "It may have been deleted by age.")
+            return problem(404, "Incident not found", "It may have expired.")
         query = InvestigationQuery(incident_id=found.id, limit=_MAX_INVESTIGATIONS)
         investigations = await service.investigations.list(query)
         answered = next((each for each in investigations if each.answer), None)
@@ -111,7 +111,7 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
             InvestigationId(_known(identity)), after=max(0, wanted - 1), limit=1
         )
         if not events or events[0].id != wanted or events[0].name != "tool_calling_result":
-            return problem(404, "Result not found", "Its step is unknown.")
+            return problem(404, "Result not found", "The investigation does not have this step.")
         values = await asyncio.to_thread(_output, events[0])
         part = "output_part.html.jinja2" if "part" in request.query_params else "output.html.jinja2"
         return render(part, identity=identity, signed_in=_can_log_out(service), **values)
@@ -157,7 +157,7 @@ async def _timeline(service: Service, record: InvestigationRecord, after: int) -
 
 
 def _evidence(answer: RenderedAnswer | None, timeline: Timeline) -> tuple[EvidenceView, ...]:
-    """The evidence list: the citations of the answer, in the order of their numbers."""
+    """Return the evidence list: the citations of the answer, in the order of their numbers."""
     citations = answer.citations if answer else ()
     return tuple(_evidence_view(number, marker, timeline) for number, marker in enumerate(citations, 1))
 
@@ -176,7 +176,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """The spent share of the budget, as a number and as text, for the cost bar; None without a limit."""
+    """Return the used share of the budget, as a number and as text, for the cost bar; None without a limit."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)
@@ -184,7 +184,7 @@ def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float
 
 
 def _output(event: StoredEvent) -> dict[str, object]:
-    """The template values for a tool result as the model saw it. Call it in a thread, because it is CPU-bound."""
+    """Return the template values for a tool result as the model saw it. CPU-bound, so call it in a thread."""
     data = json_map(event.data)
     result = result_of(data)
     text = text_in(result, "data", "content") or text_in(result, "error")
@@ -201,12 +201,12 @@ def _output(event: StoredEvent) -> dict[str, object]:
 
 
 def _known(identity: str) -> str:
-    """Return `identity`, or an empty id, which does not exist, if it is invalid."""
+    """Return `identity` if it is valid, else an empty id, which never exists."""
     return identity if identity.isascii() and identity.isprintable() and len(identity) <= 40 else ""
 
 
 def _unknown() -> Response:
-    return problem(404, "Investigation not found", "It may have been deleted by age.")
+    return problem(404, "Investigation not found", "It may have expired.")
 
 
 def _can_log_out(service: Service) -> bool:

@@ -1,7 +1,7 @@
 """The lists of incidents (the start page) and of investigations. Each page runs a fixed number of SQL statements.
 
-Invalid query parameters are ignored, so that a list page always loads. Functions that take a connection run within a
-transaction of the caller.
+Invalid query parameters are ignored, so that a list page always loads. Functions that take a connection run within the
+caller's transaction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """Counts and costs of an incident. `model` and `state` describe its newest investigation."""
+    """Numbers and cost of an incident. `model` and `state` describe its newest investigation."""
 
     alerts: int = 0
     firing: int = 0
@@ -131,7 +131,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             limit=PAGE_ROWS,
         )
         is_first = not (text or severity or after) and query.state == "open"
-        # All queries in one transaction, because each transaction waits for its turn.
+        # All queries run in one transaction, because each transaction waits for its turn.
         read = await service.database.read(lambda connection: _read(connection, query, with_recent=is_first))
         chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
         return render(
@@ -170,7 +170,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
 
 
 def model_of(record: InvestigationRecord, default: str) -> str:
-    """The model that answered, else the requested model, else the default model."""
+    """Return the model that answered, else the requested model, else the default model."""
     return record.answered_by or record.model or default
 
 
@@ -212,10 +212,10 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
 
 
 def _searched(text: str) -> str:
-    """Clean a search text: NUL is removed, because PostgreSQL refuses it, and lone surrogates are replaced."""
+    """Remove NUL characters, which PostgreSQL refuses, from a search text, and replace lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
 
 
 def _older(chosen: dict[str, str], after: str) -> str:
-    """The relative URL of the next page."""
+    """Return the relative URL of the next page."""
     return "?" + urlencode({**{name: value for name, value in chosen.items() if value}, "after": after})

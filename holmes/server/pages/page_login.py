@@ -40,7 +40,7 @@ class PageRoute(APIRoute):
     """A route that responds to errors with an error page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """Wrap the handler, so that errors become pages."""
+        """Wrap the handler, so that errors become error pages."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -60,7 +60,7 @@ class PageRoute(APIRoute):
 
 
 def signed_in(request: Request) -> None:
-    """Dependency of every route that shows data. Raises `LoginNeeded`."""
+    """Require a login. Dependency of every route that shows data. Raises `LoginNeeded`."""
     keys = keys_of(request)
     if keys.valid_session(request.cookies.get(SESSION_COOKIE)):
         return
@@ -69,7 +69,7 @@ def signed_in(request: Request) -> None:
 
 
 def own_form(request: Request) -> None:
-    """Dependency of every route with a form. Raises `ForeignForm`.
+    """Require a form from this server. Dependency of every route with a form. Raises `ForeignForm`.
 
     Forms from `public_url` are accepted too, because a proxy may change the host.
     """
@@ -136,9 +136,12 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login form, which leads back. Requests from scripts get 401, because scripts cannot log in."""
+    """Redirect to the login form, which returns to this page.
+
+    Requests from scripts get 401, because scripts cannot log in.
+    """
     if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
-        return problem(401, "You are not logged in", "Your login has ended. Reload the page to log in.")
+        return problem(401, "You are not logged in", "Your session has expired. Reload the page to log in.")
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return _redirect(f"/login?next={quote(path, safe='/')}")
 
@@ -161,7 +164,7 @@ def _is_at(public_url: str | None, origin: str) -> bool:
 
 
 def _is_https(request: Request) -> bool:
-    """Whether the browser uses HTTPS, directly or through a proxy.
+    """Return whether the browser uses HTTPS, directly or through a proxy.
 
     A client that forges `X-Forwarded-Proto` only restricts its own cookie.
     """

@@ -126,12 +126,12 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Remove citation markers where the page has no links. Notes about unchecked citations are kept."""
+    """Remove citation markers for text without links. Notes about unchecked citations are kept."""
     return without_markers(text)
 
 
 def severity_level(severity: str | None) -> str:
-    """The color class of a severity: `critical`, `warning`, `info` or `other`."""
+    """Return the color class of a severity: `critical`, `warning`, `info` or `other`."""
     return _LEVELS.get((severity or "").strip().lower(), "other")
 
 
@@ -151,8 +151,8 @@ def _picture(match: re.Match[str]) -> str:
     return chr(_CONTROL_PICTURES + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else _REPLACEMENT
 
 
-# `Doorkeeper` sets the other headers. This header overrides its `no-referrer`, with which browsers would send
-# `Origin: null` with forms.
+# This header overrides the `no-referrer` of `Doorkeeper`, with which browsers would send `Origin: null` with forms.
+# `Doorkeeper` sets the other headers.
 PAGE_HEADERS: Final = {"Referrer-Policy": "same-origin"}
 _STATIC_TYPES: Final = {
     "holmes.css": "text/css; charset=utf-8",
@@ -176,7 +176,7 @@ def compile_templates() -> None:
 
 
 def static_file(name: str) -> Response | None:
-    """Read a static file; None for an unknown name. Browsers may cache it, because its URL contains a version."""
+    """Return a static file, or None for an unknown name. Browsers may cache it, because its URL contains a version."""
     if name not in _STATIC_TYPES:
         return None
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -184,7 +184,7 @@ def static_file(name: str) -> Response | None:
 
 
 def static_address(name: str) -> str:
-    """The URL of a static file, with a version that changes with the content."""
+    """Return the URL of a static file, with a version that changes with the content."""
     return f"/static/{name}?v={hashlib.sha256(_content(name)).hexdigest()[:12]}"
 
 

@@ -44,7 +44,7 @@ class StoredOutputs:
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def show(self, identity: str, work: Callable[[bytes, StoredResult], T]) -> T:
-        """Run `work` on the content in a thread and return its result. Raises `ResultStoreError` for an unknown id."""
+        """Run `work` on the content in a thread and return the value. Raises `ResultStoreError` for an unknown id."""
         if self._store is None:
             raise ResultStoreError("result storage is disabled")
         if not _ID.fullmatch(identity):
@@ -92,7 +92,7 @@ class ResultPages:
             return _gone(error)
         if stored.media_type in PICTURE_TYPES:
             return Response(content, media_type=stored.media_type)
-        # As a download, so that a browser never shows the content as a page of this server.
+        # Sent as a download, so that a browser never shows the content as a page of this server.
         headers = {"Content-Disposition": f'attachment; filename="{stored.id}.txt"'}
         return Response(content, headers=headers, media_type="application/octet-stream")
 
@@ -110,7 +110,7 @@ def _gone(error: ResultStoreError) -> Response:
 
 
 def _reason(error: ResultStoreError) -> str:
-    """The reason for the error page, without the ids of other results, which only a model needs."""
+    """Return the message for the error page, without the ids of other results, which only a model needs."""
     return str(error).partition(";")[0]
 
 
@@ -126,7 +126,7 @@ PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """One line of a result. `cut` names the number of omitted characters; empty if the line is complete."""
+    """One line of a result. `cut` states the number of omitted characters; empty if the line is complete."""
 
     number: int
     text: str
@@ -195,7 +195,7 @@ def _bounded(
         limit = _CITED_LINE_CHARACTERS if is_cited else _LINE_CHARACTERS
         end = before_placeholder(line, limit)
         left = len(line) - end
-        cut = f"{count(left)} more characters" if left > 0 else ""
+        cut = f"{count(left)} more character{'' if left == 1 else 's'}" if left > 0 else ""
         yield LineView(number=number, text=visible(line[:end]), cited=is_cited, cut=cut)
         shown += min(len(line), limit)
         if shown > _WINDOW_CHARACTERS:

@@ -1,7 +1,7 @@
 """Combines the routes of the web pages.
 
-The server renders all HTML; a small script only refreshes it. `signed_in` protects all routes except the login form and
-static files.
+The server renders all HTML, and a small script only refreshes it. `signed_in` protects all routes except the login form
+and static files.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class _Event:
 
 
 def json_map(text: str) -> JsonMap:
-    """Parse a JSON object; empty if `text` is not a JSON object."""
+    """Parse a JSON object. Returns an empty mapping if `text` is not a JSON object."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -127,13 +127,13 @@ def json_map(text: str) -> JsonMap:
 
 
 def map_in(data: JsonMap, name: str) -> JsonMap:
-    """The object in the field `name`, empty if missing."""
+    """Return the object in the field `name`, or an empty mapping."""
     value = data.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def text_in(data: JsonMap, *names: str) -> str:
-    """The first non-empty text in the fields `names`."""
+    """Return the first non-empty text in the fields `names`, or an empty text."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
@@ -142,7 +142,7 @@ def text_in(data: JsonMap, *names: str) -> str:
 
 
 def number_in(data: JsonMap, *names: str) -> float | None:
-    """The first number from 0 to a billion in the fields `names`; None if missing."""
+    """Return the first number from 0 to a billion in the fields `names`, or None."""
     for name in names:
         value = data.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_NUMBER:
@@ -151,7 +151,7 @@ def number_in(data: JsonMap, *names: str) -> float | None:
 
 
 def result_of(data: JsonMap) -> JsonMap:
-    """The result in a `tool_calling_result` event. A result that is only text becomes the field `data`."""
+    """Return the result in a `tool_calling_result` event. A result that is only text becomes the field `data`."""
     result = data.get("result")
     if isinstance(result, dict):
         return result
@@ -159,7 +159,7 @@ def result_of(data: JsonMap) -> JsonMap:
 
 
 def stored_ids(data: JsonMap) -> tuple[str, ...]:
-    """The ids of the stored results of a tool call, text results before images."""
+    """Return the ids of a tool call's stored results, text before images."""
     stored = data.get("stored") or result_of(data).get("stored")
     entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
     entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))
@@ -167,7 +167,7 @@ def stored_ids(data: JsonMap) -> tuple[str, ...]:
 
 
 def _call_key(data: JsonMap, *names: str) -> str:
-    """Create an HTML id for a tool call, because ids of providers may contain any characters."""
+    """Create an HTML id for a tool call, because provider ids may contain any characters."""
     return f"call-{hashlib.sha256(text_in(data, *names).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
@@ -287,5 +287,5 @@ _READERS: Final[Mapping[str, Callable[[Timeline, _Event], None]]] = {
     "model_switched": _line("trouble", _switched),
     "notice": _notice,
     "ai_answer_end": _answered,
-    "error": _line("trouble", lambda data: text_in(data, "description", "msg") or "It failed."),
+    "error": _line("trouble", lambda data: text_in(data, "description", "msg") or "The investigation failed."),
 }

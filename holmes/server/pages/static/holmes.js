@@ -1,5 +1,5 @@
 "use strict";
-// Refreshes the page. All HTML comes from the server; without this script the page works but does not update.
+// Refreshes the page. All HTML comes from the server. Without this script, the page works but does not update.
 (() => {
   const FRESH_MILLISECONDS = 15000;
   const POLL_MILLISECONDS = 10000;
@@ -10,7 +10,7 @@
     "ai_answer_end", "error", "end",
   ];
 
-  /** The document at `address`. If the session has expired, a reload shows the login form. */
+  /** Fetch the document at `address`. If the session has expired, a reload shows the login form. */
   async function fetchDocument(address) {
     const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (response.status === 401) location.reload();
@@ -22,7 +22,7 @@
     document.getElementById("announce").textContent = text;
   }
 
-  /** Replaces `old` with `fresh` if they differ. Expanded details stay expanded, and the focus is kept. */
+  /** Replace `old` with `fresh` if they differ. Expanded details stay expanded, and the focus is kept. */
   function replace(old, fresh) {
     if (!old || !fresh || old.isEqualNode(fresh)) return;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -37,7 +37,7 @@
     if (again) again.focus({ preventScroll: true });
   }
 
-  // Results and cited lines are fetched when they are opened.
+  // Fetch a result or cited lines when the user opens the entry.
   async function load(part) {
     const address = part.dataset.src;
     delete part.dataset.src;
@@ -60,7 +60,7 @@
     if (part) load(part);
   }, true);
 
-  // A number in an answer opens its evidence in place; with a modifier key it opens the stored result like a link.
+  // A click on a citation number expands its evidence. With a modifier key, it opens the stored result like a link.
   document.addEventListener("click", (event) => {
     const cite = event.target.closest && event.target.closest("#answer a.cite");
     if (!cite || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
@@ -83,7 +83,7 @@
     if (next) next.focus();
   });
 
-  // Refreshes a list.
+  // Refresh a list.
   async function freshen() {
     if (document.hidden) return;
     try {
@@ -95,7 +95,7 @@
     }
   }
 
-  // Follows an investigation while it runs.
+  // Follow an investigation while it runs.
   function follow(live) {
     const identity = live.dataset.live;
     let last = Number(live.dataset.last);
@@ -151,7 +151,7 @@
     const polling = setInterval(() => { if (!document.hidden) update(); }, POLL_MILLISECONDS);
     source = new EventSource(`/api/investigations/${identity}/events?after=${last}`);
     for (const name of EVENTS) source.addEventListener(name, plan);
-    source.addEventListener("error", plan); // also at the end of the stream: the update has the final state
+    source.addEventListener("error", plan); // also sent at the end of the stream, to show the final state
     addEventListener("pagehide", () => source.close());
   }
 
