@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holmes.values.events import CitationOutcome
 
@@ -24,6 +24,12 @@ CONTEXT_CHARACTERS = 4_000
 MAX_MISSING = 4
 _MAX_FURTHER_MARKERS = 19
 _MISSING_CHARACTERS = 30
+OUTCOME_WORDS: Final[Mapping[CitationOutcome, str]] = {
+    "checked": "checked",
+    "cited": "cited, not checked",
+    "not_found": "not found there",
+}
+"""How people read an outcome. Markers in texts for the model are shorter."""
 _CITED: Final = "cited"
 _NOT_FOUND: Final = "not found there"
 

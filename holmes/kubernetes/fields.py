@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holmes.values.json_types import JsonObject, JsonValue
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+DEFAULT_STORAGE_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:
@@ -77,7 +85,7 @@ def moment(written: str) -> float | None:
 
 def written(seconds: float) -> str:
     """Format seconds since the epoch as RFC 3339 in UTC, without fractions of a second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def duration(seconds: float) -> str:

@@ -158,6 +158,10 @@ def joined_text(parts: tuple[Part, ...]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
+def is_user_message(message: Message, kind: UserKind) -> bool:
+    return isinstance(message, UserMessage) and message.kind == kind
+
+
 def user_text(text: str, kind: UserKind = "request") -> UserMessage:
     """Return a user message with one text part."""
     return UserMessage(parts=(Text(text=text),), kind=kind)

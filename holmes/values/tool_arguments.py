@@ -40,6 +40,12 @@ def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
     return coerced
 
 
+def text_argument(arguments: JsonObject, name: str) -> str:
+    """Return the argument without surrounding spaces, or an empty string if it is missing or not a string."""
+    value = arguments.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
 def _unknown_parameter(name: str, known: set[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f", did you mean {nearest[0]!r}?" if nearest else f" (available: {', '.join(sorted(known)) or 'none'})"

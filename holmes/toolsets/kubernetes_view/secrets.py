@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.kubernetes.fields import LAST_APPLIED
 from holmes.redaction.views import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 
@@ -48,7 +49,6 @@ _HARMLESS_KINDS = re.compile(
     r"|hpa|horizontalpodautoscalers?|ing|ingress(es)?|netpol|networkpolic(y|ies)|pdb|poddisruptionbudgets?"
     r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # In a table, a value shorter than this is hidden only as a separate word.
 _SHORT_VALUE = 6
 _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
