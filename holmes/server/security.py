@@ -45,7 +45,10 @@ _UNAUTHORIZED: Final = "API key required: send it as X-API-Key or as Authorizati
 
 
 class Keys:
-    """The keys of the server. Session tokens are signed with a derived key, so that every replica accepts them."""
+    """The keys of the server.
+
+    Session tokens are signed with a key derived from the API key, so that every replica accepts them.
+    """
 
     def __init__(self, settings: "ServerSettings") -> None:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
