@@ -1,8 +1,8 @@
 """Checks keys and login sessions, and protects the server against requests from other sites.
 
-Without a key, every client may use the server. It therefore listens on loopback only, and refuses requests for other
-host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of this
-server, because browsers send cookies with requests from any site (CSRF).
+Without a key, every client may use the server. The server therefore listens on loopback only, and refuses requests for
+other host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of
+this server, because browsers send cookies with requests from any site (CSRF).
 """
 
 import hashlib

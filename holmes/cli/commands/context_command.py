@@ -98,8 +98,8 @@ def context() -> None:
 def offload(command: click.Context, /, **given: object) -> None:
     """Move large tool results of the conversation in FILE into files, and summarise old messages.
 
-    FILE is JSON: a list of messages in the format of OpenAI or Holmes, an object with "messages" (such as a report of
-    `holmes ask`), or a conversation that `holmes ask` stored. Use - to read standard input.
+    FILE is JSON: a list of messages in OpenAI or Holmes format, an object with "messages" (such as a report of `holmes
+    ask`), or a conversation that `holmes ask` stored. Use - to read standard input.
     """
     command.exit(_run(OffloadArguments(**given)))  # type: ignore[arg-type]  # checked by click
 

@@ -108,8 +108,8 @@ class ChatJob:
 def json_rule(schema: JsonObject) -> str:
     """Return the instruction to answer in JSON."""
     return (
-        "A program reads your final answer, so the answer must be one JSON value that matches this JSON schema, "
-        f"without any other text and without a code fence:\n{json.dumps(schema)}"
+        "A program reads your final answer. The answer must be one JSON value that matches this JSON schema, "
+        f"without any other text or code fence:\n{json.dumps(schema)}"
     )
 
 
