@@ -30,7 +30,7 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """A condition on one label. A missing label is empty. A regular expression must match the whole value."""
+    """A condition on one label. A missing label has an empty value. A regular expression must match the whole value."""
 
     label: str
     operator: Operator
@@ -100,7 +100,7 @@ class SourceUnreachable(HolmesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerAccess:
-    """Reads from the Alertmanager at `url`, for example `http://host:9093`, including its path prefix."""
+    """Reads alerts from the Alertmanager at `url`, for example `http://host:9093`, including its path prefix."""
 
     url: str
     username: str | None = None
@@ -146,7 +146,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         )
     if not response.is_success:
         raise SourceUnreachable(
-            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; "
+            f"Alertmanager at {address} returned {response.status_code} for {_PATH}; "
             "Alertmanager 0.16 or later is required"
         )
     content = bytearray()

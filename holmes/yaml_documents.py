@@ -1,7 +1,7 @@
 """Reads a YAML file and records the line of each key.
 
-All files that users write are read here. Invalid YAML, duplicate keys, and files that need too much memory or stack are
-refused with file and line. Keys are not interpreted.
+All files that users write are read with this module. Invalid YAML, duplicate keys, and files that need too much memory
+or stack are refused with file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
 def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
     """Raise `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
-    # Each level takes at least a bracket or a column; two levels may share a column.
+    # Each level takes at least a bracket or a column, and two levels may share a column.
     if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:
         return
     depth = 0
-    for event in yaml.parse(content, _Loader):  # stores its levels in a list, not on the stack
+    for event in yaml.parse(content, _Loader):  # this parser keeps its levels in a list, not on the stack
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > max_levels:
             raise YamlError(f"{source}: the file has more than {max_levels:,} levels")
@@ -111,11 +111,11 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
 
 
 def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """Count the values of a node after alias expansion. Infinite for a node that contains itself."""
+    """Count the values of a node after alias expansion. Returns infinity for a node that contains itself."""
     known = sizes.get(id(node))
     if known is not None:
         return known
-    sizes[id(node)] = math.inf  # a node that contains itself is met again before its size is known
+    sizes[id(node)] = math.inf  # a node that contains itself is visited again before its size is known
     children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     below = () if isinstance(node, yaml.ScalarNode) else children
     sizes[id(node)] = 1 + sum(expanded_size(child, sizes) for child in below)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
-"""Rules that report a failure without its cause. Their findings rank behind others of the same role and severity."""
+"""Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
 
 
 def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:

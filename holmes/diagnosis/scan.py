@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""If more kinds than this cannot be read in a namespace for the same reason, one line of the report covers them all."""
+"""Maximum number of kinds per namespace and read error that the report lists on separate lines."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
     "HorizontalPodAutoscaler",
 )  # fmt: skip
-"""Built-in kinds whose objects the report counts. It also counts the objects of custom resources."""
+"""Built-in kinds whose objects the report counts. The report also counts custom resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

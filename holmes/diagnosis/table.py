@@ -26,10 +26,10 @@ _NOT_DONE: Final[dict[str, str]] = {
     "N06": "recognised for the kubelets of different nodes, but not for the API server or the kernel",
     "N08": "recognised for memory requests and limits, but not for actual usage, which requires the metrics API",
     "P19": "not a separate rule, because other rules quote the decisive line of the logs that they read",
-    "V04": "recognised, except a missing CSIDriver, because a provisioner is known only by the names in its pods",
+    "V04": "recognised, except a missing CSIDriver, because only the names in its pods identify a provisioner",
     "V11": "recognised from logs, because only the kubelet statistics show how full a volume is",
     "W06": "recognised for partitions and `OnDelete`. The API server rejects `maxSurge: 0` with `maxUnavailable: "
-    "0`; `Recreate` with a ReadWriteOnce volume is correct",
+    "0`. `Recreate` with a ReadWriteOnce volume is correct",
     "W07": (
         "recognised for images and resources, but not for environment variables, because injectors add them everywhere"
     ),

@@ -35,7 +35,10 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInfo:
-    """The result of `probe()`. `version` is like `v1.34.1`. It is empty if the credentials do not allow reading it."""
+    """The result of `probe()`. `version` has the form `v1.34.1`.
+
+    It is empty if the credentials do not allow reading it.
+    """
 
     server: str
     context: str
@@ -68,7 +71,7 @@ class ClusterClient:
         """Create a client for the context that `environment` selects, without sending a request.
 
         Reads KUBECONFIG, HOME, HOLMES_KUBE_CONTEXT, HOLMES_KUBE_NAMESPACE and KUBERNETES_SERVICE_HOST/PORT from it.
-        Raises `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
+        Raises `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
         """
         return cls(await ClusterLogin.load(environment), limits)
 
@@ -83,7 +86,7 @@ class ClusterClient:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The namespaces that Holmes may read; empty for all."""
+        """The namespaces that Holmes may read. Empty means all namespaces."""
         return scope_of(self._login.environment)
 
     @property
@@ -103,7 +106,7 @@ class ClusterClient:
 
     @property
     def server_seconds(self) -> float | None:
-        """The server time of the last response in seconds since the epoch; None before the first response.
+        """The server time of the last response in seconds since the epoch, or None before the first response.
 
         The server of a recording sends the time at which it was recorded.
         """
@@ -111,14 +114,17 @@ class ClusterClient:
 
     @property
     def recorded_namespaces(self) -> tuple[str, ...]:
-        """The namespaces that a recording contains, from the headers of its server; empty for all and for a cluster."""
+        """The namespaces in a recording, from the response headers.
+
+        Empty means all namespaces, or that the source is a cluster.
+        """
         names = self._sender.last_headers.get(RECORDED_NAMESPACES, "")
         return tuple(name for name in names.split(",") if name)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
         """Get one object, or one page of a list. `accept` requests another media type.
 
-        Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`.
+        Raises `NotFound`, `Forbidden`, `ApiError` or `ClusterUnreachable`.
         """
         refuse_outside(path, self.scope)
         body = await self._sender.read(path, params or {}, accept)
@@ -128,7 +134,10 @@ class ClusterClient:
         return document
 
     async def list(self, path: str, params: Mapping[str, str] | None = None, *, limit: int = 5_000) -> ObjectList:
-        """Read up to `limit` objects in pages. If the list expires between two pages, it is read again once."""
+        """Read up to `limit` objects in pages.
+
+        If the list expires between two pages, the client reads it again once.
+        """
         try:
             return await self._pages(path, params or {}, limit)
         except Gone:

@@ -1,6 +1,7 @@
-"""Stores a cluster in memory for the rules: objects, events and logs with indexes, and gaps in the reading.
+"""Stores a cluster in memory for the rules: objects, events and logs with indexes, and incompletely read kinds.
 
-A state never changes; reading more logs creates a new one. A missing object is conclusive only if `covers` is true.
+A state never changes. Reading more logs creates a new state. The absence of an object is conclusive only if `covers` is
+true.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the cluster was read. `now` is the time of the cluster in seconds since the epoch.
+    """Describes how the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
-    `namespaces` are the namespaces that were read, empty for all. Objects younger than `grace_seconds` may still be
-    starting.
+    `namespaces` are the namespaces that were read; if it is empty, all were read. Objects younger than `grace_seconds`
+    may still be starting.
     """
 
     now: float
@@ -72,7 +73,7 @@ class ClusterState:
         self.reading = reading
         self._logs = dict(logs or {})
         self.log_questions = 0
-        """Number of requests for logs. A rule that requests no log does not need to run again after logs are read."""
+        """The number of log requests. A rule that requests no log does not need to run again after logs are read."""
 
         self._objects = tuple(objects)
         self._events = tuple(events)
@@ -144,9 +145,9 @@ class ClusterState:
         return self._by_uid.get(uid)
 
     def covers(self, kind: str, namespace: str = "") -> bool:
-        """Whether all objects of the kind in the namespace were read, so that a missing object is conclusive.
+        """Whether all objects of the kind in the namespace were read, so that the absence of an object is conclusive.
 
-        Without a namespace, whether this is true for the cluster, or for all namespaces that were read.
+        Without a namespace, this applies to the whole cluster, or to all namespaces that were read.
         """
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
@@ -161,11 +162,13 @@ class ClusterState:
         return self.get(kind, namespace, name) is None and self.covers(kind, namespace)
 
     def owned_by(self, owner: ClusterObject, kind: str | None = None) -> tuple[ClusterObject, ...]:
-        """Return the objects whose controller is `owner`."""
+        """Return the objects that have `owner` as their controller."""
         return tuple(each for each in self._by_owner.get(owner.uid, ()) if kind is None or each.kind == kind)
 
     def events_of(self, about: ClusterObject, *reasons: str) -> tuple[ClusterEvent, ...]:
-        """Return the events of the object, sorted by last occurrence. With `reasons`, only those events.
+        """Return the events of the object, sorted by last occurrence.
+
+        With `reasons`, only events that have one of these reasons.
 
         Events usually expire after one hour, so missing events are not conclusive.
         """
@@ -196,7 +199,7 @@ class ClusterState:
         return each
 
     def pods_of(self, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-        """Return the pods of a workload, through any number of owners."""
+        """Return the pods of a workload, at any depth of ownership."""
         if workload.kind == "Pod":
             return (workload,)
         pods: list[ClusterObject] = []
@@ -208,7 +211,7 @@ class ClusterState:
         return tuple(sorted(pods, key=lambda pod: pod.name))
 
     def services_of(self, pod: ClusterObject) -> tuple[ClusterObject, ...]:
-        """Return the Services whose selector matches the pod."""
+        """Return the Services that select the pod."""
         return tuple(
             service
             for service in self._by_place["Service", pod.namespace]

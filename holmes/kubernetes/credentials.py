@@ -43,7 +43,10 @@ _LOGIN_ADVICE = "run it manually for details, or log in again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCredential:
-    """Credentials that a plugin printed. `expires_at_seconds` is seconds since the epoch, or None."""
+    """Credentials that a plugin printed.
+
+    `expires_at_seconds` is in seconds since the epoch, or None if they do not expire.
+    """
 
     token: str | None
     certificate: bytes | None
@@ -170,7 +173,10 @@ _SHORTEST_USE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Credentials for requests. `renew_at_seconds` is seconds since the epoch, or None if they do not expire."""
+    """Credentials for requests.
+
+    `renew_at_seconds` is in seconds since the epoch, or None if the credentials do not expire.
+    """
 
     authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = field(default=None, repr=False)
@@ -186,11 +192,11 @@ class CredentialSource:
         self._environment = environment
         self._lock = asyncio.Lock()
         self._credentials: Credentials | None = None
-        # A copy, because the kubernetes package writes renewed tokens into it, and `access` must not change.
+        # This is a copy, because the kubernetes package writes renewed tokens into it, and `access` must not change.
         self._auth_provider = copy.deepcopy(access.user.auth_provider)
 
     async def current(self) -> Credentials:
-        """Return credentials that have not expired. Raises `ClusterUnreachable` if that fails."""
+        """Return credentials that have not expired. Raises `ClusterUnreachable` if they cannot be obtained."""
         async with self._lock:
             credentials = self._credentials
             if credentials is None or _is_due(credentials):
@@ -237,7 +243,7 @@ def _renewal(expires_at_seconds: float | None) -> float | None:
 
 
 def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None) -> Credentials:
-    """Read the credentials in the configuration and the files that it names."""
+    """Read the credentials from the configuration and from the files that it names."""
     user = access.user
     authorization, renew_at_seconds = None, None
     if user.token_file is not None:
@@ -286,7 +292,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
         raise access.unreachable(why, advice) from error
 
-    # The package copies host, token and TLS files to this object. Without TLS, it creates no files.
+    # The package copies the host, the token and the TLS files to this object. Without TLS, it creates no files.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",
@@ -320,7 +326,7 @@ class ClusterLogin:
     ) -> ClusterLogin:
         """Read the configuration. If it did not change, return `previous` with its credentials.
 
-        Raises `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
+        Raises `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
         """
         access = await asyncio.to_thread(load_access, environment, service_account=service_account)
         if previous is not None and previous.access == access and previous.environment == environment:

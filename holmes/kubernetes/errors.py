@@ -48,7 +48,7 @@ class ReadCutOff(ToolError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPath:
-    """The parts of a path such as `/apis/apps/v1/namespaces/shop/deployments/cart`. Missing parts are empty."""
+    """The parts of an API path such as `/apis/apps/v1/namespaces/shop/deployments/cart`. Missing parts are empty."""
 
     group: str = ""
     namespace: str = ""
@@ -105,7 +105,7 @@ def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
 
 
 def _status(body: bytes) -> tuple[str, str]:
-    """Return reason and message of a Kubernetes `Status`, or the first line of a response from a proxy."""
+    """Return the reason and message of a Kubernetes `Status`, or the first line of a response from a proxy."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

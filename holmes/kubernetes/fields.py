@@ -1,6 +1,6 @@
 """Reads fields, times and selectors of Kubernetes objects. Fields that are missing or have another type are empty.
 
-Objects are dicts, as parsed from JSON. Checking for any mapping takes five times as long, and a scan makes a million
+Objects are dicts, as parsed from JSON. A check for any mapping takes five times as long, and a scan makes a million
 checks.
 """
 
@@ -65,7 +65,7 @@ def text_map(value: JsonValue, *path: str) -> dict[str, str]:
 
 
 def moment(written: str) -> float | None:
-    """Convert an RFC 3339 time to seconds since the epoch. None for other text."""
+    """Convert an RFC 3339 time to seconds since the epoch. Returns None for any other text."""
     if not written:
         return None
     try:
@@ -120,7 +120,7 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]
 
 
 def instant(text: str) -> datetime | None:
-    """Parse an RFC 3339 time to the microsecond. None for other text."""
+    """Parse an RFC 3339 time to the microsecond. Returns None for any other text."""
     found = _RFC_3339.fullmatch(text)
     if found is None:
         return None

@@ -1,6 +1,6 @@
 """Defines the kinds that a scan lists, and creates the API paths of resources.
 
-Models can write the names in a path. A name that could change the path is rejected.
+The names in a path can come from a model, so a name that could change the path is rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core group."""
+        """The API group. The core group is empty."""
         return self.group_version.partition("/")[0] if "/" in self.group_version else ""
 
 

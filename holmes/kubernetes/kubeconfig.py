@@ -1,8 +1,8 @@
 """Finds the cluster configuration: merged kubeconfig files, or the service account of a pod.
 
-Reads only the files that the `Environment` names. The kubernetes package is not used because its merge gives priority
-to the last file, and kubectl to the first. Its import also takes 0.4 s of CPU, four times as much as this package. It
-cannot limit the environment or the duration of exec plugins.
+Reads only the files that the `Environment` names. The kubernetes package is not used, because its merge gives priority
+to the last file, but kubectl gives priority to the first file. Its import also takes 0.4 s of CPU time, four times as
+much as this package. It cannot limit the environment or the duration of exec plugins.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A kubeconfig user and all its possible credentials."""
+    """A kubeconfig user with all its credentials."""
 
     name: str = ""
     token: str | None = field(default=None, repr=False)
@@ -101,7 +101,7 @@ class ClusterAccess:
     user: User
 
     def unreachable(self, why: str, advice: str) -> ClusterUnreachable:
-        """Create an error of one line with context, server, reason and next step."""
+        """Create a one-line error with the context, the server, the reason and the next step."""
         return ClusterUnreachable(
             f"Cannot reach the cluster of context {self.context!r} at {self.cluster.server}: {why}; {advice}"
         )
@@ -151,7 +151,7 @@ def load_access(environment: Environment, *, service_account: Path = SERVICE_ACC
 
     It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order. HOLMES_KUBE_CONTEXT
     and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a thread. Raises
-    `ClusterUnreachable` without a configuration, `ConfigError` if the configuration is not valid.
+    `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
     """
     files = _existing_files(environment)
     if files:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _THERE_IS_NONE: Final = 400
-"""Status of the kubelet if a container never ran or has no previous instance, so that no log is missing."""
+"""The response status if a container never ran or has no previous instance. No log is missing then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Limits of one reading. `logs` is the maximum number of logs.
+    """Limits for one scan. `logs` is the maximum number of logs.
 
     `lines` and `bytes` apply to each log, `seconds` to all logs together.
     """
@@ -54,7 +54,7 @@ class LogReading:
 
 
 async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
-    """Read the first `limits.logs` of the `wanted` logs. A log that cannot be read is listed in `unread`."""
+    """Read the `wanted` logs, at most `limits.logs`. A log that cannot be read is listed in `unread`."""
     chosen = tuple(dict.fromkeys(wanted))
     reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
     deadline = asyncio.get_running_loop().time() + limits.seconds

@@ -1,8 +1,8 @@
 """Masks the secrets in objects and alerts, using their field names.
 
-A value alone lacks its name, and an encoded value (`@base64`) also its form. So each text is checked three times:
-alone, as a possible file or command line; with its own name, which may be in a sibling field; and within the whole
-document.
+A value alone lacks its name, and an encoded value (`@base64`) also lacks its usual form. So each text is checked three
+times. It is checked alone, because it may be a file or command line. It is checked with its own name, which may be in a
+sibling field, and within the whole document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REMOVED: Final = "(REDACTED)"
 _TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke; compare it by identity
-# Masking text without these characters alone gives the same result as within the document, which is masked anyway.
+# A text without these characters need not be masked alone, because masking the whole document has the same effect.
 _SAYS_MORE_ALONE: Final = re.compile(r"[\s=\"'\\]|:(?![\d/])")
 _SHORTEST_TOKEN: Final = 20
 _LONGEST_REMEMBERED_CHARACTERS: Final = 400
@@ -34,8 +34,8 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 class ObjectMasker:
     """Masks objects with `mask`, which masks the secrets in one text. Caches texts, so use one masker for each job.
 
-    Field names stay unless they are tokens. With `mask_names`, for data of unknown origin, names are masked like other
-    texts.
+    Field names are kept unless they are tokens. With `mask_names`, which is for data of unknown origin, names are
+    masked like other texts.
     """
 
     def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
@@ -102,7 +102,7 @@ class ObjectMasker:
         return self._known_texts[text]
 
     def _key(self, key: str) -> str:
-        """Mask a key that is a token. Any other key stays, because it names the value."""
+        """Mask a key that is a token. Keep any other key, because it names the value."""
         if not self._mask_names and (len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None):
             return key
         masked = self._remembered(key)
@@ -135,7 +135,7 @@ def _may_be_secret(name: str) -> bool:
 
 
 def _option_name(option: JsonValue) -> str:
-    """Return the option name, for example of `--password`, if the next item is its value."""
+    """Return the name of the option without its dashes, or "" if the text is not an option such as `--password`."""
     return option.lstrip("-") if isinstance(option, str) and _OPTION.fullmatch(option) else ""
 
 

@@ -23,12 +23,12 @@ _NAMESPACED: Final = frozenset((kind.group, kind.resource) for kind in (EVENT, *
 
 
 def scope_of(environment: Environment) -> tuple[str, ...]:
-    """Return the namespaces that Holmes may read; empty for all."""
+    """Return the namespaces that Holmes may read. Empty means all namespaces."""
     return tuple(name for name in (environment.get(SCOPE_VARIABLE) or "").split(",") if name)
 
 
 def default_namespace(environment: Environment) -> str:
-    """Return the default namespace within the scope; empty without a scope."""
+    """Return the default namespace within the scope, or "" without a scope."""
     scope, chosen = scope_of(environment), environment.get("HOLMES_KUBE_NAMESPACE") or ""
     return chosen if chosen in scope else next(iter(scope), "")
 
@@ -42,7 +42,7 @@ def objection(namespace: str, scope: Sequence[str]) -> str | None:
 
 
 def within(namespaces: tuple[str, ...], scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `namespaces`, or the whole scope if it is empty. Raises `ConfigError` for one outside the scope."""
+    """Return `namespaces`, or the whole scope if it is empty. Raises `ConfigError` for a namespace outside it."""
     for namespace in namespaces:
         if reason := objection(namespace, scope):
             raise ConfigError(reason)

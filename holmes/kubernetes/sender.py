@@ -47,7 +47,7 @@ class ClientLimits:
 
 
 class _Again(Exception):
-    """The attempt failed, but a retry may succeed. `pause_seconds` is the wait that the server asked for."""
+    """The attempt failed, but a retry may succeed. `pause_seconds` is the pause that the server requested."""
 
     def __init__(self, final: HolmesError, pause_seconds: float | None = None) -> None:
         super().__init__(str(final))
@@ -81,7 +81,7 @@ class RequestSender:
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
         """Read the complete body of a response, optionally of the media type `accept`.
 
-        Raises `ClusterUnreachable` without a response, `ApiError` for a status other than 2xx, `ToolError` if the
+        Raises `ClusterUnreachable` without a response, `ApiError` for a status other than 2xx, and `ToolError` if the
         response is too large. An incomplete response is read again.
         """
         timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
@@ -131,7 +131,7 @@ class RequestSender:
             except _Again as again:
                 failures.append(again)
                 wished = again.pause_seconds
-                jittered = pause_seconds * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, not used for security
+                jittered = pause_seconds * random.uniform(0.8, 1.2)  # noqa: S311  spreads the load, not used for security
                 await asyncio.sleep(min(wished, _LONGEST_PAUSE_SECONDS) if wished is not None else jittered)
         try:
             return await attempt()
@@ -222,7 +222,7 @@ class RequestSender:
                 return self._http
             fresh = await asyncio.to_thread(open_http_client, self._access, credentials, self._environment)
             if self._http is not None:
-                self._retired.append(self._http)  # other requests may still read from it
+                self._retired.append(self._http)  # other requests may still use the old client
             self._http, self._shown = fresh, shown
             return fresh
 

@@ -1,9 +1,9 @@
 """Reads a cluster into a `ClusterState`, with one list for each kind.
 
 The lists are read concurrently and in pages, limited in time and number. A list that cannot be read becomes a `Gap`
-with the reason. If the cluster does not respond to any request, an error is raised. For Secrets, only metadata is
-requested. Custom resources are listed in one served version, if possible the stored one, up to a number of kinds.
-Fields that no rule reads are removed, so that a large cluster fits into memory.
+with the reason. If the cluster responds to no request, the reader raises an error. For Secrets, only metadata is
+requested. Custom resources are listed in one served version, if possible in the stored version. The number of custom
+kinds is limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKinds:
-    """The custom kinds to list, and those above the limit as gaps."""
+    """The custom kinds to list, and a gap for each kind above the limit."""
 
     kinds: tuple[Kind, ...]
     gaps: tuple[Gap, ...]
@@ -129,12 +129,12 @@ NODE_EVENTS: Final = "default"
 """Namespace of events about nodes, which are cluster-scoped."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Receives the current list, the number of finished lists, and the total."""
+"""Receives the current list, the number of finished lists, and the total number of lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Limits of one reading. `objects` and `events` apply to each list; `seconds` to all lists together."""
+    """Limits for reading a cluster. `objects` and `events` apply to each list; `seconds` to all lists together."""
 
     seconds: float = 60.0
     objects: int = 50_000
@@ -145,7 +145,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCost:
-    """Number of lists, and of requests including all pages."""
+    """The cost of reading a cluster: the number of lists, and the number of requests with all pages."""
 
     list_calls: int
     requests: int
@@ -183,7 +183,7 @@ class StateReader:
         self._planned = 0
 
     async def read(self) -> tuple[ClusterState, ReadCost]:
-        """Return the state and its cost. Raises `ClusterUnreachable` if nothing could be read."""
+        """Return the state and the cost of reading it. Raises `ClusterUnreachable` if nothing could be read."""
         deadline = time.monotonic() + self._limits.seconds
         await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
         if not self._harvest.answers:
@@ -254,7 +254,7 @@ class StateReader:
             self._progress(kind.resource, self._done, self._planned)
 
     async def _read_pages(self, kind: Kind, place: str) -> None:
-        """Read a list to its end. Objects read before a failure stay. If the list expires, it is read again once."""
+        """Read a complete list. Objects read before a failure are kept. An expired list is read again once."""
         self._harvest.list_calls += 1
         try:
             await self._pages(kind, place, set())
@@ -301,6 +301,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Whether a page contains only objects. An empty list may be null. A `Status` is not an empty list."""
+    """Whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

@@ -1,7 +1,10 @@
 """Opens connections to the API server, with the TLS settings of the kubeconfig and a proxy if configured.
 
-Other environment variables are ignored. OpenSSL reads a client certificate only from a file. The file exists only while
-OpenSSL reads it, in a folder that only this user can read.
+Other environment variables are ignored. The proxy comes from the kubeconfig or from the proxy variables. Other
+environment variables are ignored.
+
+OpenSSL reads a client certificate only from a file. The file exists only while OpenSSL reads it, in a folder that only
+this user can read.
 """
 
 from __future__ import annotations
@@ -82,7 +85,7 @@ def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificat
 
 
 def environment_proxy(server: str, environment: Environment) -> str | None:
-    """Select the proxy of HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
+    """Select the proxy from HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
     parts = urlsplit(server)
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name.upper()) or environment.get(name)
@@ -112,7 +115,7 @@ def _is_excluded(host: str, port: int | None, entry: str) -> bool:
 
 
 def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SSLError) -> ClusterUnreachable:
-    """Create the error for a failed connection, with the reason of its root cause."""
+    """Create the error for a failed connection, with the reason from its root cause."""
     import httpx
 
     if isinstance(error, httpx.TimeoutException):

@@ -1,7 +1,7 @@
-"""Finds one pod by name, or the pods of a workload through any number of owners.
+"""Finds one pod by name, or the pods of a workload at any depth of ownership.
 
-If a name does not exist, the error lists similar names. Views contain only the fields that explain the state of an
-object.
+If a name does not exist, the error lists similar names. A `PodView` contains only the fields that explain the state of
+the pod.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROLES: tuple[tuple[ContainerRole, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """State of a container. Times are RFC 3339, or empty if unknown."""
+    """The state of a container. Times are in RFC 3339 format, or empty if unknown."""
 
     status: Literal["waiting", "running", "terminated", "unknown"]
     reason: str = ""
@@ -78,7 +78,7 @@ class PodView:
 
     @property
     def restarts(self) -> int:
-        """Restarts of all containers."""
+        """The total number of restarts of all containers."""
         return sum(container.restarts for container in self.containers)
 
 
@@ -151,7 +151,10 @@ _POD_LIMIT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind that has pods. `between` is the kind that it creates and that creates the pods."""
+    """A kind that owns pods.
+
+    `between` is the kind through which it owns them, for example ReplicaSet for Deployment.
+    """
 
     name: str
     group_version: str
@@ -321,7 +324,7 @@ def label_selector(selector: JsonObject) -> str:
 async def _with_nearest_names(
     client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
 ) -> NotFound:
-    """Add similar names to `error`, or some of all names.
+    """Add similar names to `error`, or else some existing names.
 
     If no names can be listed, a hint about the namespace is added.
     """
@@ -351,7 +354,7 @@ async def _names(client: ClusterClient, path: str) -> list[str]:
 
 
 def _nearest(name: str, existing: list[str], some: str) -> str:
-    """List the names that contain `name` or resemble it, or some of all names."""
+    """List the names that contain `name` or resemble it, or else some existing names."""
     plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
     containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
     similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)

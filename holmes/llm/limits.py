@@ -203,7 +203,7 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """Read the context window from the model's entry. A server with a single entry may use another name."""
+    """Read the context window from the model's entry. If the list has a single entry, its name may differ."""
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
         return None

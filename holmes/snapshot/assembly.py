@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownKind:
-    """Names of a kind in API paths and on the command line."""
+    """The names of a kind in API paths and on the command line."""
 
     group: str
     version: str
@@ -105,7 +105,7 @@ KNOWN_KINDS: Final = tuple(_known(group_version, row) for group_version, rows in
 
 
 def guessed_kind(group_version: str, kind: str) -> KnownKind:
-    """Guess the names of an unknown kind: a regular English plural, cluster-scoped if it starts with `Cluster`."""
+    """Guess the plural and the scope of an unknown kind. A kind that starts with `Cluster` is cluster-scoped."""
     group, _, version = group_version.rpartition("/")
     lower = kind.lower()
     if lower.endswith(("s", "x", "z", "ch", "sh")):
@@ -147,7 +147,7 @@ class Assembly:
 
 
 def assemble(found: Assembly) -> Recording:
-    """Create a recording of the loaded objects. Its time is the newest time in any of them."""
+    """Create a recording of the loaded objects. The recording time is the newest time in any object."""
     kinds = _kinds(found.objects)
     recorded_at = max(_past_times(found.objects), default=found.changed_at).astimezone(UTC)
     by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]] = {}
@@ -158,7 +158,7 @@ def assemble(found: Assembly) -> Recording:
         by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
     _add_namespaces(by_kind, recorded_at)
     types = {(kind.group, kind.plural): kind for kind in (*KNOWN_KINDS, *kinds.values())}
-    # Kinds without objects are omitted instead of empty, because the cluster may have some.
+    # A kind without objects is omitted instead of recorded as empty, because the cluster may contain such objects.
     objects = {
         key: RecordedObjects(type=_type(types[key]), items=tuple(items[place] for place in sorted(items)))
         for key, items in by_kind.items()
@@ -181,7 +181,10 @@ def _gvk(item: JsonObject) -> tuple[str, str]:
 
 
 def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
-    """Return every kind that occurs: built-in, defined by a loaded CustomResourceDefinition, or guessed."""
+    """Return every kind of the objects.
+
+    A kind is built-in, defined by a loaded CustomResourceDefinition, or guessed.
+    """
     known = {(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind): kind for kind in KNOWN_KINDS}
     for item in objects:
         if text(item, "kind") == "CustomResourceDefinition":
@@ -244,13 +247,13 @@ def _add_namespaces(by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObj
 
 
 def _default_namespace(by_kind: Mapping[tuple[str, str], Mapping[tuple[str, str], JsonObject]]) -> str:
-    """Return the namespace of all objects, or `default` if they have several."""
+    """Return the namespace that all objects share, or `default` if they do not share one."""
     used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
     return used.pop() if len(used) == 1 else "default"
 
 
 def _past_times(objects: Sequence[JsonObject]) -> Iterator[datetime]:
-    """Find all times in fields that describe the past."""
+    """Yield all times in fields that describe the past."""
     waiting: list[JsonValue] = list(objects)
     while waiting:
         value = waiting.pop()
@@ -271,7 +274,7 @@ def _type(kind: KnownKind) -> ResourceType:
 
 
 def _version(objects: Mapping[tuple[str, str], RecordedObjects]) -> JsonObject:
-    """Return the version of a kubelet, or a default version without nodes."""
+    """Return the version from a kubelet, or a default version if no node is known."""
     nodes = objects.get(("", "nodes"))
     kubelets = [text(node, "status", "nodeInfo", "kubeletVersion") for node in (nodes.items if nodes else ())]
     version = next((each for each in kubelets if each), _DEFAULT_VERSION)

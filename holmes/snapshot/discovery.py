@@ -23,16 +23,16 @@ class ResourceType:
 
     @property
     def group_version(self) -> str:
-        """The group and version in API paths: `v1` or `apps/v1`."""
+        """The group and version in API paths, for example `v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified(self) -> str:
-        """The name in messages of the API server: `pods` or `deployments.apps`."""
+        """The name in API server messages, for example `pods` or `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "") -> str:
-        """Return the API path of the list, in one namespace or in all."""
+        """Return the API path of the list, in one namespace or in all namespaces."""
         root = f"/apis/{self.group_version}" if self.group else f"/api/{self.version}"
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
@@ -90,6 +90,6 @@ def _resource_type(group: str, version: str, entry: JsonObject) -> ResourceType:
 
 
 def crd_of(discovered: JsonObject) -> tuple[str, str]:
-    """Return group and plural of the kind that a CustomResourceDefinition defines."""
+    """Return the group and plural of the kind that a CustomResourceDefinition defines."""
     spec = child(discovered, "spec")
     return text(spec, "group"), text(spec, "names", "plural")

@@ -1,8 +1,8 @@
 """Records the objects, events and logs of a cluster into a folder.
 
-Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. Resources
-that cannot be read are noted in the recording. The recording fails only if the cluster does not respond. The folder
-appears complete or not at all.
+Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. The recording
+lists the resources that cannot be read. It fails only if the cluster does not respond. The folder is created only when
+the recording is complete.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class LogReader:
         kept = bytearray()
         read_bytes = 0
         try:
-            # The names become part of paths and file names, so reject names that Kubernetes does not accept.
+            # The names become part of paths and file names, so names that Kubernetes does not accept are rejected.
             path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
             checked_name(key.container, "container")
             async with self._client.stream_text(path, params) as pieces:
@@ -95,7 +95,7 @@ class LogReader:
             self._note(key, error)
             return None
         content = bytes(kept)
-        # Drop incomplete lines: they may contain part of a token, which the scrubber would not recognise.
+        # Drop incomplete lines, because they may contain a part of a token that the scrubber does not recognise.
         if read_bytes >= most_bytes:
             content = content[: content.rfind(b"\n") + 1]
         if read_bytes > self._limits.log_bytes:
@@ -123,7 +123,7 @@ def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
 
 
 def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
-    """Return the logs that the kubelet may have, of containers that run, ended or restarted."""
+    """Return the logs that the kubelet may have: those of containers that are running, have ended or have restarted."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     for status in _statuses(pod):
         container, state = text(status, "name"), child(status, "state")
@@ -144,7 +144,7 @@ class RecordOptions:
     """Selects what to record. Empty `namespaces` select the whole cluster.
 
     Cluster-scoped objects are always recorded. `objects_per_kind` limits each list. `openapi` adds the schemas for
-    `kubectl explain`, a few megabytes.
+    `kubectl explain`, which take a few megabytes.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class RecordOptions:
 class RecordSummary:
     """Describes a finished recording.
 
-    `objects` contains the object count of each resource that is not empty, in discovery order.
+    `objects` contains the number of objects of each resource with objects, in discovery order.
     """
 
     folder: Path
@@ -178,7 +178,7 @@ async def record_cluster(
     """Record the cluster of `client` into `folder`, which may be missing, empty or an older recording.
 
     `progress` receives short lines. Raises `ConfigError` for a folder with other content, `ClusterUnreachable` if the
-    cluster does not respond, `HolmesError` if the disk is full. After an error, all files of the new recording are
+    cluster does not respond, and `HolmesError` if the disk is full. After an error, all files of the new recording are
     removed.
     """
     options = replace(options, namespaces=within(options.namespaces, client.scope))
@@ -257,7 +257,7 @@ class _Recorder:
                 continue  # the credentials may still allow reading its objects
 
     async def discover(self) -> Discovery:
-        """Read the API discovery. A group whose server does not respond is noted and omitted."""
+        """Read the API discovery. If the server of a group does not respond, the group is omitted and noted."""
         groups = await self._client.get("/apis")
         versions = [
             text(version, "groupVersion")
@@ -286,7 +286,7 @@ class _Recorder:
         return [(kind, await asyncio.to_thread(self._scrubbed, kind, items)) for kind, items in found]
 
     async def _list_kind(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """Read all objects of `kind` in scope, without scrubbing. None if no list could be read."""
+        """Read all objects of `kind` in scope, without scrubbing. Returns None if no list could be read."""
         namespaces: Sequence[str] = self._options.namespaces if kind.namespaced else ()
         if kind.qualified == "leases.coordination.k8s.io" and namespaces:
             namespaces = (*namespaces, _NODE_LEASES)

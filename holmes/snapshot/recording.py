@@ -34,7 +34,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLog:
-    """Location of a log in a file: `size_bytes` from `offset_bytes`.
+    """The location of a log in a file: `size_bytes` bytes that start at `offset_bytes`.
 
     With `timestamps`, each line starts with its time.
     """
@@ -55,7 +55,7 @@ class RecordedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """Selects part of a log. `since_nanoseconds` is since the epoch; None means no limit."""
+    """Selects part of a log. `since_nanoseconds` is a time since the epoch. None means no limit."""
 
     tail_lines: int | None = None
     since_nanoseconds: int | None = None
@@ -64,7 +64,7 @@ class LogQuery:
 
 
 def select(log: RecordedLog, query: LogQuery) -> bytes:
-    """Return the selected part of `log`, limited in the order of the kubelet: time, number of lines, bytes."""
+    """Return the selected part of `log`. Like the kubelet, limit the time first, then the lines, then the bytes."""
     lines: Sequence[bytes] = log.lines()
     if log.timestamps and query.since_nanoseconds is not None:
         lines = _since(lines, query.since_nanoseconds)
@@ -77,13 +77,13 @@ def select(log: RecordedLog, query: LogQuery) -> bytes:
 
 
 def without_timestamp(line: bytes) -> bytes:
-    """Remove the timestamp of a line, if it has one."""
+    """Remove the timestamp, if any, from a line."""
     before, separator, after = line.partition(b" ")
     return after if separator and nanoseconds(before.decode("ascii", "replace")) is not None else line
 
 
 def _since(lines: Sequence[bytes], since_nanoseconds: int) -> Sequence[bytes]:
-    """Return the first line that is not older, and all lines after it."""
+    """Return the lines from the first line that is not older than `since_nanoseconds`."""
     for index, line in enumerate(lines):
         written = nanoseconds(line.partition(b" ")[0].decode("ascii", "replace"))
         if written is not None and written >= since_nanoseconds:
@@ -125,10 +125,10 @@ _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """Something that could not be recorded. `resource` is for example `secrets` or `deployments.apps`.
+    """A resource that could not be recorded completely. `resource` is for example `secrets` or `deployments.apps`.
 
-    `namespace` is empty for the whole cluster. `forbidden` is true if permissions are missing. `partly` is true if a
-    part was recorded: the first objects, or some of the logs.
+    `namespace` is empty for the whole cluster. `forbidden` is true if permissions are missing. `partly` is true if the
+    first objects or some of the logs were recorded.
     """
 
     resource: str
@@ -150,8 +150,8 @@ class RecordedObjects:
 class Recording:
     """A recorded cluster.
 
-    `namespaces` are the recorded namespaces, empty for all. `namespace` is the default namespace. The keys of `objects`
-    are group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
+    `namespaces` are the recorded namespaces. Empty means all namespaces. `namespace` is the default namespace. The keys
+    of `objects` are group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
     """
 
     source: Path
@@ -167,7 +167,7 @@ class Recording:
     unread: tuple[Unread, ...] = ()
 
     def items(self, group: str, plural: str) -> tuple[JsonObject, ...]:
-        """Return the objects of one resource; empty if it was not recorded."""
+        """Return the objects of one resource, or no objects if it was not recorded."""
         recorded = self.objects.get((group, plural))
         return recorded.items if recorded else ()
 
@@ -178,7 +178,10 @@ def is_recording(folder: Path) -> bool:
 
 
 def load_recording(folder: Path) -> Recording:
-    """Read a recording. Blocks on files. Raises `ConfigError` with the file and, for malformed JSON, the position."""
+    """Read a recording. Reads files, so call it in a thread.
+
+    Raises `ConfigError` with the file and, for malformed JSON, the position.
+    """
     manifest = read_json(folder / MANIFEST)
     _check_format(folder / MANIFEST, manifest)
     recorded_at = instant(text(manifest, "recordedAt"))

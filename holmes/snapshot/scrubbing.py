@@ -1,10 +1,10 @@
 """Removes secrets and bookkeeping fields from objects and logs before they are written.
 
 A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
-empty value stays empty, because users should see this fault. `managedFields` keeps who changed the object and when.
+empty value is kept, because users should see this fault. `managedFields` keeps who changed the object and when.
 
-The values of Secrets are also found where patterns cannot recognise them, such as a random word in a line. Values are
-compared in parts, so the time does not depend on their number.
+Texts are also searched for the values of Secrets, because patterns do not recognise every value, for example a random
+word in a line. Values are compared in parts, so the search time does not depend on the number of values.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KnownSecrets:
         )
 
     def masked(self, text: str) -> str:
-        """Replace every value in `text` with `(REDACTED)`. Returns the same object if it contains no value."""
+        """Replace every value in `text` with `(REDACTED)`. Returns `text` itself if it contains no value."""
         if not self._pieces or self._pieces.isdisjoint(_PIECE.findall(text)):
             return text
         return _PIECE.sub(lambda found: REMOVED if found[0] in self._pieces else found[0], text)
@@ -93,7 +93,7 @@ class Scrubber:
         return {**child(ObjectMasker(self._text).masked(rest)), **kept}
 
     def scrubbed_log(self, content: bytes) -> bytes:
-        """Return the log for the recording. The timestamp of each line stays and is not scrubbed."""
+        """Return the log for the recording. The timestamp of each line is kept and not scrubbed."""
         stamped = content.decode("utf-8", "replace").split("\n")
         plain = [without_timestamp(line.encode()).decode() for line in stamped]
         before = "\n".join(plain)
@@ -112,7 +112,7 @@ class Scrubber:
 
 
 def without_values(secret: JsonObject) -> JsonObject:
-    """Remove the values of a Secret, also from the copy that `kubectl apply` keeps in an annotation."""
+    """Remove the values of a Secret, including those in the annotation that `kubectl apply` writes."""
     kept: dict[str, JsonValue] = dict(secret)
     for key, removed in (("data", REMOVED_BASE64), ("stringData", REMOVED)):
         if key in kept:

@@ -28,7 +28,7 @@ _MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod (
 
 
 def is_cluster_dump(folder: Path) -> bool:
-    """Whether `folder` has the files of a dump: nodes at the top level, pods in the folder of a namespace."""
+    """Whether `folder` has the files of a dump: nodes at the top level, and pods in namespace folders."""
     return any((folder / f"nodes.{ending}").is_file() for ending in ("json", "yaml")) and any(
         (below / f"pods.{ending}").is_file() for below in folder.iterdir() for ending in ("json", "yaml")
     )
@@ -57,7 +57,7 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
-    """Find the container logs of a pod, which are in one file."""
+    """Yield the container logs of a pod, which are all in one file."""
     content = file.read_bytes()
     start: tuple[bytes, int] | None = None
     for mark in _MARK.finditer(content):
@@ -72,7 +72,7 @@ def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
 
 
 def load_snapshot(path: Path) -> Recording:
-    """Load the folder or file at `path`. Blocks on files.
+    """Load the folder or file at `path`. Reads files, so call it in a thread.
 
     Raises `ConfigError` with one line that contains the file and, if known, the position.
     """
@@ -188,8 +188,8 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
 def _check_values(file: Path, documents: list[JsonValue]) -> None:
     """Convert every key to text, as in JSON.
 
-    Raises `ConfigError` for values that JSON does not support, and for aliases that expand to millions of values or to
-    themselves.
+    Raises `ConfigError` for values that JSON does not support, and for aliases that expand to millions of values or
+    refer to themselves.
     """
     left = _YAML_LIMIT_VALUES
     waiting: list[JsonValue] = list(documents)
@@ -209,7 +209,7 @@ def _check_values(file: Path, documents: list[JsonValue]) -> None:
 
 
 def _name_keys(value: dict[str, JsonValue]) -> None:
-    """Convert the keys in place, because an alias can refer to the same object elsewhere."""
+    """Convert the keys in place, because several aliases can refer to the same object."""
     named = {_name(key): each for key, each in value.items()}
     value.clear()
     value.update(named)

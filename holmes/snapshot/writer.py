@@ -1,6 +1,6 @@
-"""Writes the folder of a recording, which appears complete or not at all.
+"""Writes the folder of a recording. The folder is created only when the recording is complete.
 
-All files are written to a hidden folder beside the target, which is renamed at the end. Each file is written in a
+All files are written to a hidden folder next to the target, which is renamed at the end. Each file is written in a
 thread. A cancelled write is awaited, so that no file is written after the cleanup.
 """
 
@@ -38,9 +38,9 @@ class RecordingWriter:
     @classmethod
     @asynccontextmanager
     async def open(cls, target: Path) -> AsyncIterator[RecordingWriter]:
-        """Create a writer for `target`. All its files are removed unless `publish()` is called.
+        """Create a writer for `target`. All written files are removed unless `publish()` is called.
 
-        Raises `ConfigError` if a recording must not replace `target`, `HolmesError` if the disk cannot store it.
+        Raises `ConfigError` if a recording must not replace `target`, and `HolmesError` if the disk cannot store it.
         """
         target = _absolute(target)
         _refuse_foreign(target)
@@ -58,7 +58,7 @@ class RecordingWriter:
             shutil.rmtree(hidden, ignore_errors=True)
 
     async def write_objects(self, kind: ResourceType, items: Sequence[JsonObject]) -> None:
-        """Write all objects of one resource in the given order, one per line. An empty list is also written."""
+        """Write all objects of one resource in the given order, one per line. An empty list is written too."""
         await self._write(objects_file(kind.group, kind.plural), lambda: _list_document(kind, items))
 
     async def write_log(self, key: LogKey, content: bytes) -> None:

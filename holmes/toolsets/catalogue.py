@@ -1,8 +1,8 @@
-"""Merges toolset definitions from bundled files, custom files, `toolsets:` of the configuration and entry points.
+"""Merges toolset definitions from bundled files, custom files, the configuration (`toolsets:`) and entry points.
 
-`read_catalogue` reads and merges; `load_catalogue` checks each entry against the schema. `holmes.toolsets.readiness`
-then checks which toolsets can run here. A broken file or an unknown toolset name raises `ConfigError`; an error inside
-one toolset affects only the status of that toolset.
+`read_catalogue` reads and merges the definitions, and `load_catalogue` checks each entry against the schema.
+`holmes.toolsets.readiness` then checks which toolsets can run here. A broken file or an unknown toolset name raises
+`ConfigError`. An error inside one toolset affects only the status of that toolset.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
 
 # HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning; any other unknown name is
-# an error. Remove a name when Holmes supports the toolset. `holmes.settings.config_keys` has the configuration keys.
+# an error. Remove a name when Holmes supports the toolset. The unsupported configuration keys are in
+# `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
     {
         "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",
@@ -56,7 +57,7 @@ _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonToolset:
-    """An enabled factory with its configuration entry."""
+    """A factory of an enabled toolset, with the settings from its configuration entry."""
 
     factory: PythonToolsetFactory
     source: str
@@ -67,7 +68,7 @@ class PythonToolset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """The enabled toolsets, the statuses that need no check, and warnings for the user.
+    """The enabled toolsets, the statuses that are known without a check, and warnings for the user.
 
     `ignored_names` are HolmesGPT toolsets that Holmes does not support yet.
     """
@@ -81,7 +82,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueFiles:
-    """Files that define toolsets. `overrides` is `toolsets:` of the configuration file `overrides_source`.
+    """Files that define toolsets. `overrides` is the `toolsets:` section of `overrides_source`, the configuration file.
 
     `overrides_lines` maps the path of each key, starting with `toolsets`, to its line in that file.
     """

@@ -1,8 +1,11 @@
 """Finds and ends processes that a tool's program started outside its process group. Linux only.
 
-A program that calls setsid leaves the group and may lose its parent, but it keeps the environment variable with its
-mark. This file is also the guard process: `python -I -S leftovers.py MARK` waits until the pipe on its standard input
-closes, and then ends all processes with the mark. The pipe also closes when Holmes is killed with SIGKILL.
+Each program has a mark in an environment variable. A program that calls setsid leaves the group and may lose its
+parent, but it keeps this variable.
+
+This file is also the program of the guard process. `python -I -S leftovers.py MARK` waits until the pipe on its
+standard input closes. Then it ends all processes with the mark. The pipe also closes when Holmes is killed with
+SIGKILL.
 
 The search misses orphans that clear their variables, and processes of other users. On systems without /proc it finds
 nothing.
@@ -22,7 +25,7 @@ _PROC: Final = Path("/proc")
 
 
 def marked(mark: str) -> set[int]:
-    """Return the processes whose variable begins with `mark`, and their descendants."""
+    """Return the processes that have a variable with this mark, and their descendants."""
     variable = f"{VARIABLE}={mark}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -95,7 +98,7 @@ class Guard:
         arguments = [sys.executable, "-I", "-S", __file__, self._mark]
         silence = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
         try:
-            # A new session: Ctrl-C in a terminal must not reach the guard.
+            # The guard has its own session, because Ctrl-C in a terminal must not reach it.
             os.posix_spawn(
                 sys.executable,
                 arguments,
@@ -104,7 +107,7 @@ class Guard:
                 setsid=True,
             )
         except (OSError, NotImplementedError):
-            # Continue without a guard: it is needed only if Holmes is killed.
+            # Continue without a guard, because it is needed only if Holmes is killed.
             os.close(self._pipe)
         finally:
             os.close(reader)

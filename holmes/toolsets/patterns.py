@@ -43,14 +43,16 @@ def bounded_pattern(
     written: str, *, name: str, ignore_case: bool = False, longest: int = _LONGEST_PATTERN
 ) -> Pattern[str]:
     """Compile `written`, which error messages call `name`. Raises `ToolError` for a refused or invalid pattern."""
-    import regex  # slow to import, and only needed for a pattern
+    import regex  # slow to import, and needed only for a pattern
 
     if len(written) > longest:
         raise ToolError(f"{name} is longer than {longest:,} characters; shorten it")
     if _UNSUPPORTED.search(written) is not None:
         raise ToolError(f"{name} {written!r} uses a comment or one of the flags x, V0 and V1; leave them out")
     if _calls_a_group(written):
-        raise ToolError(f"{name} {written!r} uses recursion, such as (?R), (?1) or (?&name); write it without")
+        raise ToolError(
+            f"{name} {written!r} uses recursion, such as (?R), (?1) or (?&name); write it without recursion"
+        )
     if any(token["broken_set"] for token in _TOKEN.finditer(written)):
         reason = "is not a valid regular expression: a set is not closed or has an unknown class"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
@@ -109,5 +111,5 @@ def _copies(repeat: re.Match[str]) -> int:
 
 
 def _number(digits: str) -> int:
-    # The compiler refuses longer numbers. Python converts them slowly and then fails, too.
+    # The compiler refuses longer numbers, and Python converts them slowly before it fails.
     return int(digits[:12] or "0")

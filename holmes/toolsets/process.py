@@ -1,10 +1,10 @@
 """Runs one program for a tool, and ends it together with all processes that it started.
 
-The program runs in a session of its own. After a timeout, a cancellation, too much output or the end of the program,
-the whole process group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the
-group with setsid, unless the program ended by itself. When Holmes itself is killed, all processes are ended, see
-`leftovers`. Standard input is closed, standard error is captured separately, and the size of the output is limited.
-Callers decide which programs may run.
+The program runs in its own session. After a timeout, a cancellation, too much output or the end of the program, the
+whole process group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the
+group with setsid, unless the program has ended and its output is complete. When Holmes itself is killed, the guard
+process in `leftovers` ends all processes. Standard input is closed, standard error is captured separately, and the size
+of the output is limited. Callers decide which programs may run.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 
-# Grace period for processes after SIGTERM. Together with the rest of the clean-up it is under one second.
+# Grace period for processes after SIGTERM. The whole clean-up takes less than one second.
 _GRACE_SECONDS = 0.4
-# Time limit for reading output after the program ended, if another process still holds the pipe open.
+# Time limit for reading output after the program has ended, if another process keeps the pipe open.
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _GUARD = Guard()
@@ -49,7 +49,7 @@ _OUT_OF_MEMORY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOutcome:
-    """How a program ended, and its output. `return_code` is negative if a signal ended the program.
+    """The output of a program, and how the program ended. `return_code` is negative if a signal ended the program.
 
     `output_truncated` means that the program was stopped at the output limit; its output until then is kept.
     `memory_exceeded` means that the program reached the memory limit.
@@ -76,7 +76,7 @@ class ProcessLimits:
 async def run_process(
     argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
 ) -> ProcessOutcome:
-    """Run `argv` and wait for its end. Its variables are exactly those of `environment` and a mark.
+    """Run `argv` until it ends. Its only environment variables are those in `environment` and a mark.
 
     Raises `ToolError` if the program cannot be started. Cancellation ends the whole group within a second.
     """
@@ -89,7 +89,7 @@ async def run_process(
         try:
             feeding = _feed(process, stdin)
             timed_out = await _wait(process, capture, limits.timeout_seconds, feeding)
-            # The process that holds the pipe may have left the group.
+            # The process that keeps the pipe open may have left the group.
             ended = not timed_out and capture.finished.is_set()
         finally:
             await (_end_group(process) if ended else _end_all(process, mark))
@@ -110,10 +110,10 @@ async def run_process(
 
 
 class _Capture:
-    """Reads two pipes into memory, at most `limit_bytes` in total; sets `overflowed` beyond that.
+    """Reads two pipes into memory, at most `limit_bytes` in total. Sets `overflowed` if they contain more.
 
-    Creates its own pipes, because with asyncio's pipes some releases of `Process.wait` wait until a grandchild closes
-    them.
+    Creates its own pipes, because `Process.wait` of some Python releases waits until a grandchild closes asyncio's
+    pipes.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -209,14 +209,22 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet.
-        with contextlib.suppress(OSError, ValueError):
-            await _end_all(await starting, environment.get(VARIABLE) or "")
+        # The program may already be running although this function has no handle to it yet. Its end takes less than a
+        # second, and further cancellations wait for it.
+        ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
         raise
     except (OSError, ValueError) as error:
         raise ToolError(f"{command[0]!r} cannot be started: {error}; check that it is installed and on PATH") from error
     capture.begin()
     return process
+
+
+async def _end_when_started(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        await _end_all(await starting, mark)
 
 
 def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.Task[None] | None:
@@ -236,7 +244,7 @@ def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.T
 async def _wait(
     process: asyncio.subprocess.Process, capture: _Capture, timeout_seconds: float, feeding: asyncio.Task[None] | None
 ) -> bool:
-    """Wait until the program ended and its output is read, or a limit is reached. Returns True after a timeout."""
+    """Wait until the program has ended and its output is read, or a limit is reached. Returns True after a timeout."""
     ended = asyncio.create_task(process.wait())
     overflowed = asyncio.create_task(capture.overflowed.wait())
     try:
@@ -261,12 +269,12 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:
         _signal_group(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
-    """End the group and the processes that left it. Search for those first, because orphans lose their parent."""
+    """End the group and the processes that left it. The search comes first, because orphans lose their parent."""
     outside = {each for each in marked(mark) if not _is_in_group(each, process.pid)}
     for each in outside:
         send(each, signal.SIGTERM)

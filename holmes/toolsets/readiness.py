@@ -66,10 +66,10 @@ class Readiness:
 class CheckPolicy:
     """Options of a check.
 
-    Without `cache_directory`, successes are not remembered; `refresh` ignores remembered successes.
+    Without `cache_directory`, successes are not remembered. With `refresh`, remembered successes are ignored.
 
     `reserved_tools` maps tools outside the catalogue to their toolsets. If `decided` (statuses by name) is given, no
-    check runs, and only toolsets that are enabled there can run.
+    check runs, and only toolsets with the status `enabled` in it can run.
     """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
@@ -265,7 +265,7 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """Hash everything that a check can depend on: configuration, variables, folders of `PATH`, Holmes version."""
+    """Hash everything that a check can depend on: configuration, variables, folders of `PATH` and Holmes version."""
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,
@@ -285,14 +285,14 @@ def _modified(folder: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessCache:
-    """The successful checks by toolset, each with its key and its time in seconds since the epoch."""
+    """The successful checks by toolset name, each with its key and its time in seconds since the epoch."""
 
     directory: Path
     entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, directory: Path) -> SuccessCache:
-        """Read the remembered successes. Empty if the file is missing, invalid or has another format."""
+        """Read the remembered successes. The cache is empty if the file is missing, invalid or in another format."""
         try:
             content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
             if content["format"] != _FORMAT:

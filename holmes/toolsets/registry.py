@@ -42,7 +42,7 @@ class ToolsetContext:
 
     `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
     is `config:` of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool. `redactor`
-    masks secrets; it is None if redaction is off. A wrapper masks results, so only a tool that drops the names of
+    masks secrets; it is None if redaction is off. A wrapper masks results, so only a tool that removes the names of
     values needs the redactor.
     """
 
@@ -72,13 +72,13 @@ class PythonToolsetFactory(Protocol):
 
     @property
     def enabled_by_default(self) -> bool:
-        """Whether it is enabled without an entry in the configuration."""
+        """Whether the toolset is enabled without an entry in the configuration."""
         ...
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
         """Return None if the toolset can run, else one line with the reason and the next step.
 
-        Also checks `config`. All toolsets share one deadline.
+        Also checks `config`. The checks of all toolsets share one deadline.
         """
         ...
 

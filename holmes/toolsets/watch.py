@@ -1,6 +1,6 @@
 """Checks toolsets repeatedly, and logs changes.
 
-While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets work, the pause is the
+While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets can run, the pause is the
 maximum. A run keeps its tools, because its cached prompt must not change; the next run uses the toolsets of the last
 check. In a server one process checks the toolsets. The other process adopts the statuses, so that both use the same
 toolsets.
@@ -46,7 +46,9 @@ class Check(Protocol[T_co]):
 
 
 class ToolsetWatch(Generic[T]):
-    """Keeps the toolsets of one process up to date. With `adopts` it never checks by itself, but waits for `adopt`.
+    """Keeps the toolsets of one process up to date.
+
+    With `adopts`, it waits for calls of `adopt` and checks nothing itself.
 
     `on_check` receives the statuses of all toolsets after each check.
     """
@@ -73,7 +75,7 @@ class ToolsetWatch(Generic[T]):
 
     @property
     def failed(self) -> tuple[ToolsetStatus, ...]:
-        """Enabled toolsets that do not work."""
+        """Enabled toolsets that cannot run."""
         return tuple(status for status in self.statuses if status.state == "failed")
 
     @property
@@ -109,7 +111,7 @@ class ToolsetWatch(Generic[T]):
         await asyncio.sleep(self._pause)
 
     async def _check(self) -> None:
-        """Check the toolsets. A file that became invalid after the last check does not affect working toolsets."""
+        """Check the toolsets. A file that became invalid since the last check does not affect toolsets that can run."""
         try:
             opened = await self._run_check(refresh=self._opened is not None, decided=self._decided)
         except HolmesError as error:

@@ -30,7 +30,7 @@ class Redacted(WrapperToolset):
         return strip_escape_sequences(line) if self.redactor is None else self.redactor.redact(line)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Return the result with masked `data`, `error` and `invocation`, or the same object if it had no secrets."""
+        """Return the result with masked `data`, `error` and `invocation`. A result without secrets is not copied."""
         result = await self.inner.call(invocation)
         data = await self._masked(result.data)
         error = await self._masked(result.error)
@@ -53,7 +53,7 @@ class Redacted(WrapperToolset):
 
 @dataclass(frozen=True, slots=True)
 class Selected(WrapperToolset):
-    """Offers only the tools of the wrapped toolset that `names` contains, in their original order."""
+    """Offers only those tools of the wrapped toolset that are in `names`, in their original order."""
 
     names: frozenset[str]
 

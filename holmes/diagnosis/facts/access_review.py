@@ -164,7 +164,7 @@ def _names(binding: ClusterObject, denial: Denial) -> bool:
 
 
 def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
-    """Return whether a binding allows the request now through a group or user that includes the ServiceAccount."""
+    """Return whether a binding already allows the request to a group or the user name of the ServiceAccount."""
     account = f"{denial.account_namespace}:{denial.account}"
     groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
     for binding in _bindings(state, denial.namespace):
@@ -228,7 +228,7 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
     """Compare the request with the most similar rule of the role.
 
-    Considers rules that name the resource, including misspelled names. Returns None without such a rule.
+    Considers only rules that name or misspell the resource. Returns None if no rule does.
     """
     if is_built_in(role):
         return None

@@ -270,7 +270,7 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
     """Return whether the log belongs to an init container that has not finished.
 
-    The dependency of such a container does not respond yet.
+    The dependency of this container does not respond yet.
     """
     inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
     return any(not (key.previous and each.running) for each in inits)

@@ -1,4 +1,4 @@
-"""Builds evidence, which is a value with its path, and the phrases that name pods and workloads in causes.
+"""Builds evidence (a value with its path) and the phrases that name pods and workloads in causes.
 
 If a pod and the template of its workload agree on a field, the evidence refers to the template, otherwise to the pod.
 """

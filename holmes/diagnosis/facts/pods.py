@@ -133,8 +133,8 @@ def _plain(pod: ClusterObject) -> bool:
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
     """Yield the pods that rules judge.
 
-    They are older than the grace period, have not succeeded and are not being deleted. With `young`, younger pods are
-    included, for faults that differ clearly from a normal start.
+    These pods are older than the grace period, have not succeeded and are not being deleted. With `young`, younger pods
+    are included, for faults that differ clearly from a normal start.
     """
     for pod in state.of("Pod"):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":

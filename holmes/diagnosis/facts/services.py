@@ -1,4 +1,4 @@
-"""Finds the pods that a Service selects, whether they are ready, and the workload that the Service is meant for."""
+"""Finds the pods that a Service selects, and the workload that it is meant for. Checks whether endpoints are ready."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
 def edited_at(each: ClusterObject) -> float:
     """Return the time of the last write by a client that is not a controller, in seconds since the epoch.
 
-    Without such a write, returns the creation time.
+    Returns the creation time if the object has no such write.
     """
     times = [
         moment(text(entry, "time")) or 0.0
@@ -216,7 +216,7 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
     """Return whether software sets the differing labels on running pods.
 
-    Such labels mark, for example, leaders, roles or revisions.
+    For example, these labels mark leaders, roles or revisions.
     """
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True

@@ -1,4 +1,4 @@
-"""Finds the existing name that was probably meant by a name that does not exist."""
+"""Finds the existing name that a misspelled name probably means."""
 
 from __future__ import annotations
 

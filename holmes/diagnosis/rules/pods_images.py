@@ -1,4 +1,4 @@
-"""Images that cannot be pulled."""
+"""Rules for images that cannot be pulled."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ _BY_PATTERN: Final = (
         _error(
             "rate",
             "Image cannot be pulled: the registry limits requests",
-            ("is rejected by the rate limit of the registry"),
+            "cannot be pulled now, because the registry limits requests",
         ),
     ),
     (
         r"no match for platform|no matching manifest|does not match the specified platform|wrong architecture",
         _error(
             "platform",
-            "Image cannot be pulled: not built for the platform of the node",
+            "Image cannot be pulled: it is not built for the platform of the node",
             "does not exist for the platform of the node",
         ),
     ),
@@ -120,7 +120,7 @@ _BY_PATTERN: Final = (
         _error(
             "access",
             "Image cannot be pulled: access denied",
-            "is refused by the registry: it does not exist there, or the credentials are missing or wrong",
+            "is refused by the registry, because it does not exist there or the credentials are missing or wrong",
         ),
     ),
     (
@@ -141,7 +141,7 @@ _OTHER: Final = _error("other", "Image cannot be pulled", "cannot be pulled")
 
 
 def _pull_error(reason: str, message: str, image: str) -> _PullError:
-    """Classify a message without the image name in it, because the name may contain a matching word."""
+    """Classify a pull error. Ignores the image name in the message, because the name may contain a matching word."""
     repository = image.partition("@")[0].rpartition(":")[0] or image
     lower = f"{reason} {message[:4_000].replace(image, ' ').replace(repository, ' ')}".lower()
     return next((error for pattern, error in _COMPILED if pattern.search(lower)), _OTHER)

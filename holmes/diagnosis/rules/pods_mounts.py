@@ -1,4 +1,4 @@
-"""Pods whose containers are not created: volumes that cannot be mounted, sandboxes that cannot be created."""
+"""Rules for pods without containers, because a volume cannot be mounted or a sandbox cannot be created."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
 
 
 def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
-    """Return the index of a volume by its name, or by the name of its PersistentVolume as in messages about claims."""
+    """Return the index of a volume by its name, or by its PersistentVolume, which messages about claims name."""
     for index, volume in enumerate(pod.children("spec", "volumes")):
         claim = text(volume, "persistentVolumeClaim", "claimName")
         bound = state.get("PersistentVolumeClaim", pod.namespace, claim) if claim else None
@@ -213,7 +213,7 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
     runtime = pod.text("spec", "runtimeClassName") if "runtime" in lower and "handler" in lower else ""
     about = (spec_field(pod, state, "runtimeClassName"),) if runtime else ()
     addresses = "ip" in lower.split() or "addresses" in lower
-    title = "No addresses left for pods" if network and addresses else "Network of the node is not ready"
+    title = "No IP addresses are left for pods" if network and addresses else "Network of the node is not ready"
     return Fault(
         subject=pod.ref,
         culprit=node if network else None,

@@ -1,4 +1,4 @@
-"""Conflicts over ports between containers of a pod, and missing permissions for files and ports."""
+"""Rules for port conflicts between containers of a pod, and for missing permissions for files and ports."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     container = crash.container
     ports = (container_field(container, state, "ports"),) if children(container.spec, "ports") else ()
     shared = crash.pod.at("spec", "hostNetwork") is True
-    where = "on the node, whose network it shares (hostNetwork)" if shared else "in the pod"
+    where = "on the node (the pod uses hostNetwork)" if shared else "in the pod"
     network = (spec_field(crash.pod, state, "hostNetwork"),) if shared else ()
     return Fault(
         subject=crash.pod.ref,

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets that block evictions, and quotas and LimitRanges that block new pods."""
+"""Rules for PodDisruptionBudgets that block evictions, and for quotas and LimitRanges that block new pods."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def same_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
-    """Report budgets of one namespace that select a pod which an older budget also selects."""
+    """Report budgets of one namespace that share a selected pod with an older budget."""
     by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():
@@ -274,7 +274,7 @@ def _is_nearly_used(used: str, hard: str) -> bool:
 
 @Row(
     id="Q02",
-    title="Template does not fit the LimitRange",
+    title="Pod template violates the LimitRange",
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),

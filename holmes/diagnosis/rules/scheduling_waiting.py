@@ -1,4 +1,4 @@
-"""Pods that wait for a volume, a port, a scheduling gate, a scheduler, a node or preemption."""
+"""Rules for pods that wait for a volume, a port, a scheduling gate, a scheduler, a node or preemption."""
 
 from __future__ import annotations
 
@@ -137,9 +137,11 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].ports[].hostPort"),
-    explanation="A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. "
-    "Only one pod per node can use the port, so such a workload can have one replica per node. Usually a Service "
-    "makes the host port unnecessary.",
+    explanation=(
+        "A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. Only one "
+        "pod per node can use the port, so the workload can have at most one replica per node. Usually a Service makes "
+        "the host port unnecessary."
+    ),
 )
 def port_taken(state: ClusterState) -> Iterator[Fault]:
     holders: dict[tuple[int, str], list[ClusterObject]] | None = None

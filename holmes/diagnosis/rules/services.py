@@ -1,4 +1,4 @@
-"""Services without ready endpoints, and Services that clients cannot reach."""
+"""Rules for Services without ready endpoints, and for Services that clients cannot reach."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def _consumers(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
     reads=("spec.selector", "status.conditions[type=Ready] of the pods", "spec.replicas of the workload"),
     explanation=(
         "The selector is correct, but no pod behind the Service is ready. If no pod exists, the workload has zero "
-        "replicas or its pods cannot be created. This is a symptom; the cause is in the pods or the workload. "
-        "Services with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. A "
-        "workload with zero replicas is reported only when the Service is used."
+        "replicas or its pods cannot be created. This is a symptom. The cause is in the pods or the workload. Services "
+        "with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. A workload "
+        "with zero replicas is reported only when the Service is used."
     ),
 )
 def no_ready_endpoints(state: ClusterState) -> Iterator[Fault]:
@@ -168,7 +168,7 @@ def _pods_not_ready(state: ClusterState, service: ClusterObject, pods: tuple[Clu
     return Fault(
         subject=service.ref,
         culprit=workloads[0].ref,
-        cause=f"{service.ref} has no ready endpoints: none of the {len(pods)} pods of {names} is ready",
+        cause=f"{service.ref} has no ready endpoints: 0 of {len(pods)} pods of {names} are ready",
         evidence=tuple(
             value(pod, "status.conditions[type=Ready].status", text(pod.condition("Ready"), "status") or "missing")
             for pod in waiting[:3]
@@ -260,7 +260,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
 
 
 _REPAIRED: Final = 3
-"""Maximum number of repair events for severity info. A busy control plane also writes a few such events."""
+"""Maximum number of repair events for severity info. A busy control plane also writes a few of these events."""
 
 
 @Row(
@@ -380,7 +380,7 @@ def _cut_off(service: ClusterObject, consumer: ClusterObject, pod: ClusterObject
         culprit=service.ref,
         cause=(
             f"{service.ref} has internalTrafficPolicy: Local and no ready pod on node "
-            f"{pod.text('spec', 'nodeName')}, where its client {consumer.ref} runs: its requests are dropped"
+            f"{pod.text('spec', 'nodeName')}, so requests of its client {consumer.ref} on this node are dropped"
         ),
         evidence=(field(service, "spec", "internalTrafficPolicy"), field(pod, "spec", "nodeName")),
         next_check=f"kubectl -n {service.namespace} describe service {service.name}",

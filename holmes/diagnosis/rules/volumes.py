@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims that are not bound."""
+"""Rules for PersistentVolumeClaims that are not bound."""
 
 from __future__ import annotations
 
@@ -164,10 +164,12 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass",),
     reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
-    explanation="The class exists, but its provisioner has created no volume for longer than five grace periods. "
-    "Either the provisioner refuses and the event gives the reason (quota, parameters, permissions), or no "
-    "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
-    "`parameters`.",
+    explanation=(
+        "The class exists, but its provisioner has created no volume for longer than five grace periods. Either the "
+        "provisioner refuses to create a volume and its event shows why (quota, parameters, permissions), or no "
+        "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
+        "`parameters`."
+    ),
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
     """Report the class as the culprit if its provisioner is down or refuses its parameters, otherwise the claim."""
@@ -202,7 +204,7 @@ def _not_provisioned(
     blames_class = not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message))
     values: tuple[Evidence, ...] = (own, made_by)
     if refusals:
-        why = f"provisioner {provisioner} refuses: {refusals[0].message}"
+        why = f"provisioner {provisioner} refuses to create a volume: {refusals[0].message}"
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
     elif makers:
@@ -293,7 +295,8 @@ def _no_fit(state: ClusterState, claim: ClusterObject, severity: Severity) -> Fa
         why = "no PersistentVolume exists"
     else:
         reasons, near = ranked[0]
-        why = f"the closest is {near.name}: {'; '.join((each for _, each in reasons)) or 'its binding is not finished'}"
+        differences = "; ".join(each for _, each in reasons) or "its binding is not finished"
+        why = f"the closest volume is {near.name}: {differences}"
         values = [_claim_side(state, claim, path) for path, _ in reasons] or values
         values += [evidence.value(near, path, near.at(*path.split("."))) for path, _ in reasons]
         if [path for path, _ in reasons] == ["spec.claimRef"] and near.text("status", "phase") == "Released":

@@ -1,4 +1,4 @@
-"""Volumes that are lost, held by another node, not resized, full, or not deleted."""
+"""Rules for volumes that are lost, attached to another node, not resized, full, or not deleted."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _held_by(
         subject=pod.ref,
         cause=f"{owner_words(pod, state)} cannot use {claim.ref}: its volume is "
         f"{'/'.join(texts(claim.at('spec'), 'accessModes'))}, and {holder.ref} of {owner_words(holder, state)} "
-        f"holds it {where}",
+        f"uses the volume {where}",
         evidence=(*own, modes, *proofs),
         next_check=f"kubectl -n {pod.namespace} get pods -o wide",
         because=(*down, *((holder.ref,) if leaving else ())),
@@ -217,9 +217,9 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
-        waiting = "it waits for the pod to restart" if kind == "FileSystemResizePending" else ("it does not progress")
+        waiting = "has waited for a restart of the pod" if kind == "FileSystemResizePending" else "has not progressed"
         if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
-            return f"{waiting} for {duration(since)}", (proof,)
+            return f"the resize {waiting} for {duration(since)}", (proof,)
     return None
 
 
@@ -250,7 +250,7 @@ def on_no_node(state: ClusterState) -> Iterator[Fault]:
             subject=volume.ref,
             cause=f"{volume.ref} of PersistentVolumeClaim {'/'.join(claim)} can be used only on nodes with "
             f"{wanted}, and no such node exists{_near_value(volume, nodes)}; {owner_words(waiting[0], state)} "
-            "needs it",
+            "needs this volume",
             evidence=(
                 evidence.field(volume, "spec", "nodeAffinity"),
                 *(evidence.value(node, "metadata.labels", node.labels) for node in nodes[:_MOST]),

@@ -1,4 +1,4 @@
-"""Pods that the API server refuses to create: quotas, LimitRanges, ServiceAccounts, webhooks, policies."""
+"""Rules for pods that the API server refuses because of quotas, LimitRanges, ServiceAccounts, webhooks or policies."""
 
 from __future__ import annotations
 

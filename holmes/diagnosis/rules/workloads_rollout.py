@@ -1,4 +1,4 @@
-"""Rollouts that do not finish, and workloads that are unavailable, paused or scaled to zero."""
+"""Rules for rollouts that do not finish, and for workloads that are unavailable, paused or scaled to zero."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _difference_evidence(workload: ClusterObject, differences: tuple[Difference,
 
 def _in_words(differences: tuple[Difference, ...]) -> str:
     told = "; ".join(map(str, differences[:_SHOWN_DIFFERENCES]))
-    return f"; it changed {told}" if told else ""
+    return f"; the rollout changed {told}" if told else ""
 
 
 @Row(
@@ -114,7 +114,7 @@ def _stuck_for(
         evidence.value(newest, "status.readyReplicas", ready),
         evidence.field(newest, "spec", "replicas"),
     )
-    return f"no pod of {newest.ref} is ready while older ones still run", newest.created, proof
+    return f"no pod of {newest.ref} is ready while older pods still run", newest.created, proof
 
 
 @Row(

@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets whose pods are missing or not ready, and selectors that overlap."""
+"""Rules for StatefulSets and DaemonSets with missing or unready pods, and for selectors that overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that differ from their workload: updates held back, pods changed after creation, outdated configuration."""
+"""Rules for pods that differ from their workload because of blocked updates, edits or outdated configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def held_by_partition(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=workload.ref,
                 cause=f"{workload.ref} has a new revision that no pod receives: the partition of its update "
-                f"strategy is {partition} with {wanted} replicas",
+                f"strategy is {partition}, and spec.replicas is {wanted}",
                 evidence=(
                     evidence.field(workload, *path),
                     evidence.field(workload, "spec", "replicas"),
@@ -136,7 +136,7 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Compare containers quickly, because almost all of possibly thousands of pods match their template."""
+    """Compare containers quickly. A cluster may have thousands of pods, and almost all match their template."""
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
     ]

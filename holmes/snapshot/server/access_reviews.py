@@ -1,4 +1,4 @@
-"""Responds to `kubectl auth can-i`, the only POST requests that change nothing.
+"""Responds to the requests of `kubectl auth can-i`, the only POST requests that change nothing.
 
 The client itself may read everything and change nothing, because this is a recording. For another subject (`--as`,
 `SubjectAccessReview`), the recorded roles and bindings decide.
@@ -35,7 +35,7 @@ REVIEWS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The subject of a review. An empty `user` is the client of this recording."""
+    """The subject of a review. An empty `user` means the client of this recording."""
 
     user: str = ""
     groups: tuple[str, ...] = ()

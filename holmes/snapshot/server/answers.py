@@ -27,7 +27,7 @@ _CORE_VERSIONS: JsonObject = {
 
 
 def deprecation(group: str, plural: str) -> str:
-    """Return the warning for a deprecated kind; empty for other kinds."""
+    """Return the warning for a deprecated kind, or "" for other kinds."""
     return _DEPRECATED.get((group, plural), "")
 
 
@@ -128,7 +128,7 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
     container = _container(pod, query.get("container", ""))
     previous = _flag(query, "previous")
     if not text(pod, "spec", "nodeName"):
-        return b""  # the pod is not scheduled, and the API server returns an empty log
+        return b""  # the pod is not scheduled, so the API server returns an empty log
     key = LogKey(namespace=namespace, pod=name, container=container, previous=previous)
     recorded = recording.logs.get(key)
     if recorded is None:
@@ -161,7 +161,7 @@ def _container(pod: JsonObject, wanted: str) -> str:
 
 
 def _no_log(recording: Recording, pod: JsonObject, key: LogKey) -> ApiFailure:
-    """Explain why the log is missing: the message of the kubelet, or that it was not recorded."""
+    """Create the error for a missing log: the message of the kubelet, or that the log was not recorded."""
     status = next((each for each in _statuses(pod) if text(each, "name") == key.container), {})
     last = child(status, "lastState")
     if key.previous and "terminated" not in last:

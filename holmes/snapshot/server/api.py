@@ -71,7 +71,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A request to watch a list, which the server answers with a stream."""
+    """A request to watch a list. The server responds with a stream."""
 
     request: ObjectRequest
 
@@ -101,7 +101,7 @@ class Api:
             _require_reading(request)
             return self._discovery(request, parts)
         if request.method == "POST" and (parts[1], parts[-1]) in REVIEWS:
-            # not checked against discovery, because kubectl does not check it either
+            # the path is not checked against discovery, because kubectl does not check it either
             reviewed = review(self._recording, parts[-1], _posted(request), request.impersonated)
             return _json_answer(reviewed, status_code=201)
         place = self._place(parts)
@@ -196,7 +196,7 @@ def _json_answer(document: JsonObject, *, status_code: int = 200, content_type: 
 
 
 def _members_encoded(value: JsonValue) -> bytes:
-    """Encode a list item by item, because one call for megabytes would block all other threads and the event loop."""
+    """Encode a list item by item, because one call for a large list would block all threads and the event loop."""
     if not isinstance(value, list):
         return _encoded(value)
     return b"[" + b",".join(map(_encoded, value)) + b"]"

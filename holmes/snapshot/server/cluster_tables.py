@@ -29,7 +29,7 @@ _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _EVENT_COLUMNS: Final = columns(
     "Last Seen", "Type", "Reason", "Object", "Message", wide=("Subobject", "Source", "First Seen", "Count", "Name")
 )
-# The API server places wide columns between the others.
+# The API server inserts wide columns between the other columns.
 _EVENT_ORDER: Final = (0, 1, 2, 3, 5, 6, 4, 7, 8, 9)
 
 

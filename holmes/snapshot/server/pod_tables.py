@@ -1,4 +1,4 @@
-"""Defines the table of pods with the kubectl status: Init:0/1, CrashLoopBackOff, Completed, Terminating."""
+"""Defines the table of pods with the status that kubectl shows, such as Init:0/1, Completed or Terminating."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class _Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class _Summary:
-    """The pod status while containers are examined. `initializing` is true until the last init container is done."""
+    """The pod status while the containers are examined.
+
+    `initializing` is true until the last init container is done.
+    """
 
     reason: str
     ready: int = 0

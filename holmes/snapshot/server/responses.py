@@ -65,7 +65,7 @@ def no_such_object(group: str, plural: str, name: str) -> ApiFailure:
 
 
 def not_recorded(group: str, plural: str, why: str) -> ApiFailure:
-    """Create the error for an object that exists or existed, but is not in this recording.
+    """Create the error for objects that were not recorded.
 
     The server never returns an empty list instead.
     """
@@ -88,14 +88,14 @@ _PLAIN: Final = frozenset({JSON, "application/*", "*/*"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Form of the response, and its `Content-Type`."""
+    """The format of a response, and its `Content-Type`."""
 
     form: Form
     content_type: str
 
 
 def accepted(header: str, *, forms: tuple[Form, ...]) -> Accepted:
-    """Return the first accepted media type whose form is in `forms`. Without a header, this is plain JSON.
+    """Return the first accepted media type with a form that is in `forms`. Without a header, this is plain JSON.
 
     Raises `ApiFailure` (406) if the client accepts only other formats.
     """
@@ -157,7 +157,7 @@ _ENVELOPE: Final[_Fields] = {1: Field(name="type", message=_texts("apiVersion", 
 
 
 def decode_review(body: bytes) -> JsonObject | None:
-    """Decode a review from `body`, which starts with `MAGIC`. None if it is malformed or not a review."""
+    """Decode a review from `body`, which starts with `MAGIC`. Returns None if it is malformed or not a review."""
     try:
         content = body[len(MAGIC) :]
         head = _message(content, _ENVELOPE)["type"]
@@ -186,7 +186,7 @@ def _message(content: bytes, fields: Mapping[int, Field]) -> dict[str, JsonValue
 
 
 def _pieces(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Return number and content of each length-delimited field. Skips numeric fields. Raises `IndexError`."""
+    """Return the number and content of each length-delimited field. Skips numeric fields. Raises `IndexError`."""
     position = 0
     while position < len(content):
         tag, position = _varint(content, position)

@@ -34,7 +34,7 @@ _FOLDERS = "holmes-snapshot-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotServer:
-    """A running server. `url` is the address in the kubeconfig, `namespace` its default namespace."""
+    """A running server. `url` is the address in the kubeconfig, and `namespace` is the default namespace in it."""
 
     url: str
     kubeconfig: Path
@@ -46,7 +46,7 @@ class SnapshotServer:
 async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIterator[SnapshotServer]:
     """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 selects a free port.
 
-    Does not handle signals. Raises `ConfigError` for a source that cannot be read or a port in use.
+    Does not handle signals. Raises `ConfigError` if the source cannot be read or the port is in use.
     """
     recording = source if isinstance(source, Recording) else await asyncio.to_thread(load_snapshot, source)
     listener = _listen(port)
@@ -71,7 +71,7 @@ async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIte
 
 
 def _make_folder() -> Path:
-    """Create a private folder with the id of this process in its name. Removes folders of killed processes."""
+    """Create a private folder with the id of this process in its name. Removes the folders of killed processes."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
         owner = left.name.removeprefix(_FOLDERS).partition("-")[0]
         with suppress(OSError, OverflowError):

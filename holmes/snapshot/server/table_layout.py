@@ -1,6 +1,6 @@
-"""Defines table layouts, and cells that many tables share: ages, containers, lists with `+ 2 more...`.
+"""Defines table layouts, and the cells that many tables share: ages, containers, and lists with `+ 2 more...`.
 
-Cells equal those of a real API server, because users compare them.
+The cells are the same as those of a real API server, because users compare them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def container_cells(containers: Iterable[JsonObject]) -> Cells:
 
 
 def limited(shown: Sequence[str], *, separator: str = ",", limit: int = 3, empty: str = UNSET) -> str:
-    """Join the first texts and add the number of the others."""
+    """Join the first texts, and add the number of the remaining texts."""
     if len(shown) > limit:
         return f"{separator.join(shown[:limit])} + {len(shown) - limit} more..."
     return separator.join(shown) or empty

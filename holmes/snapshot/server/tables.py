@@ -26,7 +26,7 @@ _BUILT_IN: Final = {
     **cluster_tables.LAYOUTS,
     **storage_tables.LAYOUTS,
 }
-# The layout of kinds without their own columns, such as Role, LimitRange and CustomResourceDefinition.
+# The layout of kinds that have no specific columns, such as Role, LimitRange and CustomResourceDefinition.
 _PLAIN: Final = Layout(
     columns=columns("Name", "Created At:date"),
     cells=lambda item, _: [name_of(item), text(item, "metadata", "creationTimestamp")],
@@ -177,7 +177,7 @@ def custom_layout(definition: JsonObject, version: str) -> Layout:
 
 
 def _cell(found: list[JsonValue], kind: str, now: datetime) -> JsonScalar:
-    """Convert the first value to the type of the column. None without a value or if its type differs."""
+    """Convert the first value to the type of the column. Returns None if it is missing or has another type."""
     value = found[0] if found else None
     match kind:
         case "string" if value is not None:

@@ -54,7 +54,7 @@ def _deployment(item: JsonObject, now: datetime) -> Cells:
 
 
 def _replicas(item: JsonObject) -> int:
-    """Return the desired replicas. A manifest without a number means one replica."""
+    """Return the desired number of replicas. A manifest without a number means one replica."""
     return integer(item, "spec", "replicas") if "replicas" in child(item, "spec") else 1
 
 

@@ -1,4 +1,4 @@
-"""Writes the related objects of an object as text, one fact per line. Reads only the given cluster state."""
+"""Lists the objects related to one object as text, one fact per line. Reads only the given cluster state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """Write the facts. If the object is not found, raises `ToolError` that suggests the most similar name."""
+    """Return the text about `resource`. Raises `ToolError` if it is not found, with the most similar name."""
     about = find_object(state, resource, namespaces)
     lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
     for title, found in (
@@ -183,7 +183,7 @@ def _events(state: ClusterState, about: ClusterObject) -> list[str]:
 
 
 def references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]:
-    """Write a line such as `ConfigMap shop/settings: missing` for each object that the pod template refers to."""
+    """Return a line such as `ConfigMap shop/settings: missing` for each object that the pod template refers to."""
     if about.kind not in (*WORKLOADS, "Pod"):
         return ()
     named = dict.fromkeys(_named(template_of(about).spec))
@@ -197,7 +197,7 @@ def _standing(state: ClusterState, kind: str, about: ClusterObject, name: str) -
 
 
 def _named(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Find the kind and name of each object in the namespace that a pod spec refers to."""
+    """Yield the kind and name of each ConfigMap, Secret, claim and service account that a pod spec refers to."""
     if text(spec, "serviceAccountName"):
         yield "ServiceAccount", text(spec, "serviceAccountName")
     for secret in children(spec, "imagePullSecrets"):

@@ -1,8 +1,8 @@
 """The toolset `kubernetes/diagnosis` and its factory.
 
 `kubernetes_diagnose` runs the rules of `holmes.diagnosis` and returns ranked incidents as JSON. `kubernetes_related`
-returns the objects related to one object. Each call opens a connection. Only the login is kept, and the last scan for
-30 s.
+returns the objects related to one object. Each call opens a new connection. The login is kept between calls, and the
+last scan is kept for 30 s.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _text(name: str, description: str, *, required: bool = False) -> Parameter:
     return Parameter(name=name, schema=ParameterSchema(types=("string",), description=description), required=required)
 
 
-_NAMESPACE: Final = _text("namespace", "Default: the user's namespace, else the whole cluster. `*`: the whole cluster")
+_NAMESPACE: Final = _text("namespace", "Default: the user's namespace, else the whole cluster. `*`: whole cluster")
 DIAGNOSE: Final = Tool(
     name=DIAGNOSE_TOOL,
     description=(
-        "Find faults and their causes with rules over all objects, events and logs of crashed containers. Returns "
-        "incidents as JSON, most important first, each with culprit, cause, evidence, symptoms, recent changes and "
-        "next check. `not_checked` lists what could not be read."
+        "Find faults and their causes by rules that check all objects, events, and logs of crashed containers. Returns "
+        "incidents as JSON, most important first, each with its culprit, cause, evidence, symptoms, recent changes and "
+        "next check. `not_checked` lists everything that could not be read."
     ),
     parameters=(
         _NAMESPACE,
@@ -72,8 +72,9 @@ DIAGNOSE: Final = Tool(
 RELATED: Final = Tool(
     name=RELATED_TOOL,
     description=(
-        "Related objects of one object: owners, dependents, pods, Services and Ingresses that select it, ConfigMaps, "
-        "Secrets and volumes that it uses (also missing ones), policies, recent events and changes."
+        "Find everything related to one object: its owners, dependents and pods, the Services and Ingresses that "
+        "select it, the ConfigMaps, Secrets and volumes that it uses (even if they are missing), policies, recent "
+        "events and changes."
     ),
     parameters=(_text("resource", "kind/name, e.g. deployment/web", required=True), _NAMESPACE),
 )
@@ -94,11 +95,12 @@ class KubernetesDiagnosisToolset:
     @property
     def instructions(self) -> str:
         return (
-            "Start with kubernetes_diagnose, for the namespace in question or the whole cluster: it names the culprit "
-            "of most faults with the field or log line that proves it. Then verify: read that field, log or event with"
-            " another tool, and check that it explains the symptom in the question. The tool knows only its rules: no "
-            "incident does not prove health, and everything under not_checked is unknown. kubernetes_related shows in "
-            "one call what an object depends on and what depends on it."
+            "Start with kubernetes_diagnose, for the namespace in question or the whole cluster. It names the culprit "
+            "of most faults, with the field or log line as evidence. Then verify the result: read that field, log or "
+            "event with another tool, and check that it explains the symptom in the question. The rules do not cover "
+            "every fault, so an empty result does not mean that the cluster is healthy. The state of everything under "
+            "not_checked is unknown. kubernetes_related shows in one call what an object depends on and what depends "
+            "on it."
         )
 
     @property
@@ -106,12 +108,12 @@ class KubernetesDiagnosisToolset:
         return (DIAGNOSE, RELATED)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """Return for example `Diagnose deployment/web in namespace shop`."""
+        """Return one line for the user, for example `Diagnose deployment/web in namespace shop`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         namespace = given.get("namespace", "")
         place = "" if namespace in {"", "*"} else f" in namespace {namespace}"
         if invocation.tool.name == RELATED_TOOL:
-            return f"Related objects of {given.get('resource', '?')}{place}"
+            return f"Objects related to {given.get('resource', '?')}{place}"
         about = f" {given['resource']}" if "resource" in given else ""
         everywhere = " the whole cluster" if namespace == "*" and not about else ""
         return f"Diagnose{about}{place}{everywhere}"
@@ -119,7 +121,7 @@ class KubernetesDiagnosisToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run a scan, or find the objects related to an object.
 
-        Raises `ToolError` for invalid arguments, and the errors of a scan: `ClusterUnreachable` and `ConfigError`.
+        Raises `ToolError` for invalid arguments, and `ClusterUnreachable` or `ConfigError` if the scan fails.
         """
         arguments = invocation.arguments
         namespaces = self._namespaces(arguments)
@@ -168,12 +170,12 @@ def _max_tokens(arguments: JsonObject) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesDiagnosisFactory:
     name: str = "kubernetes/diagnosis"
-    description: str = "Finds faults and their causes by rules, without a model, and related objects of an object"
+    description: str = "Finds faults and their causes by rules, without a model, and finds objects related to an object"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if the cluster is configured. Only the first call tests the connection."""
+        """Return None if a cluster is configured. The connection is not tested before the first tool call."""
         if context.config:
             key = next(iter(context.config))
             return f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none"
@@ -190,9 +192,9 @@ class KubernetesDiagnosisFactory:
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
     """Return the report as JSON with at most about `max_tokens`.
 
-    These steps shorten a report that is too large: reduce symptoms to names, truncate evidence, reduce the last
-    incidents to a sentence, and omit incidents. `omitted` counts them. At least one incident remains. A result that is
-    still too large is stored like any other result.
+    A report that is too large is shortened in steps. First the symptoms are reduced to names, and evidence is
+    truncated. Then the last incidents are reduced to one sentence each or omitted. `omitted` is the number of omitted
+    incidents. At least one incident remains. A result that is still too large is stored like any other result.
     """
     counter = EstimatingCounter()
 
@@ -219,7 +221,7 @@ def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
-    """Keep the first `whole` incidents, reduce those up to `told` to a sentence, and count the rest."""
+    """Keep the first `whole` incidents, reduce the next ones up to `told` to a sentence each, and omit the rest."""
     incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
     omitted = report.omitted + len(report.incidents) - told
     return report_to_json(replace(report, incidents=incidents, omitted=omitted))

@@ -1,6 +1,6 @@
 """Reads container logs within limits, keeps the newest lines, and counts all lines that were read.
 
-A log that cannot be read becomes a section with the reason; the other logs are still read.
+If a log cannot be read, its section contains the reason, and the other logs are still read.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class LogReader:
     async def _fill(self, window: LineWindow, path: str, params: dict[str, str]) -> End:
         """Read into `window` up to a limit.
 
-        The deadline interrupts waiting for data, but never the counting in a thread.
+        The deadline can interrupt the wait for data, but not the counting, which runs in a thread.
         """
         read_bytes, end = 0, None
         async with AsyncExitStack() as stack:
@@ -165,7 +165,7 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """Return the next block, large enough to count in a thread, and the end of the log if it was reached."""
+        """Return the next block, large enough to count in a thread, and why reading ended, or None if it continues."""
         gathered = bytearray()
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -193,7 +193,7 @@ class LogReader:
 
 
 def why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
-    """Explain from the pod's status why this instance has no log. Empty if it should have a log."""
+    """Return why this instance has no log, according to the pod's status, or "" if it should have a log."""
     if previous:
         return "" if container.last is not None else f"no previous instance ({container.restarts} restarts)"
     state = container.state
@@ -209,7 +209,7 @@ def _reason(reason: str, message: str) -> str:
 
 
 def _previous_tells_more(section: Section) -> bool:
-    """Whether to read the previous instance too, because the current instance has only a few lines.
+    """Whether to read the previous instance too, because the log of the current instance has only a few lines.
 
     A waiting container has no current instance: its log already belongs to the last instance.
     """

@@ -1,6 +1,6 @@
 """Formats logs as text for the model: a summary line, the logs that could not be read, and one section per container.
 
-Every section states how many lines it shows and how many exist.
+Each section shows the number of its lines and the total number of lines.
 """
 
 from __future__ import annotations
@@ -144,6 +144,9 @@ def _plain_state(state: ContainerState) -> str:
 
 
 def readable(line: bytes) -> str:
-    """Decode a line: replace invalid bytes, remove terminal codes, and shorten timestamps to milliseconds."""
+    """Decode a line.
+
+    Invalid bytes are replaced, terminal codes are removed, and timestamps are shortened to milliseconds.
+    """
     text = _CONTROL.sub("", line.decode("utf-8", "replace"))
     return _TIMESTAMP.sub(r"\1", text, count=1) if text[10:11] == "T" else text

@@ -1,6 +1,6 @@
 """Validates the arguments of `kubernetes_logs`, and writes the closest kubectl command.
 
-An invalid time or pattern is refused; values are never guessed.
+An invalid time or pattern is an error. The module never guesses a value.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class TailLines:
 class LogRequest:
     """Validated arguments of one tool call.
 
-    `since` and `until` are verbatim; `since_seconds`, `since_time` and `until_time` are their parsed values. If
-    `previous` is None, the state of each container decides. `tail_lines` applies to each container.
+    `since` and `until` are the texts from the model. `since_seconds`, `since_time` and `until_time` are the parsed
+    values. If `previous` is None, the state of each container decides. `tail_lines` applies to each container.
     """
 
     name: str
@@ -110,7 +110,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
 
 
 def line_filter(request: LogRequest) -> LineFilter:
-    """Compile the filters of `request`. Raises `ToolError` for a refused pattern."""
+    """Compile the filters of `request`. Raises `ToolError` for an invalid or refused pattern."""
     return LineFilter(
         include=_pattern("include", request.include),
         exclude=_pattern("exclude", request.exclude),

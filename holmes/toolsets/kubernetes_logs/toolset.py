@@ -1,7 +1,7 @@
 """The toolset `kubernetes/logs` and its factory.
 
-The tool `kubernetes_logs` reads the logs of a pod or of all pods of a workload. Each call opens a connection. Only the
-login is kept, so that an exec plugin does not run for every call.
+The tool `kubernetes_logs` reads the logs of a pod or of all pods of a workload. Each call opens a new connection. Only
+the login is kept, so that an exec plugin does not run for every call.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ KUBERNETES_LOGS = Tool(
         _optional("namespace", "string", "Default: the namespace of the kubeconfig context"),
         _optional("kind", "string", "Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet"),
         _optional("container", "string", "Only this container"),
-        _optional("previous", "boolean", "true: only the instance before the last restart. Default: automatic"),
-        _optional("since", "string", "Start: age such as 10m, 1h, 2d, or RFC 3339 time"),
-        _optional("until", "string", "End, same formats as since"),
+        _optional("previous", "boolean", "If true, read only the instance before the last restart. Default: automatic"),
+        _optional("since", "string", "Start of the range: an age such as 10m, 1h, 2d, or an RFC 3339 time"),
+        _optional("until", "string", "End of the range, in the same formats as since"),
         _optional("include", "string", "Only lines that match this regex (ignores case)"),
         _optional("exclude", "string", "Drop lines that match this regex"),
-        _optional("tail", "integer", "Newest lines per container", DEFAULT_TAIL_LINES),
+        _optional("tail", "integer", "Number of newest lines per container", DEFAULT_TAIL_LINES),
         _optional("max_pods", "integer", "Maximum number of pods to read", DEFAULT_MAX_PODS),
     ),
 )
@@ -85,8 +85,8 @@ class KubernetesLogsToolset:
     @property
     def instructions(self) -> str:
         return (
-            "For logs use kubernetes_logs, not kubectl. Without filters it shows the newest lines; when a result says "
-            '"showing n of m lines", search the rest with include. An empty result names what was searched.'
+            "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result says "
+            '"showing n of m lines", search the rest with include. An empty result lists the filters of the search.'
         )
 
     @property
@@ -99,7 +99,7 @@ class KubernetesLogsToolset:
         return (replace(KUBERNETES_LOGS, parameters=tuple(parameters)),)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """Return for example `Logs of checkout in shop, include 'error'`."""
+        """Return one line for the user, for example `Logs of checkout in shop, include 'error'`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         kind = f"{given['kind']} " if "kind" in given else ""
         place = f" in {given['namespace']}" if "namespace" in given else ""
@@ -110,7 +110,7 @@ class KubernetesLogsToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Read the logs.
 
-        Raises `ToolError` for invalid arguments and refused requests, and `ClusterUnreachable` without a connection.
+        Raises `ToolError` for invalid arguments and refused requests, and `ClusterUnreachable` if the connection fails.
         """
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
@@ -141,7 +141,7 @@ class KubernetesLogsToolset:
 
 
 async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
-    """Return the time of the cluster, which is fixed in a recording. Requested only to convert an age into a time."""
+    """Return the time of the cluster, which is fixed in a recording. The time is requested only to convert an age."""
     if not any(arguments.get(name) for name in ("since", "until")):
         return datetime.now(UTC)
     with suppress(ToolError):
@@ -151,7 +151,7 @@ async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
-    """Select the pods to read and the pods to omit. Pods with problems are read first."""
+    """Return the pods to read and the pods to omit. Pods with problems are read first."""
     ordered = sorted(found.pods, key=lambda pod: (pod.ready, -pod.restarts, pod.name))
     return tuple(ordered[:max_pods]), tuple(ordered[max_pods:])
 
@@ -181,7 +181,7 @@ class KubernetesLogsFactory:
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if the cluster is configured. Only the first call tests the connection."""
+        """Return None if a cluster is configured. The connection is not tested before the first tool call."""
         try:
             _limits(context)
             await ClusterLogin.load(context.environment)

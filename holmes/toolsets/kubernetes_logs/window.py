@@ -28,7 +28,7 @@ class LineWindow:
     """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
     `stored_lines` is at least the number of lines that the node counts for `tailLines`, where a long line counts
-    several times. `past_end` is set after a line that is later than the end of the time range.
+    several times. `past_end` becomes true after a line that is later than the end of the time range.
     """
 
     def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:

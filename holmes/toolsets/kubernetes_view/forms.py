@@ -29,9 +29,9 @@ _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": 
 def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
     """Return the text without secrets, or for `jq` the input of the jq program.
 
-    Empty if `yaml` or `columns` finds no objects. If `redactor` is None (redaction is off), only the values of Secrets
-    are hidden. CPU-bound: about 1 s for 1 MB. Raises `ViewError`, and `RecursionError` for objects that are nested too
-    deeply.
+    The text is empty if `yaml` or `columns` finds no objects. If `redactor` is None (redaction is off), only the values
+    of Secrets are hidden. CPU-bound: about 1 s for 1 MB. Raises `ViewError`, and `RecursionError` for objects that are
+    nested too deeply.
     """
     # The masker caches texts, so each view creates a new one.
     masker = ObjectMasker(redactor.redact) if redactor is not None else None

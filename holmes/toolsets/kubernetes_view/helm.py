@@ -54,7 +54,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def masked_values(value: Json, *, hide: bool = False) -> Json:
-    """Hide Helm values whose names suggest secrets, and secrets inside texts."""
+    """Hide Helm values with names that suggest secrets, and secrets inside texts."""
     if isinstance(value, dict):
         # Container variables have the format {name: DB_PASSWORD, value: …}.
         named = value.get("name", value.get("key"))
@@ -161,7 +161,7 @@ def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _masked_line(line: str) -> tuple[str, bool]:
-    """Return the line without its secrets, and whether a secret block of text begins below it."""
+    """Return the line without its secrets, and whether a block of secret text begins on the next line."""
     shown: list[str] = []
     position = 0
     while found := _NAME_AND_SIGN.search(line, position):
@@ -181,8 +181,8 @@ def _masked_line(line: str) -> tuple[str, bool]:
 def _end_of_value(line: str, position: int, *, wide: bool) -> int:
     """Find the end of the value.
 
-    The value of `password: x` and `password = x` ends with the line, that of `--password=x` and `?token=x&` with the
-    word.
+    The value in `password: x` and `password = x` ends with the line. The value in `--password=x` and `?token=x&` ends
+    with the word.
     """
     quoted = _QUOTED.match(line, position)
     if quoted is not None:

@@ -1,7 +1,7 @@
 """Decides whether a name suggests that its value is secret.
 
-`DB_PASS`, `smtpPassword` and `tls.key` do, `secretName` and `keyspace` do not. Words may be joined in any style. An
-ambiguous name counts as secret.
+`DB_PASS`, `smtpPassword` and `tls.key` suggest a secret, but `secretName` and `keyspace` do not. Words may be joined in
+any style. The value of an ambiguous name is treated as secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _SECRET_WORDS: Final = frozenset(
         "totp"
     }
 )  # fmt: skip
-# Words that mark a secret only at the end of a name: `passThrough`, `certManager` and `authUrl` are not secrets.
+# Words that mark a secret only at the end of a name, because `passThrough`, `certManager` and `authUrl` are not
+# secrets.
 _SECRET_LAST_WORDS: Final = frozenset(
     {
         "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"

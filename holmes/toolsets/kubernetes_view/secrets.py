@@ -29,7 +29,7 @@ _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""
 # The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
 # `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`, `error found in #9 byte of ...|…`
 _QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
-# Quotes may be escaped several times; a line end may be the two characters \n; Go prints maps without quotes.
+# Quotes may be escaped several times. A line end may be the two characters \n. Go prints maps without quotes.
 _SECRET_KIND = re.compile(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""")
 _DATA_KEY = re.compile(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
 _COPY_BEGINS = re.compile(r"""\{|map\[|\bapiVersion\b""")
@@ -38,9 +38,9 @@ _OWN_LINE = re.compile(r"""\s*(?:- +)*["']?""")
 _EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 
 _ANNOTATIONS = re.compile(r" *Annotations: +")
-# The only value of a Secret that `kubectl describe` prints; of other values it prints the size.
+# The only Secret value that `kubectl describe` prints. For other values, it prints the size.
 _TOKEN = re.compile(r"^token:[ \t].*", re.MULTILINE)
-# kubectl chooses the columns of these kinds; none shows a value of a Secret.
+# Kubernetes defines the columns of these kinds, and none of them shows a value of a Secret.
 _HARMLESS_KINDS = re.compile(
     r"po|pods?|svc|services?|ep|endpoints|no|nodes?|ns|namespaces?|ev|events?|cm|configmaps?|secrets?|sa|serviceaccounts?"
     r"|pvc?|persistentvolume(claim)?s?|rc|replicationcontrollers?|quota|resourcequotas?|limits|limitranges?"
@@ -102,7 +102,7 @@ def _opened(text: str) -> int:
 
 
 def _without_data(lines: Sequence[str]) -> Iterator[str]:
-    """Hides every `data` and `stringData`, and the lines below it, in a text with the kind Secret."""
+    """Hide each `data` and `stringData` field, and the lines that belong to it, in a text with the kind Secret."""
     block: _HiddenBlock | None = None
     for line in lines:
         if block is not None and line.strip():
@@ -125,13 +125,13 @@ def _without_data(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _beginning_of_copy(line: str, data: int) -> int:
-    """Find where the object begins whose `data` field is at index `data`."""
+    """Return the start of the object that contains the `data` field at index `data`."""
     found = (_COPY_BEGINS.search(line), _SECRET_KIND.search(line))
     return min(data, *(match.start() if match is not None else data for match in found))
 
 
 def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
-    """Hides annotations in a description.
+    """Hide annotations of Secrets, and copies of Secrets in other annotations, in a description.
 
     kubectl writes `name: value`. It writes a long value below the name, indented by two columns, and truncates each
     line at 138 characters. A copied object may therefore lack its kind.

@@ -1,7 +1,7 @@
 """Toolset `holmes/results`: search, line ranges, jq, statistics and pictures over stored results.
 
-It reads only the `ResultStore`: no path outside it, no shell, no cluster. Every result stays below the limit for a
-single result, states how much more exists, and is never stored again.
+It reads only the `ResultStore`, and uses no other files, no shell and no cluster. Every result is within the limit for
+a single result, states how much more exists, and is never stored again.
 """
 
 from holmes.toolsets.stored_results.toolset import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset

@@ -142,7 +142,7 @@ def _render(lines: Sequence[str], index: int, span: tuple[int, int], context_lin
 
 
 def _excerpt(line: str, span: tuple[int, int]) -> str:
-    """Return a normal line unchanged. Of a long line, return the part around the match, with its columns."""
+    """Return a normal line unchanged. For a long line, return the part around the match, with its columns."""
     if len(line) <= _WHOLE_LINE_CHARACTERS:
         return line
     start = max(0, span[0] - _EXCERPT_CHARACTERS)
@@ -199,7 +199,10 @@ def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) 
 
 
 async def summarize(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """Describe kind, size and structure of a stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
+    """Describe the kind, size and structure of a stored text.
+
+    Raises `ResultStoreError`, and `ToolError` for a picture.
+    """
     content, stored = await reader.text(str(arguments["result_id"]))
     return await asyncio.to_thread(_summary, reader, content, stored)
 

@@ -1,7 +1,7 @@
 """Runs `query_stored_result`: a jq expression over stored JSON or JSON Lines.
 
 libjq cannot be interrupted and has no memory limit, so the expression runs in a separate process, see `jq_program`. The
-process ends after a time limit, with the call, and with Holmes. Results that are not JSON are refused.
+process ends after a time limit, or when the call or Holmes ends. Results that are not JSON are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_EXPRESSION_CHARACTERS: Final = 4_000
 _PROGRAM = Path(__file__).with_name("jq_program.py")
 _SHOWN_BYTES_PER_TOKEN = 8
-_WAIT_FACTOR = 2  # on a busy machine a process gets about half of a CPU
+_WAIT_FACTOR = 2  # on a busy machine, a process gets about half of a CPU
 _SIMPLER = "use a simpler expression, or select less"
 
 
@@ -87,7 +87,7 @@ def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _
 
 
 def _fields(output: str) -> JsonObject:
-    """Parse the output of the program. Empty if the program did not finish."""
+    """Parse the output of the program. The object is empty if the program did not finish."""
     try:
         fields: JsonObject = json.loads(output)
     except ValueError:

@@ -30,7 +30,7 @@ _MOST_ID_CHARACTERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads the stored results that a conversation may read.
+    """Reads the stored results of one conversation.
 
     `cap_tokens` is the limit for a single result. `query_seconds` limits the CPU time of a jq expression.
     """
@@ -119,7 +119,10 @@ def decoded(content: bytes) -> str:
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Return the lines that pointers and results count. One-line JSON is first written with one value per line."""
+    """Return the lines of a stored result as pointers number them.
+
+    One-line JSON is first split into one value per line.
+    """
     text = readable_json(decoded(content))
     lines = [line.rstrip("\r") for piece in _whole_lines(text) for line in piece.split("\n")]
     if lines[-1] == "" and len(lines) > 1:

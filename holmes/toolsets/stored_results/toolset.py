@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TOOLSET_NAME: Final = "holmes/results"
 
-_RESULT_ID = Parameter(name="result_id", schema=ParameterSchema(types=("string",), description="Id in the pointer"))
+_RESULT_ID = Parameter(name="result_id", schema=ParameterSchema(types=("string",), description="Id from the pointer"))
 
 
 def _text(name: str, description: str) -> Parameter:
@@ -53,31 +53,36 @@ TEXT_TOOLS: Final = (
             _text("pattern", "Regular expression, matched line by line"),
             Parameter(name="ignore_case", schema=ParameterSchema(types=("boolean",)), required=False, default=False),
             _integer("context_lines", "Lines shown before and after each match", 2),
-            _integer("skip_matches", "Skip the first matches, to see the next", 0),
+            _integer("skip_matches", "Number of matches to skip, to see the next ones", 0),
         ),
     ),
     Tool(
         name=LINES_TOOL,
-        description="Read a range of lines of a stored result. Long lines are clipped; start_column pages through one.",
+        description="Read a range of lines of a stored result. Long lines are truncated; start_column shows the rest.",
         parameters=(
             _RESULT_ID,
-            _integer("first_line", "Counts from 1", 1),
+            _integer("first_line", "First line to read, counted from 1", 1),
             Parameter(
                 name="last_line",
-                schema=ParameterSchema(types=("integer",), description="Inclusive. Default: 200 lines"),
+                schema=ParameterSchema(
+                    types=("integer",), description="Last line to read. Default: 200 lines in total"
+                ),
                 required=False,
             ),
-            _integer("start_column", "First character of each line, counted from 1", 1),
+            _integer("start_column", "First column to show of each line, counted from 1", 1),
         ),
     ),
     Tool(
         name=QUERY_TOOL,
         description="Run a jq expression over a stored JSON or JSON Lines result. Strings are shown without quotes.",
-        parameters=(_RESULT_ID, _text("expression", 'For example .items[] | select(.status.phase != "Running")')),
+        parameters=(
+            _RESULT_ID,
+            _text("expression", 'jq expression, e.g. .items[] | select(.status.phase != "Running")'),
+        ),
     ),
     Tool(
         name=STATS_TOOL,
-        description="Statistics of a stored result: patterns and levels of logs, columns of tables, keys of JSON.",
+        description="Show statistics of a stored result: patterns and levels of logs, columns of tables, keys of JSON.",
         parameters=(_RESULT_ID,),
     ),
 )
@@ -85,7 +90,7 @@ IMAGE_TOOLS: Final = (
     Tool(
         name=IMAGE_TOOL,
         description="View a stored picture.",
-        parameters=(_text("result", "Id or path in the pointer"),),
+        parameters=(_text("result", "Id or path from the pointer"),),
     ),
 )
 TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
@@ -129,7 +134,7 @@ class StoredResultsToolset:
 
     @property
     def instructions(self) -> str:
-        """The text for the system prompt; the pointers themselves explain the rest."""
+        """Instructions for the system prompt. Each pointer explains the rest."""
         return (
             "A tool result that is too large is stored and replaced by a pointer with a preview. "
             f"Use {SEARCH_TOOL} first and {LINES_TOOL} around what it finds; never conclude from the preview alone."

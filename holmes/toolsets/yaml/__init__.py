@@ -1,1 +1,1 @@
-"""Reads toolsets from YAML files, renders their commands for bash, and runs the commands."""
+"""Reads toolsets from YAML files, renders their commands for bash, and runs these commands."""

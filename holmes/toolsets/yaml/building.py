@@ -107,7 +107,7 @@ def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> Check
 
 
 def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Sort the errors, most helpful first, because an unknown key usually explains a missing key."""
+    """Sort the errors by how helpful they are, because an unknown key usually explains a missing key."""
     lacking = {details["loc"][:2] for details in errors if details["type"] == "missing"}
 
     def rank(details: ErrorDetails) -> int:
@@ -190,7 +190,7 @@ def _explained(error: ErrorDetails, written: WrittenToolset) -> str:
 
 
 def _keys_at(location: KeyPath) -> type[BaseModel]:
-    """Return the model whose fields are the valid keys at `location`."""
+    """Return the pydantic model that defines the valid keys at `location`."""
     if location[0] == "prerequisites" and len(location) > 2:
         kinds: dict[str, type[BaseModel]] = {"enabled": StaticPrerequisiteKeys, "env": EnvironmentPrerequisiteKeys}
         return kinds.get(str(location[2]), CommandPrerequisiteKeys)
@@ -236,7 +236,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
 
 
 def _inferred(texts: Sequence[str]) -> dict[str, bool]:
-    """Find the parameters of all `texts`, each with whether at least one text requires it."""
+    """Return the parameters of all `texts`. The value is true if at least one text requires the parameter."""
     inferred: dict[str, bool] = {}
     for text in texts:
         for name, needed in inferred_parameters(text):

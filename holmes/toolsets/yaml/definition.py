@@ -43,8 +43,8 @@ class ParameterRule:
 class ViewTransformer:
     """Shows the output of a command without secrets. `form`, `argument` and `kinds` are templates.
 
-    Unless its `kinds` are safe, the form `table` requires the objects of the table as JSON. The same command writes
-    this JSON if the arguments in `objects` override those of the model.
+    Unless its `kinds` are safe, the form `table` requires the objects of the table as JSON. The command writes this
+    JSON if the arguments in `objects` override the arguments from the model.
     """
 
     form: str

@@ -42,7 +42,7 @@ class WrittenToolset:
     keys: Mapping[str, WrittenValue]
 
     def overridden_by(self, other: WrittenToolset) -> WrittenToolset:
-        """Return the entry with the keys of `other`. `config` is merged key by key."""
+        """Return a copy of the entry with the keys of `other`. `config` is merged key by key."""
         merged = {**self.keys, **other.keys}
         if "config" in self.keys and "config" in other.keys:
             both = _merged(self.keys["config"].value, other.keys["config"].value)
@@ -54,7 +54,7 @@ class WrittenToolset:
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
-        # The step after the index names the variant of a union, which the file does not contain.
+        # The step after the index is the name of a union variant, which does not occur in the file.
         kind = next((n + 2 for n, step in enumerate(location) if step in {"prerequisites", "transformers"}), 0)
         steps = (*location[1:kind], *location[kind + 1 :])
         path = written.path

@@ -33,7 +33,7 @@ _NOT_FOUND = re.compile(r"(\S+): command not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a toolset cannot run.
+    """The reason why a toolset cannot run.
 
     `disabled` means that its author disabled it; `failed` means that a prerequisite is not met.
     """
@@ -88,7 +88,7 @@ async def command_obstacle(
 async def _run(
     command: str, definition: YamlToolsetDefinition, environment: Environment, limits: ProcessLimits
 ) -> ProcessOutcome:
-    """Run a prerequisite command, which can use `env` and `config` as the commands of tools can."""
+    """Run a prerequisite command, which can use `env` and `config` like a tool command."""
     template = YamlTool(tool=Tool(name=definition.name, description=""), template=command)
     rendered = render_command(template, {}, config=definition.config, environment=environment)
     variables = process_environment(environment).with_variables(dict(rendered.variables))

@@ -2,17 +2,16 @@
 
 Each value must follow these rules, in order:
 
-1. It must not contain NUL, and it must match the author's `pattern`.
-2. It must not begin with `-` where it could become an option: at the beginning of a word (also in quotes, also after
-`NAME=`) of a command without a preceding `--`. After `--option=` it may. Numbers are never options.
-`allow_leading_dash: true` removes this rule for a parameter.
-3. In arithmetic and `${…}` it must consist of digits, because bash evaluates any other text there.
-4. If the script runs another interpreter (awk, sed, sh -c, python …), a value in quotes or a heredoc must be plain
-words. If the script is parsed twice (eval, ssh), a value must consist of harmless characters.
-5. A value of harmless characters becomes part of the script. Any other value is stored in the environment variable
-`HOLMES_ARGUMENT_n`, and the script refers to the variable, so bash never parses the value as code.
+1. It must not contain NUL, and it must match the author's `pattern`. 2. It must not begin with `-` where it could
+become an option: at the beginning of a word (also in quotes, also after `NAME=`) of a command without a preceding `--`.
+A value after `--option=` may begin with `-`. Numbers are never options. `allow_leading_dash: true` removes this rule
+for a parameter. 3. In arithmetic and `${…}` it must consist of digits, because bash evaluates any other text there. 4.
+If the script runs another interpreter (awk, sed, sh -c, python …), a value in quotes or a heredoc must be plain words.
+If the script is parsed twice (eval, ssh), a value must consist of harmless characters. 5. A value of harmless
+characters becomes part of the script. Any other value is stored in the environment variable `HOLMES_ARGUMENT_n`, and
+the script refers to the variable, so bash never parses the value as code.
 
-A refused value raises `ToolError`; the message tells the model what to change.
+A refused value raises `ToolError` with a message that tells the model what to change.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def render_text(
 def _rendered(
     tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> tuple[str, Sequence[PlacedValue]]:
-    """Return the template with a mark for each value, and the values."""
+    """Return the rendered template with a mark for each value, and the values."""
     values = ValueList()
     names: dict[str, object] = {
         VALUES: values,
@@ -106,7 +105,9 @@ def _rendered(
     except TemplateError as error:
         raise ToolError(f"the command of {tool.tool.name!r} cannot be rendered: {error.message or error}") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-        raise ToolError(f"the command of {tool.tool.name!r} does not fit these arguments: {error}") from error
+        raise ToolError(
+            f"the command of {tool.tool.name!r} cannot be rendered with these arguments: {error}"
+        ) from error
     return script, values.values
 
 
@@ -183,7 +184,7 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
 
 
 def _tidied(script: str) -> str:
-    """Remove the gaps of false conditions from the script, so that users can read and paste it."""
+    """Remove the spaces and empty lines that false conditions leave, so that users can read and paste the script."""
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -209,7 +210,7 @@ def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
 
 
 def _objection_to_script(text: str, mark: Mark | None, script: str) -> str | None:
-    """Return why the programs of the script cannot take the value as input, or None."""
+    """Return why the value is not safe for the programs in the script, or None."""
     if mark is not None and mark.place == "comment":
         return None
     if _READS_TWICE.search(script) and text and _HARMLESS.fullmatch(text) is None:
@@ -242,7 +243,7 @@ def _reference(name: str, mark: Mark | None) -> str:
 
 
 def _as_written(text: str, mark: Mark | None) -> str:
-    """Quote the value for this position as a user would. The text is for display, and runs only if it is empty."""
+    """Quote the value for this position as a user would. The result is only displayed, unless the value is empty."""
     place = mark.place if mark is not None else "word"
     match place:
         case "word":

@@ -53,7 +53,7 @@ class ParameterKeys(_Keys):
 
 
 class ViewConfigKeys(_Keys):
-    """Options of `kubernetes_view`. Their texts may contain parameters of the tool, as commands do."""
+    """Options of `kubernetes_view`. Like commands, they may contain parameters of the tool."""
 
     form: str
     argument: str = ""
@@ -180,5 +180,5 @@ class ToolsetKeys(_Keys):
     redaction: bool = True
     chosen_cluster: bool = False
     expose_remotely: Any = None
-    """A key of HolmesGPT without effect."""
+    """A key of HolmesGPT that has no effect."""
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import Tool
 
-# A kuberc file changes the defaults of kubectl's options: for example, `-o yaml` for `get` would show the values of
+# A kuberc file changes the defaults of kubectl's options. For example, `-o yaml` for `get` would show the values of
 # Secrets. The first variable is a feature gate, which disappears when the feature is stable; the second variable is
 # permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
@@ -41,8 +41,8 @@ _FUNCTION: Final = """() {{
     *) command {program} "$@" ;;
   esac
 }}"""
-# These programs would start kubectl without the bash functions. They start bash instead, which has the functions. After
-# a word that may be another command, nothing changes.
+# These programs would start kubectl without the bash functions. They start bash instead, which has the functions. If
+# they start another program, the command is not changed.
 _STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
 _STARTER: Final = """() {{
   local words=()
@@ -184,7 +184,7 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _short(letters: str, left: list[str], with_value: frozenset[str]) -> Iterator[str]:
-    """Yield the namespaces in short options. Options may be joined, and a value may be the next word in `left`."""
+    """Yield the namespaces in short options, which may be joined. A value may be the next word in `left`."""
     for index, letter in enumerate(letters):
         if letter == "A":
             yield "*"

@@ -1,8 +1,8 @@
 r"""Finds the position of each value in a bash script, so that no value becomes code or an option.
 
 Each value in the script is a mark (`\x00number\x00`). The scanner follows quotes, substitutions, arithmetic, comments
-and heredocs of bash. It need not be perfect, because unsafe values are stored in variables: a wrong position can spoil
-a word but never runs code.
+and heredocs of bash. It need not be perfect, because unsafe values are stored in variables. A wrong position can spoil
+a word, but bash never runs the value as code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def locate_marks(script: str) -> dict[int, Mark]:
 
 
 def mark_of(number: int) -> str:
-    """Return the text that replaces value `number` during rendering."""
+    """Return the mark of value `number`, which rendering replaces."""
     return f"{MARK}{number}{MARK}"
 
 
@@ -105,7 +105,7 @@ class _Scanner:
         begins_word = place in {"word", "double", "single", "ansi"} and _NOTHING_OR_ASSIGNMENT.fullmatch(prefix)
         option = bool(begins_word) and not self._after_dashes[-1]
         self._marks[number] = Mark(number=number, place=place, may_become_option=option)
-        # The word stays unchanged, because the value may be empty, and then the next value begins the word.
+        # The word does not change, because the value may be empty, so that the next value begins the word.
 
     def _scan_code(self) -> None:
         if self._scan_opening() or self._scan_expansion():

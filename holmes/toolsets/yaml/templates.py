@@ -1,8 +1,8 @@
 """Compiles command templates and lists their parameters. The output of every expression becomes a mark.
 
 Jinja2 runs in its sandbox. A value never becomes script text. `{{ x }}`, `{{ "-n " ~ x }}` and `{{ x if x else "" }}`
-are rewritten: literals of the author stay, and every other value passes through `place`. `place` writes a mark into the
-script and collects the value; the renderer later decides how to pass the value to the script. A string that the
+are rewritten: literals of the author are kept, and every other value passes through `place`. `place` writes a mark into
+the script and collects the value. The renderer later decides how to pass the value to the script. A string that the
 rewriting misses is treated as a value, so a mistake quotes too much, never too little. Statements that could undo this
 are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
 """
@@ -155,7 +155,7 @@ def _marked(value: object, values: ValueList) -> ShellText:
 
 
 class MissingValue(Undefined):
-    """A missing argument. It renders as nothing, is false, and equals the empty string and none."""
+    """A missing argument. It renders as an empty text, is false, and equals the empty string and none."""
 
     __slots__ = ()
 
@@ -172,7 +172,8 @@ class MissingValue(Undefined):
 class _CommandEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
-        # A common parameter is `namespace`; without a value it must not resolve to Jinja2's function of that name.
+        # `namespace` is a common parameter. If its value is missing, it must not resolve to Jinja2's function of that
+        # name.
         self.globals = {"range": self.globals["range"]}
         self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
 
@@ -292,7 +293,7 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
 
 
 def _has_text(node: nodes.Add) -> bool:
-    """Whether an addition contains a string literal and therefore joins texts; any other addition is arithmetic."""
+    """Whether an addition contains a string literal and therefore joins texts. Any other addition is arithmetic."""
     return any(
         isinstance(side.value, str)
         if isinstance(side, nodes.Const)

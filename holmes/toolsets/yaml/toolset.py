@@ -1,8 +1,8 @@
 """A toolset whose tools are bash commands.
 
 Renders the command, runs it in its own process group and applies the transformers. An exit code other than 0 is an
-error, empty output has the status `no_data`, and anything else is a success. The exit code is that of the whole script,
-as bash defines it. To fail when a program inside a pipe fails, a script needs `set -o pipefail`.
+error. Empty output has the status `no_data`, and any other output is a success. The exit code is the exit code of the
+whole script, as bash defines it. To fail when a program inside a pipe fails, a script needs `set -o pipefail`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ERROR_CHARACTERS = 500
 _RELEASE_NOT_FOUND = "release: not found"
 # Matches a log line of a Go program.
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-# Parsed JSON takes about seven times its size in memory, so larger output stays unchanged.
+# Parsed JSON takes about seven times its size in memory, so larger output is not normalised.
 _LARGEST_PARSED_CHARACTERS = 5_000_000
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -77,7 +77,7 @@ class YamlToolset:
         return tuple(tool.tool for tool in self.definition.tools)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """Return the rendered `user_description`, else the tool's name and its arguments."""
+        """Return the rendered `user_description` or, if it is missing, the tool's name and arguments."""
         tool = self._tool(invocation.tool.name)
         if tool.user_description is not None:
             return " ".join(render_description(tool.user_description, invocation.arguments).split())
@@ -172,7 +172,7 @@ class YamlToolset:
 def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) -> str:
     """Return a hint for helm's error `release: not found`, which does not name the namespace.
 
-    Empty for other errors.
+    The hint is empty for other errors.
     """
     if _RELEASE_NOT_FOUND not in stderr:
         return ""

@@ -77,7 +77,7 @@ class Means:
 
 
 async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
-    """Replace the output with its view. If the view fails, set the exit code, as the last program of a pipe does."""
+    """Replace the output with its view. A view that fails sets the exit code, like the last program of a pipe."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
@@ -114,7 +114,7 @@ def _is_whole(outcome: ProcessOutcome) -> bool:
 
 
 async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
-    """Return the objects of a table as JSON. Empty if they cannot be read; the view then refuses the table."""
+    """Return the objects of a table as JSON, or "" if they cannot be read, so that the view refuses the table."""
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)
