@@ -1,6 +1,6 @@
 """Holmes finds the root cause of Kubernetes problems.
 
-This module imports nothing, so that `holmes --help` loads only what it uses.
+This module has no imports, so that `holmes --help` loads only the modules that it uses.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m holmes` is the `holmes` command."""
+"""Runs the `holmes` command for `python -m holmes`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Locates the bundled folders `toolsets/` and `prompts/`.
 
-A wheel contains them as `holmes/_data/`. An editable install does not, so the checkout next to the package is searched
-second. Other locations are not searched.
+A wheel contains both folders in `holmes/_data/`. An editable install does not contain this folder, so the checkout next
+to the package is searched second. Other locations are not searched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PACKAGE = Path(package_file).parent
 
 
 class AssetsMissing(RuntimeError):
-    """The folder is in neither the package nor the checkout, so the installation is broken."""
+    """A bundled folder is in neither the package nor the checkout, so the installation is broken."""
 
 
 def toolset_files() -> tuple[Path, ...]:
@@ -23,12 +23,12 @@ def toolset_files() -> tuple[Path, ...]:
 
 
 def prompt_directory() -> Path:
-    """Return the folder of the Jinja2 prompt templates. Raises `AssetsMissing`."""
+    """Return the folder with the Jinja2 prompt templates. Raises `AssetsMissing`."""
     return _folder("prompts")
 
 
 def demo_recording() -> Path:
-    """Return the folder of the recorded cluster for `--demo`, which is part of the package."""
+    """Return the folder with the recording of the demo cluster, which is part of the package."""
     return _PACKAGE / "snapshot" / "demo"
 
 

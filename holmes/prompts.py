@@ -1,6 +1,6 @@
-"""Renders the templates of `prompts/`, which contain all texts that Holmes itself sends to the model.
+"""Renders the templates in `prompts/`, which contain the system prompt and the notes that Holmes sends to the model.
 
-A missing variable or template raises an error, because it is a bug.
+A missing variable or template is a bug and raises an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> str:
     """Render `prompts/<name>.jinja2`. The same variables always produce the same bytes."""
-    # Imported here, because `holmes --help` does not need jinja2.
+    # Imported here, because commands such as `holmes --help` do not need jinja2.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -23,6 +23,6 @@ def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> s
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701  plain text for a model, not HTML
+        autoescape=False,  # noqa: S701  the result is plain text, not HTML
     )
     return environment.get_template(f"{name}.jinja2").render(variables or {}).strip()

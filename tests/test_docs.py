@@ -2,7 +2,7 @@
 
 In a `console` block, lines that begin with `$ ` are commands and the lines below are what they print; a `yaml` block
 begins with `# file: PATH` and becomes that file. Progress on standard error is left out; an error line is not. The only
-other blocks are the picture of the rooms and the patterns of `words.md`. The README is in `test_docs_readme.py`.
+other blocks are the diagram of the layers and the patterns of `words.md`. The README is in `test_docs_readme.py`.
 """
 
 from __future__ import annotations

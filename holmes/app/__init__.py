@@ -1,1 +1,1 @@
-"""The composition root: builds investigators and servers from the settings."""
+"""The composition root, which builds investigators and servers from the settings."""

@@ -1,6 +1,6 @@
-"""Builds the alert intake, its routes and the destinations of notifications from the settings.
+"""Builds the alert intake, its routes and the notification destinations from the settings.
 
-Invalid routes, tokens and URLs are rejected before anything is sent.
+Invalid routes, tokens and URLs are rejected before the first notification is sent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
-    """Build the routes from the setting `alerts.routes`. `models` are the available models.
+    """Build the routes from the setting `alerts.routes`. `models` contains the names of the available models.
 
     Raises `ConfigError` for an unknown model or destination, and for duplicate route names.
     """
@@ -65,7 +65,7 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """The investigations that a server without stored alerts would start for `group`, in the order of its alerts."""
+    """Return the investigations that a server without stored alerts would start for `group`, in the order of alerts."""
     plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
     plan.take(group)
     return tuple(plan.changes().new_investigations.values())
@@ -91,7 +91,7 @@ def _pattern(route: str, label: str, expression: str) -> LabelPattern:
 
 
 _UNLIMITED: Final = (
-    "no limit for the cost or the number of investigations that alerts start: "
+    "the cost and the number of investigations that alerts start are not limited: "
     "set HOLMES_MAX_COST_PER_DAY or HOLMES_MAX_INVESTIGATIONS_PER_HOUR"
 )
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def alert_intake(
 
 
 def destinations_of(route: Route, configured: Collection[str]) -> tuple[str, ...]:
-    """The names of the destinations that `route` notifies: by default all that are configured."""
+    """Return the names of the destinations that `route` notifies. By default, these are all configured destinations."""
     chosen = configured if route.destinations is None else route.destinations
     return tuple(name for name in chosen if name in configured)
 
@@ -134,7 +134,10 @@ _TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 
 @asynccontextmanager
 async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, Destination]]:
-    """Open all destinations, by name. Leaving the context closes their connections. Raises `ConfigError`."""
+    """Open all destinations and yield them by name. Leaving the context closes the connections.
+
+    Raises `ConfigError`.
+    """
     _refuse_half(settings)
     # httpx logs every URL, and a webhook URL often contains a secret.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, logging.getLogger("httpx").level))
@@ -143,7 +146,7 @@ async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, De
 
 
 def _refuse_half(settings: Settings) -> None:
-    """Reject one HolmesGPT Slack key without the other, and a second destination with the same name."""
+    """Reject `slack_token` without `slack_channel` and vice versa, and a second destination with the same name."""
     alerts = settings.alerts
     for given, missing, value, other in (
         ("slack_token", "slack_channel", alerts.slack_token, alerts.slack_channel),
@@ -174,7 +177,7 @@ def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: 
 
 
 def _sendable(secret: SecretStr, where: str) -> str:
-    """Return the secret for use in a header, without the newline at the end of many secret files."""
+    """Return the secret as a header value, without the newline at the end of many secret files."""
     text = secret.get_secret_value().strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ConfigError(f"{where} is empty or contains characters that are not valid in a token; copy it again")
@@ -187,14 +190,13 @@ def _address(text: str, where: str) -> httpx.URL:
     except (httpx.InvalidURL, ValueError):
         url = httpx.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
-        raise ConfigError(
-            f"{where} is not a valid URL; expected for example https://host/path"
-        )  # without the URL: it may contain a secret
+        # The message does not contain the URL, because the URL may contain a secret.
+        raise ConfigError(f"{where} is not a valid URL; expected for example https://host/path")
     return url
 
 
 def _place(settings: Settings, *path: str | int) -> str:
-    """Prefix `file:line: ` with the location of a key; empty if the key is not in a file."""
+    """Return the location of a key as a prefix `file:line: `, or an empty string if the key is not in a file."""
     keys: KeyPath = path
     while keys and keys not in settings.config_lines:
         keys = keys[:-1]

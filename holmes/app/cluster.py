@@ -1,4 +1,4 @@
-"""Selects the cluster of a command: from the kubeconfig, a recording or the demo.
+"""Selects the cluster of a command, which is a live cluster, a recording or the demo cluster.
 
 A local server serves the recording, so that all other code works as with a live cluster.
 """
@@ -30,22 +30,22 @@ RECORDINGS_DATABASE = "recordings.db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChoice:
-    """The cluster options of a command. By default, the kubeconfig selects the cluster."""
+    """The command options that select the cluster. By default, the kubeconfig selects the cluster."""
 
     snapshot: Path | None = None
     demo: bool = False
 
     @property
     def notice(self) -> str:
-        """A warning that the cluster is not live; empty for a live cluster."""
+        """A warning that the cluster is not live, or an empty string for a live cluster."""
         if self.demo:
-            return "this is the recorded demo cluster bundled with Holmes, not a cluster of yours"
+            return "this is the recorded demo cluster bundled with Holmes, not a live cluster"
         return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
 
 
 @asynccontextmanager
 async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
-    """Return the settings for the chosen cluster. A recording is served until the context is left.
+    """Yield the settings for the chosen cluster. A recording is served until the context is left.
 
     Raises `ConfigError` for an unreadable recording.
     """
@@ -53,7 +53,7 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
     if path is None:
         yield settings
         return
-    # Imported only for a recording: a live cluster does not need this server.
+    # This server is imported only for a recording, because a live cluster does not need it.
     from holmes.snapshot.server.serving import serve_snapshot
 
     async with serve_snapshot(path) as server:
@@ -76,7 +76,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
 
 
 def with_demo_hint(error: HolmesError) -> HolmesError:
-    """Add advice to use the demo if the cluster is unreachable."""
+    """Add the advice to use the demo cluster to an error about an unreachable cluster."""
     if not isinstance(error, ClusterUnreachable):
         return error
     return ClusterUnreachable(f"{error}; or try the demo cluster with --demo")
@@ -91,7 +91,7 @@ def _recording(choice: ClusterChoice) -> Path | None:
 
 
 def cluster_environment(settings: Settings) -> Environment:
-    """The environment variables for cluster access, without variables that toolsets declare."""
+    """Return the environment variables for cluster access, without variables that toolsets declare."""
     return with_choices(settings, tool_environment(process_environment()))
 
 
@@ -113,7 +113,7 @@ def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environmen
 
 
 async def require_cluster(settings: Settings) -> None:
-    """Raises `ClusterUnreachable` with a message for the user, unless the API server responds."""
+    """Raise `ClusterUnreachable` if the API server does not respond."""
     from holmes.kubernetes.client import ClusterClient
 
     async with await ClusterClient.connect(cluster_environment(settings)) as client:

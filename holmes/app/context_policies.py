@@ -33,14 +33,14 @@ def context_policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
 
 
 def _with_keys(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
-    """Replace the policy fields whose settings are set."""
+    """Replace the policy fields for which a setting is configured."""
     changes: dict[str, dict[str, object]] = {}
     for name, key in CONTEXT_KEYS.items():
         value = getattr(own, name)
         if value is not None:
             part, _, field = key.field.rpartition(".")
             changes.setdefault(part, {})[field] = None if key.zero_is_off and not value else value
-    if own.keep_recent is not None:  # a number of messages: handled in `_keep`
+    if own.keep_recent is not None:  # `_keep` applies this number of messages
         changes["keep"].pop("messages")
     top: dict[str, object] = changes.pop("", {})
     parts = {part: replace(getattr(policy, part), **fields) for part, fields in changes.items()}
@@ -48,12 +48,12 @@ def _with_keys(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
 
 
 def _with_shared_numbers(policy: ContextPolicy, own: ContextSettings) -> ContextPolicy:
-    """Replace the policy fields that depend on several settings, or on the setting of another field."""
+    """Replace the policy fields that depend on several settings or on another field's setting."""
     trigger, safety, summary = policy.trigger, policy.safety, policy.summary
     one_number = policy.masking.kind == "preview" or own.context_manage_mode in {"compress", "auto"}
     if own.max_total_tokens is not None:
         summary = replace(summary, compress_above_tokens=own.max_total_tokens or None)
-        if one_number:  # the same number limits masking and summaries
+        if one_number:  # one setting limits masking and summaries
             trigger = replace(trigger, tokens=own.max_total_tokens or None)
     if any(isinstance(hook.action, CompactContext) for hook in own.hooks or ()):
         trigger = replace(trigger, pressure=None)  # a user-defined hook replaces the automatic hook
@@ -77,9 +77,9 @@ def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
 
 
 def _hooks(named: tuple[Hook, ...], own: ContextSettings, *, enabled: bool) -> tuple[Hook, ...]:
-    """The automatic hook, followed by the user-defined hooks.
+    """Return the automatic hook, followed by the user-defined hooks.
 
-    The automatic hook is omitted if a user-defined hook compacts, or if compaction is disabled.
+    The automatic hook is omitted if a user-defined hook compacts the conversation, or if compaction is disabled.
     """
     declared = own.hooks or ()
     if any(isinstance(hook.action, CompactContext) for hook in declared):

@@ -1,8 +1,8 @@
 """Opens an investigator: checks the models, the cluster and the toolsets in parallel, then builds the loop.
 
 All checks finish before the first model call. Files are read first, so that an unreachable cluster does not hide an
-error in a file. The cluster is checked while litellm is imported. The first failure cancels the other checks: an
-unreachable cluster is reported at once, a missing key or an unknown model after the import.
+error in a file. The cluster is checked while litellm is imported. The first failure cancels the other checks. An
+unreachable cluster is reported immediately, and a missing key or an unknown model is reported after the import.
 
 If the tool schemas would fill a small context window, the model gets only the essential tools and the tools that fit.
 """
@@ -65,7 +65,7 @@ class FittedTools:
 
 
 def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
-    """Omit tools whose schemas do not fit the context window.
+    """Omit tools with schemas that do not fit the context window.
 
     A context window of at least 16,000 tokens gets all tools. A smaller context window gets the essential tools, and
     other tools as long as all schemas fit in 12% of the context window.
@@ -107,13 +107,13 @@ class Investigator:
     def ask(self, request: AskRequest, parts: RunParts | None = None) -> AsyncGenerator[AgentEvent, None]:
         """Investigate a question. The last event is `AnswerFinished` or `RunFailed`.
 
-        Closing the generator cancels the run. `parts` apply to this run only.
+        Closing the generator cancels the run. `parts` applies only to this run.
         """
         loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
         return loop.call_stream(self._messages(request))
 
     def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
-        """Shorten the conversation now. The last event is `HistoryReplaced` or `RunFailed`."""
+        """Compact the conversation now. The last event is `HistoryReplaced` or `RunFailed`."""
         return compact_conversation(self._parts, (self._system, *_without_system(conversation)))
 
     async def context_usage(self, conversation: tuple[Message, ...]) -> ContextUsage:
@@ -135,7 +135,7 @@ class Investigator:
         return replace(self._parts, models=models, steps=parts.steps or self._parts.steps)
 
     def _messages(self, request: AskRequest) -> tuple[Message, ...]:
-        """The messages for the model: the current system prompt, the conversation, the attachments and the question."""
+        """Return the current system prompt, the conversation, the attachments and the question as messages."""
         system = self._system
         if request.instructions:
             system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
@@ -154,10 +154,10 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """Redaction, approval and storage for all tool calls.
+    """The redactor, the approver and the result store for all tool calls.
 
-    `redactor` is the redactor of the process, see `make_redactor`; it also masks stored questions. `approver` decides
-    on tool calls that require approval; without an approver, these calls are refused. `store` keeps the tool results,
+    `redactor` is the redactor of the process from `make_redactor`. It also masks stored questions. `approver` decides
+    on tool calls that require approval. Without an approver, these calls are refused. `store` stores the tool results,
     by default in files.
     """
 
@@ -188,12 +188,12 @@ async def open_assembly(
 ) -> AsyncIterator[Assembly]:
     """Check the settings and build an assembly. Leaving the context closes its connections.
 
-    Raises `ConfigError` and `ClusterUnreachable`, both before the first paid model call.
+    Raises `ConfigError` and `ClusterUnreachable` before the first paid model call.
     """
     mask_process(guards.redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
-        preload()  # the import takes seconds, so it starts before the checks, which wait for I/O
+        preload()  # the import takes seconds and runs during the checks, which wait for I/O
     try:
         opened = await _checked(settings, chain.configured, toolsets())
         if guards.store is None and settings.storage.results_enabled:
@@ -209,7 +209,7 @@ async def _checked(
 ) -> OpenToolsets:
     """Run all checks in parallel. The first failure cancels the other checks and is raised.
 
-    The toolset task is the first, because it reads all toolset files before another task runs.
+    The toolset task is the first task, because it reads all toolset files before another task starts.
     """
     opening = asyncio.create_task(toolsets)
     tasks = (

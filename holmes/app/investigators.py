@@ -1,7 +1,7 @@
-"""Investigators of the server: one for each requested model, opened on first use and then kept.
+"""Manages the investigators of the server. Each requested model has one investigator, which is opened on first use.
 
 Recorded steps, a budget and an approver belong to one run. The tools of a run start as tasks while its first event is
-produced, so that a context variable reaches only these tools.
+produced. Therefore, only these tools can read the context variable with the approver.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RunApprover:
     """Delegates decisions to the approver of the current run."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """The decision of the approver; None if the run has no approver."""
+        """Return the approver's decision, or None if the run has no approver."""
         approver = _APPROVER.get()
         return None if approver is None else await approver.decide(invocation, description)
 
@@ -76,8 +76,8 @@ CHAT: Final = "chat"
 class InvestigatorsParts:
     """The parts that all runs share.
 
-    Without `results`, tool results are stored in files. `spent_today` returns US dollars. Without `toolsets`, the
-    investigators create a toolset watch.
+    If `results` is None, tool results are stored in files. `spent_today` returns today's cost in US dollars. If
+    `toolsets` is None, `Investigators` creates a toolset watch.
     """
 
     redactor: Redactor | None
@@ -102,7 +102,7 @@ class Investigators:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Start the toolset checks. Models are opened on first use."""
+        """Start the toolset checks. Each model is opened on first use."""
         await self._stack.__aenter__()
         await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
         return self
@@ -114,7 +114,7 @@ class Investigators:
         await self._stack.__aexit__(kind, error, trace)
 
     def model_names(self) -> tuple[str, ...]:
-        """The available models: the chosen model, its fallbacks, the model list and `builtin/triage`."""
+        """Return the names of the chosen model, its fallbacks, the models of the model list and `builtin/triage`."""
         chain = (entry.name for entry in self.settings.model_chain())
         return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain, BUILTIN_MODEL)))
 
@@ -163,7 +163,7 @@ class Investigators:
         *,
         keep: Callable[[float], Awaitable[None]] | None = None,
     ) -> Budget:
-        """Create the budget of one run, with its own limit (by default the configured one) and the daily limit."""
+        """Create the budget of one run. `max_cost` is by default the configured limit. The daily limit also applies."""
         server = self.settings.server
         return Budget(
             max_cost=server.max_cost if max_cost is None else max_cost,
@@ -195,10 +195,10 @@ class Investigators:
 
 
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
-    """The maximum cost of an investigation; None for no limit.
+    """Return the maximum cost of an investigation, or None without a limit.
 
-    The limit of a route may exceed the general limit, because the operator configures both. A client may only request a
-    lower limit.
+    The limit of a route may be higher than the general limit, because the operator configures both. A client may only
+    request a lower limit.
     """
     if record.max_cost is None or general is None:
         return general if record.max_cost is None else record.max_cost

@@ -1,7 +1,7 @@
 """Builds the chain of models from the settings.
 
-`scripted:PATH` replays a file, and `builtin/triage` answers from rules. Neither needs a key or litellm. All other
-models are called through litellm.
+`scripted:PATH` replays a file, and `builtin/triage` answers from rules. These models need neither a key nor litellm.
+All other models are called through litellm.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ConfiguredModel(ChatModel, Protocol):
     """A `ChatModel` that can be checked and closed."""
 
     async def check(self) -> None:
-        """Prepare without a request. Raises `ConfigError` if the model cannot be used."""
+        """Prepare the model without a request. Raises `ConfigError` if the model cannot be used."""
         ...
 
     async def aclose(self) -> None: ...
@@ -47,7 +47,10 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModels:
-    """The loop calls `models` in this order. `configured` also includes the models for summaries."""
+    """The models of one configuration. The loop calls `models` in this order.
+
+    `configured` also includes the models for summaries.
+    """
 
     models: tuple[LoopModel, ...]
     configured: tuple[ConfiguredModel, ...]
@@ -58,7 +61,7 @@ def build_models(settings: Settings) -> BuiltModels:
 
     Raises `ConfigError` if a model refers to an unset variable.
     """
-    from holmes.app.context_policies import context_policy  # imported here: it loads all context settings
+    from holmes.app.context_policies import context_policy  # slow, because it loads all context settings
 
     if unusable := settings.unusable_model():
         raise ConfigError(unusable)
@@ -84,7 +87,7 @@ def build_models(settings: Settings) -> BuiltModels:
 
 @cache
 def _calibration(_endpoint: str, _model: str) -> Calibration:
-    """The token calibration of a model at an endpoint, shared by all model list entries for this model."""
+    """Return the token calibration of a model at an endpoint. All model list entries for this model share it."""
     return Calibration()
 
 

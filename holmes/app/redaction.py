@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def mask_process(redactor: Redactor | None) -> None:
-    """Mask secrets in all errors and log messages of the process from now on.
+    """Mask secrets in all later errors and log messages of the process.
 
     Without a redactor, redaction is disabled, and only escape sequences are removed from errors.
     """
@@ -29,7 +29,7 @@ def mask_process(redactor: Redactor | None) -> None:
 
 
 def mask_logs(redactor: Redactor) -> None:
-    """Mask secrets in all log messages from now on. Idempotent."""
+    """Mask secrets in all later log messages. Repeated calls have no effect."""
     handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
     for handler in handlers:
         if not any(isinstance(each, RedactingFilter) for each in handler.filters):
@@ -51,10 +51,10 @@ def early_redactor() -> Redactor:
 
 
 def make_redactor(settings: Settings) -> Redactor | None:
-    """Create the redactor with the key of this user; None if redaction is disabled.
+    """Create the redactor with this user's key. Returns None if redaction is disabled.
 
-    Call this function once in each process. Without a stored key, every redactor has its own key, and the same secret
-    would get different placeholders.
+    Call this function only once in a process. Without a stored key, every redactor has its own key, and two redactors
+    would replace the same secret with different placeholders.
     """
     if not settings.tools.redaction:
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """Text attached to a question, from a file or a pipe. The model sees `name`."""
+    """A text from a file or a pipe that is attached to a question. The model sees `name`."""
 
     name: str
     text: str
@@ -24,7 +24,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRequest:
-    """A question with its attachments. `conversation` is empty for a new conversation.
+    """A question with its attachments. `conversation` contains the earlier messages, if any.
 
     `instructions` are appended to the system prompt.
     """
@@ -38,7 +38,7 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """Parts that apply to one run. `wrap_model` wraps every model of the chain, for example with a budget.
+    """The parts that apply to one run. `wrap_model` wraps every model of the chain, for example with a budget.
 
     `approver` decides on tool calls that require approval, if the investigator has a `RunApprover`.
     """

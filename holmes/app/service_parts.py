@@ -35,7 +35,7 @@ DEFAULT_DATABASE = "investigations.db"
 
 
 def database_address(settings: Settings) -> str:
-    """The URL of the configured database, by default an SQLite file next to the stored results."""
+    """Return the URL of the configured database, which is by default an SQLite file next to the stored results."""
     chosen = settings.investigations.database_url
     if chosen:
         return chosen.get_secret_value()
@@ -45,14 +45,14 @@ def database_address(settings: Settings) -> str:
 
 
 async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:
-    """Use the key that all replicas share, if the database is shared. Return None if redaction is disabled."""
+    """Return a redactor with the key of all replicas if they share the database, else return `own`."""
     if own is None or not database.shared:
         return own
     return Redactor(await shared_key(database, "redaction"))
 
 
 def shared_results(settings: Settings, database: Database) -> ResultStore | None:
-    """The result store that all replicas share; None if results are stored in files or not at all."""
+    """Return the result store that all replicas share, or None if results are stored in files or not stored."""
     return DatabaseResultStore(database) if database.shared and settings.storage.results_enabled else None
 
 
@@ -68,7 +68,7 @@ def news_composer(settings: Settings, database: Database, redactor: Redactor | N
 def investigation_queue(
     settings: Settings, database: Database, investigators: Investigators, on_news: Callable[[], None]
 ) -> InvestigationQueue:
-    """Build the queue of this replica, under a unique replica name. `on_news` runs when notifications are queued."""
+    """Build the queue of this replica with a unique replica name. `on_news` runs when notifications are queued."""
     own = settings.investigations
     replica = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
-"""How long a thread may run before it yields to another thread. The default of Python is five times as long."""
+"""The time that a thread may run before it yields to another thread. Python's default is five times as long."""
 _log = logging.getLogger(__name__)
 
 
 class Worker(Protocol):
-    """The process that runs investigations, see `work_process`."""
+    """The process that runs investigations. See `holmes.server.work_process`."""
 
     def working(self, settings: Settings) -> AbstractAsyncContextManager[None]:
-        """Run the process. Leaving the context waits until running work finishes or is handed over.
+        """Run the process. Leaving the context waits until running work ends or another process takes it over.
 
         Raises `HolmesError`.
         """
@@ -51,11 +51,11 @@ class Worker(Protocol):
         ...
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Pass the toolset states to the process, so that it does not check them again."""
+        """Pass the toolset states to the process, so that it does not repeat the checks."""
         ...
 
     def begin_to_end(self) -> None:
-        """Stop taking new work; running work may finish."""
+        """Stop taking new work. Running work continues."""
         ...
 
     async def figures(self) -> Sequence[Metric]:
@@ -65,7 +65,7 @@ class Worker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The parts that the HTTP API and the web pages use. `results` is None if result storage is disabled."""
+    """The parts of the server that the HTTP API and the web pages use. `results` is None without result storage."""
 
     settings: Settings
     redactor: Redactor | None
@@ -84,8 +84,8 @@ class Service:
 async def open_service(settings: Settings, *, redactor: Redactor | None, worker: Worker) -> AsyncIterator[Service]:
     """Start all parts of the server. Leaving the context closes them in reverse order.
 
-    Raises `ConfigError` for invalid settings, and `DatabaseUnavailable`. An unreachable cluster or model provider is
-    not an error, because it may recover.
+    Raises `ConfigError` for invalid settings, and `DatabaseUnavailable`. An unreachable cluster or model provider does
+    not raise an error, because it may recover.
     """
     limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -126,7 +126,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
 
 
 async def _opened(address: str) -> Database:
-    """Open the database; log a warning before a longer wait. Raises like `Database.open`."""
+    """Open the database. Before a long wait, log a warning. Raises the errors of `Database.open`."""
     try:
         return await Database.open(address, wait_seconds=1)
     except DatabaseDamaged:

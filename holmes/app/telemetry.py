@@ -37,16 +37,16 @@ class Telemetry:
 
 @asynccontextmanager
 async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncIterator[Telemetry]:
-    """Start metrics and traces for one process of the server. Leaving the context sends the last spans within seconds.
+    """Start metrics and traces for one process of the server. Leaving the context sends the last spans.
 
-    With `warn`, a warning names the reason if traces are configured but disabled.
+    If `warn` is true and traces are configured but cannot be sent, a warning names the cause.
     """
     async with open_tracer(settings, warn=warn) as tracer:
         yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
 
 
 def make_metrics(settings: Settings) -> Metrics:
-    """Create metrics whose labels accept the names of the configured models."""
+    """Create the metrics. Their labels accept the names of the configured models."""
     from holmes.telemetry.metrics import Metrics
 
     models = tuple(_models(settings))
@@ -58,7 +58,7 @@ def make_metrics(settings: Settings) -> Metrics:
 
 @asynccontextmanager
 async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator[InvestigationTracer | None]:
-    """Open the tracer; None if traces are not configured. If they cannot be sent, a warning names the reason."""
+    """Open the tracer, or yield None without traces. See `open_telemetry`."""
     level = logging.WARNING if warn else logging.DEBUG
     address = settings.telemetry.traces_address()
     problem = _problem(address, settings.telemetry.otlp_protocol)
@@ -96,7 +96,7 @@ def _problem(address: str | None, protocol: str) -> str | None:
 
 
 def _models(settings: Settings) -> Iterator[ModelEntry]:
-    """All models that an event can name, including the models for summaries."""
+    """Yield all models that an event can name, including the models for summaries."""
     yield from settings.model_chain()
     yield from settings.model_list
     for entry in (*settings.model_chain(), *settings.model_list):

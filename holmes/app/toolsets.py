@@ -1,4 +1,4 @@
-"""Builds the toolsets from the settings, and checks which of them work."""
+"""Builds the toolsets from the settings, and checks which toolsets work."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class ToolsetReport:
 class OpenToolsets:
     """The checked toolsets. `warnings` are for the user, and `unavailable` is for the model.
 
-    `lint_warnings` are for toolset authors: the commands work, but should be changed. `own_files` are user files that
-    define toolsets.
+    `lint_warnings` are for toolset authors and report commands that work but should be changed. `own_files` contains
+    the names of user files that define toolsets.
     """
 
     readiness: Readiness
@@ -53,7 +53,7 @@ class OpenToolsets:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """A warning for each failed user-defined toolset. A bundled toolset may fail because it does not apply here."""
+        """The warnings for failed user-defined toolsets. Bundled toolsets may fail if they do not suit the cluster."""
         return tuple(
             f"toolset {status.name!r} cannot be used: {status.reason}"
             for status in self.readiness.statuses
@@ -66,7 +66,7 @@ class OpenToolsets:
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Failed toolsets with the reason, so that the model does not call their tools."""
+        """The failed toolsets with the cause, so that the model does not call their tools."""
         return tuple(
             f"{status.name}: {status.reason}" for status in self.readiness.statuses if status.state == "failed"
         )
@@ -81,8 +81,8 @@ class OpenToolsets:
         """Wrap the toolsets, and add the toolset that reads stored results if `store` is set.
 
         `models` is the whole chain, because text from stored results must fit the smallest configured context window.
-        Context windows that are later learned from errors are ignored. Redaction is the outermost wrapper, so that no
-        secret leaves a toolset.
+        Context windows that are later learned from errors are ignored. Redaction is the outermost wrapper, so that
+        secrets never leave a toolset.
         """
         toolsets: list[Toolset] = []
         for ready in self.readiness.ready:
@@ -113,7 +113,7 @@ async def open_toolsets(
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
-    If another process has checked them, `decided` has the states and the checks are skipped.
+    If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
     variables = process_environment()
     written = read_catalogue(
@@ -158,18 +158,18 @@ def watch_toolsets(
     adopts: bool = False,
     on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
 ) -> ToolsetWatch[OpenToolsets]:
-    """Create the watch that checks the toolsets of the server again after a failure."""
+    """Create the watch that checks the server's toolsets again after a failure."""
     check = partial(open_toolsets, settings, redactor=redactor)
     return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
 
 
 async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
-    """Check all toolsets; with `refresh`, ignore earlier checks. Raises `ConfigError`."""
+    """Check all toolsets. With `refresh`, ignore earlier checks. Raises `ConfigError`."""
     return (await open_toolsets(settings, refresh=refresh)).report
 
 
 def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:
-    """Warnings for the user. The variables in `declared` are used by toolsets, so they cause no warning."""
+    """Return the warnings for the user. Toolsets use the variables in `declared`, so these cause no warning."""
     keys = (key for key in settings.ignored_keys if key not in declared)
     ignored = (*keys, *(f"toolset {name}" for name in catalogue.ignored_names))
     return (*settings.warnings(ignored), *catalogue.warnings)

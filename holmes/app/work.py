@@ -1,6 +1,6 @@
-"""Builds the process that runs investigations: the queue, deliveries and cleanup.
+"""Builds the process that runs investigations, deliveries and the clean-up.
 
-This process shares only the database with the serving process, see `work_process`.
+This process shares only the database with the serving process. See `holmes.server.work_process`.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Work:
         self.deliveries.wake()
 
     def begin_to_end(self) -> None:
-        """Stop taking new work; leaving the context waits for running work."""
+        """Stop taking new work. Leaving the context waits for running work."""
         self.queue.begin_to_stop()
 
 
 @asynccontextmanager
 async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bool = False) -> AsyncIterator[Work]:
-    """Run queued work until the context is left, then let running work finish, see `InvestigationQueue.stop`.
+    """Run queued work until the context is left. Then wait for running work, see `InvestigationQueue.stop`.
 
-    With `adopts`, another process checks the toolsets. Raises `ConfigError` for invalid settings, and
+    If `adopts` is true, another process checks the toolsets. Raises `ConfigError` for invalid settings, and
     `DatabaseUnavailable`.
     """
     async with AsyncExitStack() as stack:
@@ -95,7 +95,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
             give_back()
 
         queue = investigation_queue(settings, database, investigators, finished)
-        # Parts close in reverse order, so that notifications are still sent while the queue drains.
+        # The parts close in reverse order, so that notifications are still sent while the queue drains.
         await stack.enter_async_context(running(deliveries.run(), "holmes-deliveries"))
         stack.push_async_callback(queue.stop)
         await queue.start()
@@ -106,7 +106,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
-    # Hourly limits count stored investigations, so these are kept for at least one hour.
+    # The hourly limits count stored investigations, so investigations are stored for at least one hour.
     retention_seconds = max(settings.investigations.retention_days * SECONDS_PER_DAY, SECONDS_PER_HOUR)
     stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
 

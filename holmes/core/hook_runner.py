@@ -46,7 +46,7 @@ class HookRunner:
         self._clock = HookClock()
 
     async def run(self, moment: Moment, step: int) -> None:
-        """Run the hooks of `moment` that must run now, in the order of their declaration."""
+        """Run the hooks of `moment` if their conditions are true, in the order of their declaration."""
         hooks = self._run.models.current.policy.hooks
         if not any(hook.on == moment for hook in hooks):
             return

@@ -33,7 +33,7 @@ class _Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(_Declared):
-    """True if tokens / (context window - output reserve) is above `threshold`.
+    """A condition that is true if tokens / (context window - output reserve) is above `threshold`.
 
     If `threshold` is None, the condition is true when a trigger of the policy fires.
     """
@@ -44,7 +44,7 @@ class ContextPressure(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCount(_Declared):
-    """True in turn number `count`. The first turn has number 1."""
+    """A condition that is true in turn number `count`. The first turn has number 1."""
 
     count: Annotated[int, Ge(1)]
     type: Literal["turn_count"] = "turn_count"
@@ -52,7 +52,7 @@ class TurnCount(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalls(_Declared):
-    """True if the run has made more than `threshold` tool calls."""
+    """A condition that is true if the run has made more than `threshold` tool calls."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["tool_calls"] = "tool_calls"
@@ -60,7 +60,7 @@ class ToolCalls(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCount(_Declared):
-    """True if the history has more than `threshold` messages."""
+    """A condition that is true if the history has more than `threshold` messages."""
 
     threshold: Annotated[int, Ge(0)]
     type: Literal["message_count"] = "message_count"
@@ -211,7 +211,10 @@ class HookClock:
         self._fired_at_seconds: dict[str, float] = {}
 
     def due(self, hooks: tuple[Hook, ...], moment: Moment, state: TurnState, now_seconds: float) -> tuple[Hook, ...]:
-        """Return the hooks of `moment` whose condition is true and whose cooldown has ended. Records the time."""
+        """Return the hooks of `moment` that run now, in order, and start their cooldowns.
+
+        A hook runs if its condition is true and its cooldown has ended.
+        """
         due = tuple(
             hook
             for hook in hooks

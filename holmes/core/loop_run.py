@@ -91,7 +91,7 @@ class RepeatedCalls:
         return calls
 
     def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
-        """Record `message`, which joined the history in turn `step` as the result of `call`."""
+        """Record `message`, which was added to the history in turn `step` as the result of `call`."""
         self.rounds = max(self.rounds, step)
         key = call_key(call)
         if message.masked:
@@ -110,7 +110,7 @@ class RepeatedCalls:
 
 
 class LoopRun:
-    """The state of one run. Each run has its own state."""
+    """The state of one run. Runs never share or reuse it."""
 
     def __init__(self, history: History, parts: LoopParts, emit: EmitEvent) -> None:
         self.history = history
@@ -156,7 +156,7 @@ class LoopRun:
         return self._cost.stats
 
     async def emit(self, event: AgentEvent) -> None:
-        """Emit `event`. If it has a cost, add the total cost of the run."""
+        """Emit `event`. If the event has a cost, the total cost of the run is added."""
         if isinstance(event, COSTLY_EVENTS):
             self._cost.note(event)
             event = replace(event, total=self._cost.stats)
@@ -176,7 +176,7 @@ class LoopRun:
             await self.switch_model(insufficient, step, larger_window=True)
 
     async def complete(self, step: int, *, tool_choice: Literal["auto", "none"]) -> ModelReply:
-        """Request a reply of the model.
+        """Request a reply from the model.
 
         After an overflow, cuts the history and repeats the request. After a failure, switches to the next model.
         """
@@ -216,7 +216,7 @@ class LoopRun:
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one turn, shortened to the cap of a turn."""
+        """Append the results of one turn. If they exceed the cap of a turn, they are shortened."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -347,7 +347,7 @@ class LoopRun:
         return self.history.tokens() + self.history.counter.count_tools(self._parts.executor.tools)
 
     def _charge(self, error: ModelError) -> None:
-        """Add the cost of a failed request to the cost of the run. Later calls with the same error add nothing."""
+        """Add the cost of a failed request to the cost of the run. A second call with the same error has no effect."""
         if error.stats is not None:
             self._cost.charge(error.stats)
             error.stats = None

@@ -227,7 +227,7 @@ class ModelChain:
         return self._present().output_tokens
 
     def result_cap_tokens(self, history_tokens: int) -> int:
-        """Return the cap of a single tool result. Some policies also limit it to a share of the free context window."""
+        """Return the cap of a single tool result. Some policies limit it to a share of the free context window."""
         window, share = self._present(), self.current.policy.spill.available_share
         if share is None:
             return window.result_cap_tokens
@@ -235,7 +235,7 @@ class ModelChain:
         return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
 
     def round_cap_tokens(self) -> int | None:
-        """Return the cap of all results of one turn together, or None if the policy has none."""
+        """Return the cap of all results of one turn together, or None if the policy has no cap."""
         factor = self.current.policy.spill.round_factor
         return None if factor is None else int(self._present().result_cap_tokens * factor)
 
@@ -300,7 +300,7 @@ class ModelChain:
     def switch(self, error: ModelError | CompactionInsufficientError, *, larger_window: bool = False) -> ModelSwitched:
         """Switch to the next model and reset the counters. Raises `error` if the chain has no suitable model."""
         failed = self.current
-        needed = failed.window_tokens if larger_window else 0  # the learned size, if an error has stated it
+        needed = failed.window_tokens if larger_window else 0  # the size that an error stated, if any
         rest = range(self._index + 1, len(self._models))
         index = next((i for i in rest if self._models[i].window_tokens > needed), None)
         if index is None:

@@ -1,6 +1,6 @@
-"""The agentic loop: asks the model and runs the tools that it calls, until it answers.
+"""The agentic loop: requests replies from the model and runs the tools that the model calls, until the model answers.
 
-The loop is independent of providers, tools and user interfaces. It reports everything through the events of
+The loop is independent of providers, tools and user interfaces. It reports its progress through the events of
 `call_stream()`.
 """
 

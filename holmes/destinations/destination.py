@@ -1,7 +1,8 @@
-"""The news about an incident, the protocol of destinations, and the error of a failed delivery.
+"""Defines the news about an incident, the protocol of destinations, and the error of a failed delivery.
 
 News is delivered at least once, so a destination may receive the same news again with the same key. The news describes
-the incident when it is sent, not when it was queued. Alert texts are untrusted, so every destination escapes them.
+the state of the incident at delivery time, not at queue time. Alert texts are untrusted, so every destination escapes
+them.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class AlertNews:
 class InvestigationNews:
     """The investigation that the news reports.
 
-    `answer` is Markdown, `root_cause` is its line that names the cause, and `cost` is in US dollars. `without_llm` is
-    true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the configured model.
+    `answer` is Markdown. `root_cause` is the line of the answer that names the cause. `cost` is in US dollars.
+    `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the
+    configured model.
     """
 
     id: str
@@ -63,8 +65,9 @@ class InvestigationNews:
 class IncidentNews:
     """One change of an incident.
 
-    `key` is the same in each attempt. `repeated` is true if an earlier attempt may have arrived. `alerts` has at most
-    the first 100 of `alerts_total` alerts. `link` is the URL of the incident's page, None if `public_url` is not set.
+    `key` is the same in each delivery attempt. `repeated` is true if an earlier attempt may have arrived. `alerts`
+    contains at most the first 100 of `alerts_total` alerts. `link` is the URL of the incident's page, or None if
+    `public_url` is not set.
     """
 
     kind: NewsKind
@@ -90,8 +93,9 @@ class IncidentNews:
 class DeliveryFailed(HolmesError):
     """The news did not arrive, or its arrival is unknown.
 
-    The message is one line without secrets that names the next step. `retryable` is true if a retry may succeed.
-    `retry_after_seconds` is set if the destination requested a delay. `reference` lets the next attempt continue.
+    The message is one line that contains no secrets and names the next step. `retryable` is true if a retry may
+    succeed. `retry_after_seconds` is set if the destination requested a delay. With `reference`, the next attempt
+    continues this delivery.
     """
 
     exit_code = 3
@@ -110,7 +114,7 @@ class Destination(Protocol):
     def name(self) -> str: ...
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Deliver `news`. Returns a reference (JSON) for later news of the same incident, or None.
+        """Deliver `news`. Returns a reference in JSON for later news about the same incident, or None.
 
         `reference` is the return value of the previous delivery for this incident, or None. Raises `DeliveryFailed`.
         """
@@ -118,6 +122,6 @@ class Destination(Protocol):
 
 
 def place(url: httpx.URL) -> str:
-    """Format only the scheme, host and port of a URL for messages, because its path or query may contain a secret."""
+    """Return only the scheme, host and port of `url`, because its path or query may contain a secret."""
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.host}{port}"

@@ -1,9 +1,9 @@
-"""Sends notifications to Slack: one message for each incident, kept up to date, with the answers in its thread.
+"""Sends notifications to Slack. Each incident has one message, which is updated, with the answers in its thread.
 
-Requires a bot token with the scope `chat:write`. Slack has no idempotency keys, so the metadata of each message
+This requires a bot token with the scope `chat:write`. Slack has no idempotency keys, so the metadata of each message
 contains its key. After an attempt with an unknown outcome, Holmes searches the existing messages for this key. The
-search requires the channel id and the scope `channels:history` (`groups:history` for private channels). Without them,
-a message can appear twice.
+search requires the channel id and the scope `channels:history` (`groups:history` for private channels). Without the id
+and the scope, a message can appear twice.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _UNUSABLE_FORM: Final = frozenset(
         "invalid_metadata_schema", "metadata_must_be_sent_from_app", "metadata_too_large",
     }
 )  # fmt: skip
-"""Error codes for blocks or metadata that Slack refuses, although it may accept the same message as plain text."""
+"""Error codes for blocks or metadata that Slack refuses. Slack may accept the same message as plain text."""
 _ROOT_IS_LOST: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Thread:
-    """The thread of an incident. `sent` has the keys of replies that arrived during an unfinished delivery."""
+    """The thread of an incident. `sent` contains the keys of replies that arrived during an unfinished delivery."""
 
     channel: str
     ts: str
@@ -65,7 +65,7 @@ class SlackDestination:
         return self._name
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Update the root message and add replies to its thread; see `Destination.send`."""
+        """Update the root message, and add replies to its thread. See `Destination.send`."""
         thread = _thread_of(reference)
         try:
             thread = await self._with_root(news, thread)
@@ -83,7 +83,7 @@ class SlackDestination:
         return replace(thread, sent=()).to_json()
 
     async def _with_root(self, news: IncidentNews, thread: _Thread | None) -> _Thread:
-        """Post or update the root message. Returns its thread."""
+        """Post or update the root message. Returns the thread of this message."""
         message = await asyncio.to_thread(root_message, news)
         key = f"{self._name}/{news.incident_id}"
         if thread is None and news.repeated:
@@ -135,7 +135,7 @@ class SlackDestination:
         return tuple(await self._arrived("conversations.replies", arguments))
 
     async def _arrived(self, method: str, arguments: dict[str, str]) -> dict[str, str]:
-        """Read the timestamps of Holmes messages by key; empty if the token may not read messages."""
+        """Return the timestamps of Holmes' messages by key. Without the right to read, the dictionary is empty."""
         try:
             reply = await self._api.read(method, {**arguments, "limit": "200", "include_all_metadata": "true"})
         except SlackFailed:
@@ -144,7 +144,7 @@ class SlackDestination:
 
 
 def _thread_of(reference: str | None) -> _Thread | None:
-    """Parse a reference. None if another version wrote it, so that the incident gets a new root message."""
+    """Parse a reference. Returns None if another version wrote it, and the incident then gets a new root message."""
     try:
         value = json.loads(reference) if reference else {}
         return _Thread(channel=value["channel"], ts=value["ts"], sent=tuple(value.get("sent", ())))
@@ -162,4 +162,4 @@ def _keys(reply: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: dict[str, object]) -> JsonObject:
-    return value  # type: ignore[return-value]  # built from JSON
+    return value  # type: ignore[return-value]  # callers pass only JSON values

@@ -1,6 +1,6 @@
-"""Calls Slack's Web API through slack-sdk, once for each call, and translates errors into advice.
+"""Calls Slack's Web API through slack-sdk, without retries, and adds advice to errors.
 
-Retries are disabled in slack-sdk, because the delivery queue retries. The token is sent only in one header.
+Retries are disabled in slack-sdk, because the delivery queue retries deliveries. The token is sent only in one header.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PERMANENT: Final[Mapping[str, str]] = {
     "ekm_access_denied": _ADMINISTRATOR,
     "access_denied": _ADMINISTRATOR,
     "team_access_not_granted": _ADMINISTRATOR,
-    "channel_not_found": "check `channel`; a private channel must have the app as a member (/invite it)",
+    "channel_not_found": "check `channel`; for a private channel, invite the app to the channel (/invite)",
     "not_in_channel": "invite the app to the channel (/invite), or give it `chat:write.public`",
     "is_archived": "unarchive the channel or choose another `channel`",
     "restricted_action": "the app may not post in this channel: ask an administrator or choose another `channel`",
@@ -63,7 +63,7 @@ _PERMANENT: Final[Mapping[str, str]] = {
 
 
 class SlackFailed(DeliveryFailed):
-    """A call of the Slack API failed. `code` is Slack's error code; empty for a connection or HTTP error."""
+    """A call of the Slack API failed. `code` is Slack's error code, or empty for a connection or HTTP error."""
 
     def __init__(
         self, message: str, *, retryable: bool, retry_after_seconds: float | None = None, code: str = ""
@@ -83,11 +83,11 @@ class SlackApi:
         self._tls: SSLContext | None = None
 
     async def write(self, method: str, arguments: JsonObject) -> JsonObject:
-        """Call a method that changes something. Raises `SlackFailed`."""
+        """Call a method that creates or changes messages. Raises `SlackFailed`."""
         return await self._call(method, json=dict(arguments))
 
     async def read(self, method: str, arguments: Mapping[str, str]) -> JsonObject:
-        """Call a method that only reads, with form data, because Slack accepts no JSON here. Raises `SlackFailed`."""
+        """Call a method that only reads. Sends form data, because Slack does not accept JSON. Raises `SlackFailed`."""
         return await self._call(method, data=dict(arguments))
 
     async def _call(
@@ -119,12 +119,12 @@ class SlackApi:
         except aiohttp.ClientError as error:
             raise self._failed(f"closed the connection: {type(error).__name__}") from None
         except (ValueError, AttributeError, RecursionError):
-            # slack-sdk raises these for a response that is not a JSON object. Their messages may contain a secret.
+            # slack-sdk raises these errors for a response that is not a JSON object. Their text may contain a secret.
             raise self._failed("did not return a Slack response; is `api_url` correct?") from None
-        return reply.data  # type: ignore[return-value]  # an object: slack-sdk checks that it has `ok`
+        return reply.data  # type: ignore[return-value]  # an object, because slack-sdk checks that it has `ok`
 
     async def _authorities(self) -> SSLContext | None:
-        """Load the certificate authorities that all connections of Holmes use, once, because loading is slow."""
+        """Return the certificate authorities of all Holmes connections. Loads them only once, because this is slow."""
         if self._tls is None and self._url.startswith("https:"):
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
         return self._tls
@@ -133,7 +133,7 @@ class SlackApi:
         return SlackFailed(f"{self.name}: {place(httpx.URL(self._url))} {what}", retryable=True)
 
     def _refused(self, method: str, error: SlackApiError) -> NoReturn:
-        """Translate an HTTP error, a response without JSON or a response with `ok: false`."""
+        """Convert an HTTP error, a response without JSON or a response with `ok: false` to a `SlackFailed`."""
         response = error.response  # from slack-sdk, or from aiohttp if the response is not JSON
         status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
         reply = getattr(response, "data", None)

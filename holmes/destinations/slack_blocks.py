@@ -1,7 +1,8 @@
-"""Formats the Slack messages of an incident: the root message and the replies in its thread.
+"""Formats the Slack messages of an incident, which are the root message and the replies in its thread.
 
 Slack accepts 3,000 characters in a section, 50 blocks, and about 12,000 characters in all blocks of a message
-(undocumented). A long answer is split into several replies. The last reply links to the full answer if it is cut.
+(undocumented). A long answer is split into several replies. If the answer is cut, the last reply links to the full
+answer.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:",
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """One message in mrkdwn. `text` is for notifications; `sections` and small `notes` are for the channel."""
+    """One message in mrkdwn. `text` is for notifications. `sections` and the small `notes` are for the channel."""
 
     text: str
     sections: tuple[str, ...]
@@ -83,7 +84,7 @@ def root_message(news: IncidentNews) -> SlackMessage:
 
 
 def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
-    """Format new messages for the thread. Empty if the incident opened or resolved, which the root message shows."""
+    """Format new messages for the thread. For `opened` and `resolved` news, only the root message is updated."""
     match news.kind:
         case "answered":
             return _answer(news.investigation) if news.investigation else ()
@@ -97,7 +98,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 
 
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
-    """Split the answer into replies, at most `ANSWER_MESSAGES`."""
+    """Split the answer into at most `ANSWER_MESSAGES` replies."""
     markdown, outcomes = _numbered(investigation.answer or "No answer.")
     texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS, mark="")), SECTION_UNITS)
     groups = _groups(texts)
@@ -117,7 +118,7 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
 
 
 def _numbered(markdown: str) -> tuple[str, list[str]]:
-    """Shorten citations to `[1]` or `[2 cited]`, and summarize the outcome of their checks in one line."""
+    """Shorten citations to `[1]` or `[2 cited]`, and summarize the outcomes of the citation checks in one line."""
     numbers: dict[Marker, int] = {}
     shown = "".join(
         piece
@@ -144,7 +145,8 @@ def _groups(texts: list[str]) -> list[list[str]]:
 
 def _rest(investigation: InvestigationNews) -> str:
     page = _page(investigation.link, "the full answer")
-    return f":scissors: Cut here: {page}" if page else ":scissors: Cut here; the Holmes page has the full answer."
+    where = f"see {page}" if page else "the Holmes page has the full answer"
+    return f":scissors: This answer is cut; {where}."
 
 
 def _failure(investigation: InvestigationNews) -> SlackMessage:
@@ -154,7 +156,7 @@ def _failure(investigation: InvestigationNews) -> SlackMessage:
 
 
 def _failed(investigation: InvestigationNews, limit: int) -> str:
-    return f":warning: The investigation failed: {one_line(investigation.error or 'the reason is unknown.', limit)}"
+    return f":warning: The investigation failed: {one_line(investigation.error or 'unknown cause.', limit)}"
 
 
 def _status(news: IncidentNews) -> str:
@@ -187,7 +189,7 @@ def _emoji(news: IncidentNews) -> str:
 
 
 def _since(at: datetime | None) -> str:
-    """Format a time that Slack converts to the time zone of each reader."""
+    """Format a time that Slack converts to each reader's time zone."""
     if at is None:
         return ""
     return f" <!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{at:%Y-%m-%d %H:%M} UTC>"

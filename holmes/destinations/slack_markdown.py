@@ -22,7 +22,7 @@ _WORD_JOINER: Final = "\u2060"
 _CALLS_EVERYBODY = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 # Control characters except tab and newline, and characters that change the writing direction.
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# Parts that are never split: entities, links, placeholders.
+# Entities, links and placeholders are never split.
 _ATOMS = re.compile(r"&(?:amp|lt|gt);|<[^<>\n]*>|\(REDACTED[a-z0-9:\-]{0,80}\)|.", re.DOTALL)
 _STYLE_MARKS: Final = str.maketrans({"*": "\u2217", "`": "\u02cb", "~": "\u223c"})
 _INVISIBLE_IN_ADDRESS: Final = frozenset("\u2060\u200b\u200c\u200d\ufeff")
@@ -34,7 +34,7 @@ _WIDEST_TABLE: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer that is split only if it exceeds a section. `code` means escaped text for a fenced block."""
+    """A part of an answer. Parts longer than a section are split. If `code` is true, `text` is for a fenced block."""
 
     text: str
     code: bool = False
@@ -49,7 +49,7 @@ def markdown_pieces(markdown: str) -> tuple[Piece, ...]:
 
 
 def sections(pieces: Sequence[Piece], limit: int) -> list[str]:
-    """Join the pieces into few mrkdwn texts of at most `limit` units. Each part of a split code block gets fences."""
+    """Join the pieces into mrkdwn texts of at most `limit` units. Each part of a split code block gets fences."""
     texts: list[str] = []
     for piece in pieces:
         for part in _parts(piece, limit):
@@ -162,7 +162,7 @@ def _styled(text: str, mark: str) -> str:
 
 
 def _plain_style(text: str) -> str:
-    """Remove bold marks, because the whole heading is bold."""
+    """Remove bold marks from a heading, because the whole heading is bold."""
     return text.replace("*", "")
 
 
@@ -175,7 +175,7 @@ def _code(content: str) -> str:
 
 
 def _table(node: SyntaxTreeNode) -> str:
-    """Align the cells in columns of monospaced text."""
+    """Format a table as monospaced text with aligned columns."""
     rows = [[_text(cell) for cell in row.children] for part in node.children for row in part.children]
     columns = max(map(len, rows), default=0)
     widths = [
@@ -199,13 +199,13 @@ def clean(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape `text` for mrkdwn. Style marks keep their meaning."""
+    """Escape `text` for mrkdwn, except for style marks."""
     quiet = _CALLS_EVERYBODY.sub(f"@{_WORD_JOINER}", clean(text))
     return quiet.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def one_line(text: str, limit: int) -> str:
-    """Escape `text`, join its lines and cut it to `limit` units. Similar characters replace style marks."""
+    """Escape `text`, join its lines and cut it to `limit` units. Replaces style marks with similar characters."""
     return cut(escaped(" ".join(text.split()).translate(_STYLE_MARKS)), limit)
 
 

@@ -2,12 +2,13 @@
 
 `Idempotency-Key` is the same in each attempt. `X-Holmes-Timestamp` is in seconds since the epoch. If a secret is
 configured, `X-Holmes-Signature` is `sha256=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>`. A receiver verifies the raw
-bytes before it parses them, and refuses old timestamps:
+body before parsing, and refuses old timestamps:
 
     expected = hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     ok = hmac.compare_digest(f"sha256={expected}", signature) and abs(time.time() - int(timestamp)) < 300
 
-2xx means delivered. 408, 425, 429 and 5xx are retried. All other responses, including redirects, are final failures.
+A response with status 2xx means that the news was delivered. Holmes retries after 408, 425, 429 and 5xx. All other
+responses, including redirects, are final failures.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class WebhookDestination:
         return self._name
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:  # noqa: ARG002  not used
-        """Post `news`; see `Destination.send`."""
+        """Post `news` to the webhook. See `Destination.send`."""
         body = json.dumps(webhook_body(news)).encode()
         request = self._client.build_request("POST", self._url, content=body, headers=self._headers(news, body))
         try:
@@ -82,13 +83,13 @@ class WebhookDestination:
             raise DeliveryFailed(f"{answered}; will retry", retryable=True, retry_after_seconds=wait)
         if 300 <= status < 400:
             raise DeliveryFailed(f"{answered}: redirects are not followed; use the final `url`", retryable=False)
-        raise DeliveryFailed(f"{answered}: check `url`, `secret` and the log of the receiver", retryable=False)
+        raise DeliveryFailed(f"{answered}: check `url`, `secret` and the receiver's log", retryable=False)
 
     def _connection_failure(self, error: Exception) -> str:
         if isinstance(error, httpx.TimeoutException | TimeoutError):
             return f"{place(self._url)} did not respond in time"
         if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-            return f"the request to {place(self._url)} is not valid"  # without `error`: it may contain a secret
+            return f"the request to {place(self._url)} is not valid"  # `error` may contain a secret
         cause = str(error).strip() or type(error).__name__
         if isinstance(error, httpx.ConnectError):
             return f"{place(self._url)} cannot be reached: {cause}"
@@ -96,9 +97,9 @@ class WebhookDestination:
 
 
 def webhook_body(news: IncidentNews) -> JsonObject:
-    """Build the body of version 1, in which later versions of Holmes only add fields.
+    """Build the request body in format version 1. Later versions of Holmes only add fields to this format.
 
-    Times are ISO 8601 in UTC, null if unknown.
+    Times are in ISO 8601 format in UTC, or null if unknown.
     """
     return {
         "version": BODY_VERSION,

@@ -135,7 +135,7 @@ def _encode_part(part: Part) -> Wire:
 
 @lru_cache(maxsize=8)
 def _data_url(image: Image) -> str:
-    """Encode an image as a data URL. The URL is cached, because images are large and every later request sends them."""
+    """Encode an image as a data URL. The URL is cached, because the image is large and part of every later request."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 

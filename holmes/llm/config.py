@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Prices:
     """The prices of a model in US dollars per token. They replace missing or wrong prices in litellm.
 
-    If a cache price is None, these tokens cost the same as other input tokens.
+    If a cache price is None, the cached tokens cost the same as other input tokens.
     """
 
     input_per_token: float

@@ -42,7 +42,7 @@ _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
     402: _NO_RIGHT,
     403: _NO_RIGHT,
-    404: ("does not know {model}", "check the model name and the API base address"),
+    404: ("cannot find {model}", "check the model name and the API base address"),
     429: ("rate-limits {model}", "wait, or use another model"),
 }
 
@@ -85,7 +85,7 @@ class ProviderFailure:
 
 
 def describe_failure(error: BaseException) -> ProviderFailure:
-    """Extract the details from an error of litellm, the HTTP client or a timeout."""
+    """Extract the details from a litellm error, an HTTP client error or a timeout."""
     unusable = unusable_answer(error)
     if unusable is not None:
         return ProviderFailure(
@@ -179,7 +179,7 @@ def model_error(error: BaseException, config: LitellmModelConfig, provider: str)
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the wait that the provider requests, or None.
 
-    The header is `retry-after-ms`, or `retry-after` with seconds or a date.
+    The wait is in the header `retry-after-ms`, or in `retry-after` in seconds or as a date.
     """
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
@@ -248,7 +248,10 @@ def _redirected(error: BaseException) -> UnusableAnswer:
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
-    """Convert an error inside the stream. An overload error allows the default number of attempts, others allow two."""
+    """Convert an error inside the stream.
+
+    Overload errors allow the default number of attempts. Other errors allow two attempts.
+    """
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
     advice, attempts = "try again later, or use another model", None if passing else 2

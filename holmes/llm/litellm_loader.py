@@ -150,7 +150,8 @@ def _import_litellm() -> LitellmModule:
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     # Python raises this warning if Ctrl-C cancels a request that litellm prepares.
     warnings.filterwarnings("ignore", r"coroutine 'OpenAIChatCompletion\.\w+' was never awaited", RuntimeWarning)
-    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # imports for some providers warn
+    # The imports for some providers raise this warning.
+    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)
     watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True

@@ -1,4 +1,4 @@
-"""Calls a model through litellm, with streaming, retries and cost.
+"""Calls a model through litellm. Streams the reply, retries failed attempts and calculates the cost.
 
 Other modules of the package handle the differences between providers. This module never repeats a request that received
 a complete reply, and never changes the conversation. A request that is too long raises `ContextOverflow`.
@@ -100,7 +100,7 @@ class LitellmModel:
     async def check(self) -> None:
         """Import litellm and validate the configuration without calling the model.
 
-        If the model's server can report its context window, the first call asks the server. Raises `ConfigError` for an
+        If the model's server can report the context window, the first call requests it. Raises `ConfigError` for an
         unknown model or a missing key.
         """
         await self._ready()

@@ -1,8 +1,8 @@
 """Reads one streamed litellm reply into a `ReplyAssembler`.
 
 The wait for each chunk, the duration of the reply and the size of the reply are limited. A stream without a finish
-reason was interrupted, but litellm then adds a finish reason. A response that is not a reply (a login page, an error,
-unexpected data) raises `UnusableAnswer`.
+reason was interrupted, and litellm hides this by adding a finish reason. A response that is not a reply (a login page,
+an error, unexpected data) raises `UnusableAnswer`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Reader:
 
     def __init__(
         self,
-        stream: Any,  # noqa: ANN401  litellm's
+        stream: Any,  # noqa: ANN401  see `read_stream`
         assembler: ReplyAssembler,
         limits: AnswerLimits,
         timeout_seconds: float,
@@ -154,7 +154,7 @@ class _Reader:
             raise UnusableAnswer(f"the reply did not end within {self.limits.seconds:g} s", "use another model")
 
 
-def _add_choice(choice: Any, assembler: ReplyAssembler) -> str:  # noqa: ANN401  litellm's
+def _add_choice(choice: Any, assembler: ReplyAssembler) -> str:  # noqa: ANN401  litellm has no usable types
     delta = choice.delta
     if reasoning := _text(getattr(delta, "reasoning_content", None)):
         assembler.add_reasoning(reasoning)

@@ -16,7 +16,7 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """A rejection of a request as too long. `window_tokens` is the model's limit, or None if the message omits it."""
+    """A request was rejected as too long. `window_tokens` is the model's limit, or None if the message omits it."""
 
     window_tokens: int | None
 

@@ -32,7 +32,7 @@ class RawToolCall:
         return "".join(self.arguments)
 
     def is_complete(self) -> bool:
-        """Whether the arguments are valid JSON. False for very long arguments, so that the check stays fast."""
+        """Whether the arguments are valid JSON. Returns False for very long arguments, to keep the check fast."""
         if self.characters > _PARSED_CHARACTERS:
             return False
         try:

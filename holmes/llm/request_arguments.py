@@ -1,4 +1,4 @@
-"""Creates the arguments of a litellm request, except the conversation, and the cache marks of its messages."""
+"""Creates the arguments of a litellm request, except for the messages, and adds cache marks to the messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
 
 
 def thinking_tokens(config: LitellmModelConfig) -> int:
-    """Return the configured thinking budget, which is part of the maximum reply, or 0."""
+    """Return the configured thinking budget in tokens, or 0. The maximum length of the reply includes this budget."""
     thinking = config.thinking
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return 0

@@ -36,9 +36,10 @@ class RetryPolicy:
 
 
 class AttemptFailed(Exception):
-    """One attempt failed with `error`, at the cost `stats`. `streamed_text` is true if text must be discarded.
+    """One attempt failed with `error`. `stats` is the cost of the attempt.
 
-    `max_attempts` is the total number of attempts if it is lower than in the policy, else None.
+    `streamed_text` is true if text must be discarded. `max_attempts` is the total number of attempts if it is lower
+    than in the policy, else None.
     """
 
     def __init__(

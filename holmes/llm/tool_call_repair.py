@@ -63,8 +63,9 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
 def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
     """Extract the tool calls that a reply contains as text. Returns the remaining text and the calls.
 
-    Extracts no call if a block does not name an available tool. Extracts no call either if text follows the last call,
-    or if more than a short sentence precedes a call. The reply is then an answer that quotes calls.
+    If a block does not name an available tool, the reply is returned unchanged. The same applies if text follows the
+    last call, or if more than a short sentence precedes a call. In these cases, the reply is an answer that quotes
+    calls.
     """
     if len(text) > _REPAIR_LIMIT_CHARACTERS:
         return text, []

@@ -165,7 +165,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  litellm's types do not
 
     handlers = litellm.llms.custom_httpx.http_handler
     for owner, name, is_async in (
-        (openai_clients, "AsyncHttpxClientWrapper", True),  # the SDK creates this client if litellm passes none
+        (openai_clients, "AsyncHttpxClientWrapper", True),  # the SDK's default client
         (openai_clients, "SyncHttpxClientWrapper", False),
         (handlers.AsyncHTTPHandler, "create_client", True),
         (handlers.HTTPHandler, "create_client", False),
@@ -180,7 +180,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  litellm's types do not
 def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
     """Wrap `make`, so that the clients that it creates have the hook."""
 
-    def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  a client of httpx, or None
+    def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  an httpx client, or None
         client = make(*args, **keywords)
         if client is not None:
             hooks = client.event_hooks

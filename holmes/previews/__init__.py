@@ -1,7 +1,7 @@
-"""Previews of long texts.
+"""Previews of long texts, each within a limit in tokens.
 
-Every preview is limited in tokens. `structured_preview` understands logs, tables, events, JSON and YAML; the other
-functions cut texts regardless of content. A preview contains only text from the source, and states how much it omits.
+`structured_preview` understands logs, tables, events, JSON and YAML. The other functions cut texts regardless of their
+content. A preview quotes only the source, and states how much it omits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Selects the content of a preview: the blocks with the highest value per token that fit, in reading order.
 
-Costs are estimated from characters. Only the composed text is tokenized, at most four times. Counting therefore costs
-at most about four times the limit.
+The tokens of a block are estimated from its characters. Only the composed text is tokenized, at most four times.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WORD_CHARACTERS_PER_TOKEN = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPreview:
-    """A preview. `shown` is a clause for the pointer: the share of the text that the preview shows."""
+    """A preview. `shown` is a clause that states which share of the text the preview shows."""
 
     kind: PreviewKind
     text: str
@@ -40,8 +39,8 @@ class StructuredPreview:
 class Block:
     """Lines that are shown together or not at all.
 
-    `section` and `order` determine the position, `value` the priority. `units` is the number of lines, rows or items in
-    the block. `instead` is a shorter alternative to `text`.
+    `section` and `order` determine the position, and `value` determines the priority. `units` is the number of lines,
+    rows or items in the block. `instead` is a shorter alternative to `text`.
     """
 
     section: int
@@ -54,14 +53,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The text of a preview within its limit, and the blocks in it."""
+    """The text of a preview, and the blocks that it contains."""
 
     text: str
     taken: tuple[Block, ...]
 
     @property
     def units(self) -> int:
-        """The number of lines, rows or items shown."""
+        """The number of lines, rows or items that the preview shows."""
         return sum(block.units for block in self.taken)
 
 
@@ -98,7 +97,7 @@ def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: T
 
 
 def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
-    """Count the tokens of `text`, or estimate them if the text is far above the limit."""
+    """Count the tokens of `text`. If it is far above the limit, returns a number above the limit without counting."""
     size = utf8_bytes(text)
     if size <= cap_tokens:
         return size
@@ -106,7 +105,7 @@ def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
 
 
 def _choose(layout: Layout, blocks: Sequence[Block], room: float) -> tuple[Block, ...]:
-    """Choose blocks by value per token, until their estimated tokens exceed `room`."""
+    """Choose the blocks with the highest value per token, as many as fit `room` by estimated tokens."""
     closing = max(guess_tokens(layout.closing(())), guess_tokens(layout.closing(tuple(blocks))))
     left = room - guess_tokens(layout.opening) - closing
     costs = [guess_tokens(block.text) + 1 for block in blocks]

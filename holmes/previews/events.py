@@ -1,4 +1,4 @@
-"""The preview of Kubernetes events: grouped by message, warnings and rare events first.
+"""Previews Kubernetes events: groups them by message, and shows warnings and rare events first.
 
 Reads tables of `kubectl get events` and `kubectl events`, JSON and YAML.
 """
@@ -32,7 +32,7 @@ _HEADINGS = ("Warnings and rare events (count, reason, last seen, objects: first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A Kubernetes event. `where` is its line number or path, `count` the number of occurrences."""
+    """A Kubernetes event. `where` is its line number or its path, and `count` is the number of occurrences."""
 
     kind: str
     reason: str
@@ -53,7 +53,7 @@ class _Group:
 
 
 def table_events(text: str) -> Iterator[Event]:
-    """Yield the events of a table, with cells by column name."""
+    """Yield the events of a table. Columns are found by name."""
     for rows in read_rows(text):
         columns = dict(zip(rows.header.names, rows.columns(), strict=True))
         empty = [""] * len(rows.lines)
@@ -76,9 +76,9 @@ def table_events(text: str) -> Iterator[Event]:
 
 
 class EventGroups:
-    """Groups of events with the same message for any object.
+    """Groups events with the same type, reason and message, for all objects.
 
-    Beyond a limit, further messages share one group per reason.
+    Above a limit on groups, further messages share one group for each reason.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class EventGroups:
         self.warnings = 0
 
     def add(self, event: Event) -> None:
-        """Count `event`."""
+        """Add `event` to its group."""
         self.total += 1
         self.warnings += event.kind != "Normal"
         said = _said(event)
@@ -122,7 +122,7 @@ class EventGroups:
 
 
 def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """Preview a table of events; None if the table has no rows."""
+    """Preview a table of events. Returns None if the table has no rows."""
     groups = EventGroups()
     for event in table_events(text):
         groups.add(event)
@@ -130,7 +130,7 @@ def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def object_event(value: JsonValue, where: str) -> Event | None:
-    """Return `value` as an event, or None if it is another object."""
+    """Convert `value` to an event. Returns None if it is another object."""
     if not isinstance(value, dict) or value.get("kind") != "Event" or not isinstance(value.get("reason"), str):
         return None
     subject = value.get("involvedObject") or value.get("regarding")
@@ -196,7 +196,7 @@ def _value(group: _Group, of_reason: Counter[tuple[str, str]]) -> float:
 
 
 def _said(event: Event) -> str:
-    """Return the message without names of objects, so that the same error of many pods is one group."""
+    """Return the message without object names, so that the same error of many pods forms one group."""
     message, name = event.message[:400], event.subject.rsplit("/", 1)[-1]
     if len(name) > 3:
         message = message.replace(name, "*")

@@ -1,6 +1,6 @@
-"""Excerpts of a text of any size: its lines, its ends, a prefix that fits, a clipped line.
+"""Reads and cuts texts of any size: lines, both ends, a prefix that fits, a clipped line.
 
-Long texts are cut in pieces, so that no call blocks the interpreter for long.
+Long texts are processed in pieces, so that no call blocks the interpreter for long.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
 def long_line_excerpt(text: str, start: int, end: int) -> str:
     """Return line `text[start:end]`.
 
-    A very long line is cut to its beginning and the text around its first alarming word.
+    A very long line is cut to its beginning and the text around its first severe words.
     """
     if end - start <= LONG_LINE_CHARACTERS:
         return text[start:end]
@@ -86,7 +86,7 @@ def without_terminal_codes(line: str) -> str:
 def clip_around(line: str, width: int, position: int = 0) -> str:
     """Clip `line` to about `width` characters.
 
-    Keeps its beginning, and the text around `position` if that is further right.
+    The beginning of the line stays. If `position` is further right, the text around it also stays.
     """
     if len(line) <= width:
         return line
@@ -102,7 +102,7 @@ def clip_around(line: str, width: int, position: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadAndTail:
-    """Both ends of a text. `omitted_lines` counts the lines between them, including lines that are cut."""
+    """Both ends of a text. `omitted_lines` is the number of lines between them, including lines that are cut."""
 
     head: str
     tail: str
@@ -110,7 +110,7 @@ class HeadAndTail:
     omitted_characters: int
 
     def render(self) -> str:
-        """Return both ends with a line between them that counts the omitted part."""
+        """Return both ends. A line between them states the size of the omitted part."""
         if not self.omitted_characters:
             return self.head
         gap = f"[... {self.omitted_lines:,} lines, {self.omitted_characters:,} characters not shown ...]"
@@ -122,7 +122,8 @@ def head_and_tail(
 ) -> HeadAndTail:
     """Return the beginning and the end of `text` within `cap_tokens`, preferably cut at line ends.
 
-    A text that fits is returned as the head. `characters_per_token` is an initial estimate that saves counting.
+    If the whole text fits, it is the head, and the tail is empty. `characters_per_token` is an initial estimate that
+    saves token counting.
     """
     if utf8_bytes(text[: cap_tokens + 1]) <= cap_tokens:
         return HeadAndTail(head=text, tail="", omitted_lines=0, omitted_characters=0)
@@ -142,9 +143,9 @@ def head_and_tail(
 def prefix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """Return how many characters from the start of `text` fit into `cap_tokens`.
+    """Return the length of a prefix of `text` that fits `cap_tokens`.
 
-    The number may be below the maximum.
+    The length can be lower than the maximum, which saves token counting.
     """
     return before_placeholder(text, _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False))
 
@@ -152,9 +153,9 @@ def prefix_that_fits(
 def suffix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """Return how many characters at the end of `text` fit into `cap_tokens`.
+    """Return the length of a suffix of `text` that fits `cap_tokens`.
 
-    The number may be below the maximum.
+    The length can be lower than the maximum, which saves token counting.
     """
     length = _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
     return len(text) - after_placeholder(text, len(text) - length)
@@ -163,7 +164,7 @@ def suffix_that_fits(
 def _length_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, characters_per_token: float, *, from_end: bool
 ) -> int:
-    counter = counter.exact  # the text is within the limit even if the estimate is wrong
+    counter = counter.exact  # an estimate could exceed the limit
     length = min(len(text), max(0, int(cap_tokens * characters_per_token)))
     while length > 0:
         piece = text[len(text) - length :] if from_end else text[:length]
@@ -177,19 +178,19 @@ def _length_that_fits(
 
 
 def line_end(text: str, position: int) -> int:
-    """Return the end of the last whole line before `position`, or `position` if that would omit a fifth or more."""
+    """Return the end of the last whole line before `position`, or `position` if this would omit a fifth or more."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
 
 
 def _line_start(text: str, position: int) -> int:
-    """Return the start of the next whole line, or `position` if that would omit a fifth or more."""
+    """Return the start of the next whole line, or `position` if this would omit a fifth or more."""
     newline = text.find("\n", position, position + (len(text) - position) // 5)
     return position if newline < 0 else newline + 1
 
 
 def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCounter) -> str:
-    """Return the first of `options` that fits into `cap_tokens`; the last one is cut if necessary."""
+    """Return the first of `options` that fits `cap_tokens`. If no option fits, cuts the last option."""
     for option in options:
         if counter.fits(option, cap_tokens):
             return option

@@ -1,6 +1,6 @@
 """Selects unusual values in a `Tree`: bad states, rare values, missing fields, different image tags.
 
-Each unusual value is quoted with its path, and with typical values for comparison.
+The preview quotes each unusual value with its path and with typical values for comparison.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _QUIET_PARTS = ("annotations", "ownerReferences", "labels", "matchLabels", "init
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An unusual value with its score (about 2 to 30) and position. `text` omits the path."""
+    """An unusual value, its position, and its score from about 2 to 30. `text` does not contain the path."""
 
     score: float
     place: Place
@@ -113,12 +113,12 @@ def _odd_values(node: Node) -> Iterator[Finding]:
 
 
 def _repeats(node: Node) -> bool:
-    """Whether most values of a field repeat, so that a single value is significant."""
+    """Whether most values of a field occur several times, so that a single occurrence is significant."""
     return len(node.values) <= 12 or node.scalars > 6 * len(node.values)
 
 
 def _badness(node: Node, value: str, count: int, total: int) -> float:
-    """Return the severity of a value in a field that Kubernetes defines."""
+    """Return the severity of a value if it is in a field that Kubernetes defines, or 0 otherwise."""
     key, parent = node.key, node.parent
     above = parent.key if parent is not None else ""
     rare = count * 10 <= total or count <= 2
@@ -143,7 +143,7 @@ def _badness(node: Node, value: str, count: int, total: int) -> float:
 
 
 def _others(node: Node, value: str, seen: Seen) -> str:
-    """Return typical other values of the field as text, for comparison."""
+    """Return a note with typical other values of the field, for comparison."""
     total = node.scalars
     if total == 1:
         return ""
@@ -239,7 +239,7 @@ def _first_place(node: Node) -> Place | None:
 
 
 def describe(node: Node) -> str:
-    """Return the path and values of a field with repeated values, for the list of histograms."""
+    """Return one line with the path of a field and its most frequent values with their counts."""
     ordered = sorted(node.values.items(), key=lambda item: (-item[1].count, item[0]))
     shown = ", ".join(f"{clip_around(value, 48)} {seen.count:,}" for value, seen in ordered[:6])
     more = f", {len(ordered) - 6:,} more values" if len(ordered) > 6 else ""

@@ -1,6 +1,6 @@
 """Detects JSON, and formats one-line JSON with one value per line.
 
-All readers of stored results use this format, so their line numbers agree.
+All readers of stored results use this format, so that their line numbers agree.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is a JSON object or array. Above 5 MB, only its ends are checked.
+    """Whether `text` is a JSON object or array.
 
-    A large text is parsed in pieces, because `json.loads` would block the interpreter.
+    If the text has more than 5 MB, only its ends are checked. A large text is parsed in pieces, because `json.loads`
+    would block the interpreter.
     """
     start, end = text[:64].lstrip()[:1], text[-64:].rstrip()[-1:]
     if (start, end) not in {("{", "}"), ("[", "]")}:
@@ -48,7 +49,7 @@ def _parses(text: str, *, whole: bool) -> bool:
             del events[:]
         if whole:
             parser.close()
-    except (ijson.JSONError, ValueError):  # valid JSON with half a surrogate pair, which ijson cannot decode
+    except (ijson.JSONError, ValueError):  # also raised for valid JSON with half a surrogate pair
         return False
     return True
 
@@ -56,8 +57,8 @@ def _parses(text: str, *, whole: bool) -> bool:
 def readable_json(text: str) -> str:
     """Format one-line JSON with one value per line.
 
-    Other texts, JSON above 5 MB and deep nesting are returned unchanged. Only white space changes: numbers, escapes and
-    repeated keys keep their form.
+    Other texts, JSON above 5 MB and deeply nested JSON are returned unchanged. The format changes only white space, not
+    numbers, escapes or repeated keys.
     """
     if len(text) > MAX_JSON_VIEW_CHARACTERS or "\n" in text.strip() or not is_json(text):
         return text
@@ -76,7 +77,7 @@ def readable_json(text: str) -> str:
         pieces.append(": " if symbol == ":" else symbol)
         if symbol in "[{":
             depth += 1
-            if depth > _MAX_DEPTH:  # the indentation alone would be quadratic
+            if depth > _MAX_DEPTH:  # the size of the indentation is quadratic in the depth
                 return text
         previous = symbol
         if depth > _DEEPEST or length > _MOST_GROWTH * len(text):

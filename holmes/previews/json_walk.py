@@ -1,8 +1,8 @@
 """Reads JSON of any size into a `Tree`, in pieces.
 
-A value that ends within the next 64 KB is decoded at once. The members of a larger object or list are read one by one.
-No call blocks the interpreter for long, and a large text is never held as objects. If a text is invalid or truncated,
-the part before the error is read.
+A value that ends within the next 64 KB is decoded in one call. The members of a larger object or list are read one by
+one. Therefore no call blocks the interpreter for long, and a large document is never completely in memory as objects.
+If a text is invalid or truncated, the part before the error is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class BrokenJsonError(ValueError):
-    """The text is not valid JSON from `position` on."""
+    """The text contains invalid JSON at `position`."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -37,7 +37,7 @@ class BrokenJsonError(ValueError):
 
 @dataclass(slots=True, kw_only=True)
 class FirstItems:
-    """The first items of the main list of a document, and the length of the list."""
+    """The first items of a list, and its length."""
 
     path: str = "."
     items: list[JsonValue] = field(default_factory=list)
@@ -46,7 +46,7 @@ class FirstItems:
 
 
 class JsonWalk:
-    """One pass over `text`. After `run`, `broken_at` is None or the position of the first invalid character."""
+    """Reads `text` once. If the text is invalid, `broken_at` is the position of the error after `run`."""
 
     def __init__(self, text: str, tree: Tree) -> None:
         self._text = text
@@ -95,7 +95,7 @@ class JsonWalk:
         return self._huge_string(position, node, location)
 
     def _about_items(self, node: Node, symbol: str) -> bool:
-        """Whether to read the members of this value one by one, so that the position of each item is known."""
+        """Whether to read the members of a value one by one, so that the position of each item is known."""
         return self._tree.item is None and (symbol == "[" or node.key in {"data", "status", "result", "spec", "body"})
 
     def _decode(self, position: int) -> tuple[JsonValue, int] | None:
@@ -164,7 +164,7 @@ class JsonWalk:
         return position + 1
 
     def _skipped_numbers(self, position: int) -> int:
-        """Return the length of the next run of numbers with its trailing comma; 0 for other values."""
+        """Return the length of a sequence of numbers at `position`, with the last comma, or 0 for other values."""
         run = _NUMBERS.match(self._text, position, position + _WINDOW_CHARACTERS)
         return run.end() - position if run else 0
 
@@ -216,7 +216,7 @@ class JsonWalk:
         return match.end() if match else position
 
     def _line_of(self, position: int) -> int:
-        """Return the line of `position`; 0 for one-line JSON, which is formatted later."""
+        """Return the line number of `position`, or 0 for one-line JSON, which is formatted later."""
         if not self.has_lines:
             return 0
         self._line += self._text.count("\n", self._line_at, position)

@@ -1,7 +1,7 @@
-"""Parses one line of a log: its level, its pattern with variable parts masked, and its role.
+"""Parses one line of a log: its level, its role, and its pattern with masked variable parts.
 
-Reads plain text, one JSON object per line, klog, logfmt, access logs, and prefixes of container runtimes and kubectl.
-Also detects the kind of a text.
+Reads plain text, lines with one JSON object, klog, logfmt, access logs, and prefixes of container runtimes and kubectl.
+This module also detects the kind of a text.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLine:
-    """The pattern and weight of a line.
+    """The pattern, severity and role of a line.
 
-    `role` tells whether the line is an entry, a continuation, or a line without the usual start. A line without the
-    usual start is a continuation only if it follows one. `is_cause` marks the line of a stack trace that contains the
-    reason. `has_status` means that lines of this shape contain an HTTP status or an exit code, which differs per line.
+    The role `head` is a log entry, and `indented` is a continuation. `stray` is a line without the usual start, which
+    is a continuation only after another continuation. `is_cause` is true if the line states the exception of a stack
+    trace. `has_status` is true if the line contains an HTTP status or an exit code.
     """
 
     pattern: str
@@ -67,7 +67,7 @@ class ParsedLine:
 
 
 def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
-    """Parse `line`. `usual_start` means that most lines of this log start with a time, a level or a brace."""
+    """Parse `line`. If `usual_start` is true, most lines of this log start with a time, a level or a brace."""
     text = bare_line(line)
     if text.startswith("{"):
         parsed = _json_line(text)
@@ -114,13 +114,13 @@ def mask(text: str) -> str:
 
 
 def clock_of(line: str) -> str:
-    """Return the time of day in `line`; empty without one."""
+    """Return the time of day in `line`, or an empty string if it has no time."""
     match = _CLOCK.search(line[:200])
     return match[1] if match else ""
 
 
 def begins_like_a_log_line(line: str) -> bool:
-    """Whether `line` starts with a time, a level or a JSON object, after known prefixes."""
+    """Whether `line` starts with a time, a level or a JSON object. Ignores known prefixes."""
     text = bare_line(line)
     if _TIMESTAMP.match(text):
         return True
@@ -197,7 +197,7 @@ def table_header(line: str) -> bool:
 
 
 def _looks_like_json(text: str) -> bool:
-    """Whether `text` is one JSON document. Several lines with one object each are a log."""
+    """Whether `text` looks like one JSON document. Several lines with one object each are a log."""
     first = text[:4_096].lstrip()
     if first[:1] == "[":
         return re.match(r'\[\s*(?:[\[{"\]]|-?\d|true|false|null)', first) is not None and not begins_like_a_log_line(

@@ -1,7 +1,7 @@
 """Groups the lines of a log by pattern, in one pass.
 
-Most lines are recognised by their shape: the line without digits and the letters a to f. Only new shapes are parsed.
-Beyond the limits on shapes and patterns, lines are grouped by their beginning.
+The shape of a line is the line without digits and the letters a to f. Only lines with a new shape are parsed. Above the
+limits on shapes and patterns, lines are grouped by their beginning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MANY_VARIANTS = 5
 class Pattern:
     """A group of similar lines.
 
-    `trace` contains the continuation lines after the first line, `cause` the deepest reason in them.
+    `trace` contains the continuation lines after the first line. `cause` is the innermost exception in the trace.
     """
 
     text: str
@@ -53,14 +53,14 @@ class LogPatterns:
 
     @property
     def novelty(self) -> float:
-        """The value of a line that occurs rarely: high, unless the log has many such lines."""
+        """The value of a rare line. The value is lower if the log has many rare lines."""
         alone = sum(pattern.count <= 3 and pattern.severity == 0 for pattern in self.patterns)
         return max(10.0, 36.0 / (1 + alone / 8))
 
 
 @dataclass(slots=True)
 class _Shape:
-    """Lines of one shape. `pattern` is their common pattern; None if each status has its own pattern."""
+    """A shape of lines. `pattern` is their common pattern, or None if the pattern depends on the status."""
 
     parsed: ParsedLine
     pattern: Pattern | None = None
@@ -111,7 +111,7 @@ class _Reader:
         return shape
 
     def _shape_by_beginning(self, key: bytes, line: str) -> _Shape:
-        """Group a line beyond the limits, by its beginning and severity."""
+        """Group a line by its beginning and severity, because the limit on parsed lines is reached."""
         alarming = may_be_severe(line)
         beginning = (key[:32], alarming)
         if beginning not in self._beginnings and len(self._beginnings) >= _MAX_BEGINNINGS:
@@ -125,7 +125,7 @@ class _Reader:
         return shape
 
     def _continues(self, parsed: ParsedLine, line: str, number: int) -> bool:
-        """Add `line` to the trace above it. Returns whether the line belongs to the trace."""
+        """Add `line` to the preceding stack trace. Returns whether the line belongs to the trace."""
         if self._current is None or not (parsed.role == "indented" or (parsed.role == "stray" and self._in_trace)):
             return False
         self._in_trace = True
@@ -167,7 +167,7 @@ class _Reader:
 
 
 def read_patterns(text: str) -> LogPatterns:
-    """Group the lines of `text` into patterns. Patterns that differ in one variable word are merged."""
+    """Group the lines of `text` by pattern, and merge patterns that differ in one variable word."""
     reader: _Reader | None = None
     total = 0
     for number, lines in lines_in_pieces(text):

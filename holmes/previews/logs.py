@@ -1,4 +1,4 @@
-"""The preview of a log: rare and severe lines, then patterns that start or stop midway, then frequent patterns.
+"""Previews a log: rare and severe lines, then patterns that start or stop midway, then frequent patterns.
 
 Every example is a numbered line of the log. Only long lines are clipped.
 """
@@ -118,7 +118,7 @@ def _block(pattern: Pattern, value: float, order: int, width: int) -> Block:
 
 
 def _trace(pattern: Pattern, width: int) -> str:
-    """Return the first frame and the deepest reason of the stack trace below the line."""
+    """Return the first line and the innermost exception of the stack trace."""
     shown = [clip_around(pattern.trace[0].strip(), width // 2)]
     if pattern.cause and pattern.cause != pattern.trace[0].strip():
         shown.append(clip_around(pattern.cause, width))
@@ -138,9 +138,9 @@ def _where(pattern: Pattern) -> str:
 
 
 def _change(pattern: Pattern, log: LogPatterns) -> str:
-    """Return a note if a steady pattern starts or stops far from the ends of the log; else empty.
+    """Return a note if a frequent pattern starts or stops far from the ends of the log, or else an empty string.
 
-    The rate of the pattern determines which distance is far.
+    The frequency of the pattern determines the minimum distance.
     """
     if pattern.count < 12 or log.lines < 50:
         return ""
@@ -168,7 +168,7 @@ def _value(pattern: Pattern, log: LogPatterns, common: Counter[str]) -> float:
 def _unhurried(pattern: Pattern, log: LogPatterns) -> float:
     """Return a factor that halves the value of messages at the start of the log.
 
-    Programs write such messages once at startup.
+    Many of these messages occur only once, because programs write them at startup.
     """
     return 0.5 if pattern.first_number <= max(10, log.lines // 200) else 1.0
 

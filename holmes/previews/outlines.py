@@ -1,8 +1,8 @@
-"""The preview of JSON and YAML: unusual items with paths, values of repeated fields, outline, first items.
+"""Previews JSON and YAML: unusual items with paths, values of repeated fields, outline, first items.
 
-Lists of Kubernetes events use the preview of events. If YAML is too large to parse, two passes find its rare lines. A
-line is rare if its key is rare, or if few lines with its key have the same shape. The shape omits digits and the
-letters a to f.
+A list of Kubernetes events gets the preview of events. If YAML is too large to parse, two passes find its rare lines. A
+line is rare if its key is rare, or if few lines with this key have the same shape. The shape of a line is the line
+without digits and the letters a to f.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Rare:
 
 
 def large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Preview YAML that is too large to parse, by its rare lines."""
+    """Preview YAML that is too large to parse. Shows its rare lines."""
     shapes: Counter[bytes] = Counter()
     total = items = 0
     for number, lines in lines_in_pieces(text):
@@ -96,7 +96,7 @@ def _key(shape: bytes) -> bytes:
 
 
 def _keys(shapes: Counter[bytes]) -> dict[bytes, tuple[int, int]]:
-    """Return, for each key, the number of lines and the number of different shapes."""
+    """Return the number of lines and the number of shapes for each key."""
     keys: dict[bytes, tuple[int, int]] = {}
     for shape, count in shapes.items():
         lines, distinct = keys.get(_key(shape), (0, 0))
@@ -134,7 +134,7 @@ def _worst(found: list[_Rare]) -> list[_Rare]:
 
 
 def _names(text: str, rare: list[_Rare]) -> dict[int, str]:
-    """Find the last object name before each of the lines."""
+    """Return the last object name before each rare line, by line number."""
     wanted = sorted(each.number for each in rare)
     names: dict[int, str] = {}
     name = ""
@@ -153,13 +153,13 @@ def _line(rare: _Rare, name: str) -> str:
 
 
 def _outline(text: str) -> list[str]:
-    """Return the first top-level keys."""
+    """Return the first top-level keys with their values."""
     start = text[:20_000].split("\n")
     return [clip_around(line, 80) for line in start if line[:1].isalpha()][:12]
 
 
 def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """Preview JSON; None if the text does not start as JSON."""
+    """Preview JSON. Returns None if the text does not start with valid JSON."""
     tree = Tree()
     walk = JsonWalk(text, tree)
     walk.run()
@@ -184,7 +184,7 @@ def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
 
 
 def yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """Preview YAML; None if the text contains no YAML."""
+    """Preview YAML. Returns None if the text does not contain YAML."""
     tree = Tree()
     if len(text) > _MAX_YAML_CHARACTERS:
         return large_yaml_preview(text, cap_tokens, counter)
@@ -275,7 +275,7 @@ def _walk(root: Node) -> Iterator[Node]:
 
 
 def _outline_blocks(tree: Tree, cap_tokens: int) -> list[Block]:
-    """Return one line per top-level member. Deeper fields follow in braces, as many as fit."""
+    """Return one block for each top-level member. Braces contain the names of deeper fields, as many as fit."""
     budget = max(12, cap_tokens // 12)
     blocks = []
     for order, (key, node) in enumerate(list(tree.root.children.items())[:40]):
@@ -298,7 +298,7 @@ def _kind(node: Node) -> str:
 def _shape(node: Node, depth: int, budget: list[int]) -> str:
     """Return the type of a node and the names of its children.
 
-    `budget` is the number of names that may still be listed.
+    `budget` contains the number of names that may still be listed.
     """
     if node.lists:
         inner = node.children.get("[]")
@@ -319,7 +319,7 @@ def _shape(node: Node, depth: int, budget: list[int]) -> str:
 
 
 def _first_items(first: FirstItems, cap_tokens: int) -> list[Block]:
-    """Return the first items that fit into a third of the limit, as valid JSON."""
+    """Return a block with the first items that fit a third of the limit, as valid JSON."""
     room = cap_tokens * _SHARE_FOR_FIRST_ITEMS
     lines: list[str] = []
     for item in first.items:

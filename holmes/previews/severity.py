@@ -1,7 +1,8 @@
 """Rates the severity of lines, states and numbers.
 
-A stated level decides. Words decide only without a level, so that "0 errors" or "error budget" in a normal line has no
-effect. Also reads Kubernetes states, conditions, image tags and amounts, and detects outliers among numbers.
+If a line states a level, the level has priority over severe words. Harmless phrases such as "0 errors" or "error
+budget" have no effect. This module also rates Kubernetes states and conditions, parses image tags and amounts, and
+detects outliers among numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ _MILD_WORDS = re.compile(
     r"|\bcannot\b|\bcould not\b|\bnot found\b|\binvalid\b|\blost\b|\bkilled\b|\bthrottl|\bunknown\b|\bdropp|\bslow\b"
     r"|\bunexpected|\bretr(?:y|ies|ying)\b|\bstale\b|\bdegraded\b|\bpressure\b|\bfalling back|\bdisabled\b|\bskipp"
 )
-# Every match of the three patterns above contains one of these, which excludes most lines at low cost.
+# Every match of the three patterns above contains one of these hints. A search for the hints excludes most lines at low
+# cost.
 _HINTS = (
     "abort", "backoff", "broken", "cannot", "corrupt", "could not", "crash", "deadlock", "degraded", "denied",
     "disabled",
@@ -107,7 +109,7 @@ _MOST = 12.0
 
 
 def level_of(line: str) -> float | None:
-    """Return the level that `line` states, or None. Searches only the start and the level field."""
+    """Return the level that `line` states, or None. Searches only the start of the line and the level field."""
     window = line[:_LEVEL_WINDOW]
     klog = _KLOG.match(window)
     if klog:
@@ -122,7 +124,7 @@ def level_of(line: str) -> float | None:
 def severity_of(line: str, level: float | None = None) -> float:
     """Return the severity of a line: 0 for a normal line, up to about 8 for a panic.
 
-    `level` is the level of the line, if already known.
+    If the level of the line is already known, `level` contains it.
     """
     stated = level_of(line) if level is None else level
     words = word_severity(line)
@@ -134,7 +136,7 @@ def severity_of(line: str, level: float | None = None) -> float:
 
 
 def word_severity(line: str) -> float:
-    """Return the severity of the words in `line`, without its level."""
+    """Return the severity of the words in `line`. Ignores the level."""
     line = line[:_READ_CHARACTERS]
     if not may_be_severe(line):
         return 0.0
@@ -147,13 +149,13 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """Whether `line` may contain severe words. False means that `word_severity` is 0."""
+    """Whether `line` may contain severe words. If not, `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
 
 def severe_position(line: str) -> int:
-    """Return the position of the first severe word in `line`; 0 without a severe word."""
+    """Return the position of the first severe word in `line`, or 0 if it has no severe word."""
     if not may_be_severe(line):
         return 0
     for pattern in (_FATAL_WORDS, _STRONG_WORDS, _MILD_WORDS):
@@ -164,7 +166,7 @@ def severe_position(line: str) -> int:
 
 
 def status_of(line: str) -> tuple[str, float] | None:
-    """Return the HTTP status or exit code in `line`, and its severity; None if the line has neither."""
+    """Return the HTTP status or exit code in `line` with its severity, or None if the line contains neither."""
     match = _STATUS.search(line)
     if match is None:
         return None
@@ -177,7 +179,7 @@ def status_of(line: str) -> tuple[str, float] | None:
 
 
 def badness_of(value: str, *, total: int, count: int) -> float:
-    """Return the severity of a state, 0 to 18; lower if many objects share it."""
+    """Return the severity of a state, from 0 to 18. The severity is lower if many objects have the same state."""
     lowered = value.lower()
     if lowered in _HEALTHY:
         return 0.0
@@ -213,7 +215,10 @@ def image_parts(images: str) -> list[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=16_384)
 def number_of(cell: str) -> float | None:
-    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h` (in seconds), else None."""
+    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h`, or None.
+
+    Durations are converted to seconds.
+    """
     if not cell or not (cell[0].isdigit() or cell[0] == "-") or len(cell) > 40:
         return None
     match = _NUMBER.match(cell)
@@ -228,7 +233,7 @@ def number_of(cell: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The spread of numbers. `middle` and `width` are the median and typical deviation of their logarithms."""
+    """The distribution of numbers. `middle` and `width` are the median and typical deviation of their logarithms."""
 
     median: float
     middle: float
@@ -237,8 +242,8 @@ class Spread:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Spread:
-        """Return the spread of `numbers`, which must not be empty. Many numbers are sampled evenly."""
-        import statistics  # imported late: previews of text do not need it
+        """Compute the spread of `numbers`, which must not be empty. A long sequence is sampled evenly."""
+        import statistics  # imported here, because most previews do not need it
 
         sample = numbers[:: max(1, len(numbers) // _SAMPLE)]
         logs = [_log(number) for number in sample]
@@ -248,7 +253,7 @@ class Spread:
         return cls(statistics.median(sample), middle, max(0.3, width, spread * 0.4), max(numbers))
 
     def distance(self, number: float) -> float:
-        """Return how unusual `number` is: 0 for usual numbers, else 3.5 to 12."""
+        """Return how unusual `number` is: 0 for usual numbers, and 3.5 to 12 for outliers."""
         far = abs(_log(number) - self.middle) / self.width
         return min(_MOST, far) if far >= _FAR else 0.0
 

@@ -1,7 +1,6 @@
-"""Previews a text by its kind.
+"""Selects the preview for the kind of a text, and previews plain text and binary data.
 
-A text that cannot be read as the detected kind is previewed as plain text. This module also previews plain text and
-binary data.
+If a text cannot be parsed as the detected kind, it is previewed as plain text.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MAGIC = (
 def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
     """Preview `text` within `cap_tokens`.
 
-    Uses about 60 ms of CPU per MB, in small steps. Call it outside the event loop for large texts.
+    Takes about 60 ms of CPU time per MB. Call this function outside the event loop for large texts.
     """
     from holmes.previews.log_lines import detect
 
@@ -43,10 +42,10 @@ def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
     return read(text, cap_tokens, counter) or text_preview(text, cap_tokens, counter)
 
 
-def _reader(  # noqa: PLR0911  one return per kind
+def _reader(  # noqa: PLR0911  one return for each kind
     kind: PreviewKind,
 ) -> Callable[[str, int, TokenCounter], StructuredPreview | None]:
-    """Return the preview function for `kind`. Imports only the required module."""
+    """Return the preview function for `kind`. Imports only the module that contains it."""
     match kind:
         case "logs":
             from holmes.previews.logs import log_preview
@@ -75,7 +74,7 @@ def _reader(  # noqa: PLR0911  one return per kind
 
 
 class _Severe:
-    """Collects the most severe lines: the first few with the same beginning, and at most a few thousand in total."""
+    """Collects the most severe lines. Limits the number of lines with the same beginning, and of all lines."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, int, str]] = []
@@ -83,7 +82,7 @@ class _Severe:
         self._judged = 0
 
     def look_at(self, number: int, line: str) -> None:
-        """Keep `line` if it looks severe."""
+        """Collect `line` if it is severe."""
         if len(line) < _SHORT or self._judged >= _MAX_JUDGED or not may_be_severe(line):
             return
         start = line[:40]
@@ -98,12 +97,12 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Return the most severe lines, worst first: score (lower is worse), line number and line."""
+        """Return score, number and text of the most severe lines. The worst line is first, with the lowest score."""
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 
 def text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Preview plain text by its beginning, its end and severe lines."""
+    """Preview plain text: its beginning, severe lines and its end."""
     total = count_lines(text)
     width = max(100, min(400, cap_tokens // 2)) if total > 3 else cap_tokens * 2
     head: list[tuple[int, str]] = []
@@ -157,7 +156,7 @@ def _block(number: int, line: str, value: float, width: int, section: int) -> Bl
 
 
 def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Preview binary data by its probable format, its size and the first bytes in hexadecimal."""
+    """Preview binary data: its probable format, its size, and its first bytes in hexadecimal."""
     start = text[:64].encode("utf-8", "surrogateescape" if _decodes(text[:64]) else "surrogatepass")
     kind = next((name for magic, name in _MAGIC if text.startswith(magic)), "unknown format")
     opening = f"Binary data ({kind}), {len(text):,} characters; it cannot be shown as text."

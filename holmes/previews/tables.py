@@ -1,8 +1,8 @@
-"""The preview of kubectl tables: the values of each column, and unusual rows unchanged.
+"""Previews kubectl tables: shows unusual rows unchanged, and the values of each column.
 
-A text may contain several tables, each with its header. Rows are split at the columns of the header, or at double
-spaces if they are not aligned. A row is unusual if a cell shows a bad state, a rare value, an outlier, or a different
-image tag.
+A text may contain several tables, each with a header. Rows are split at the columns of the header, or at wide spaces if
+they are not aligned. A row is unusual if a cell contains a bad state, a rare value, an outlier, or a different image
+tag.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEADINGS = ("Unusual rows (line number| row <- reason):", "Columns:")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The columns of a table, their positions, and the header line."""
+    """The header of a table: names and positions of the columns, and the header line."""
 
     names: tuple[str, ...]
     starts: tuple[int, ...]
@@ -52,7 +52,7 @@ class Header:
     number: int
 
     def cells(self, row: str) -> list[str]:
-        """Split `row` into cells, one per column."""
+        """Split `row` into one cell for each column."""
         starts = self.starts
         for start in starts[1:]:
             if row[start - 1 : start] not in ("", " "):
@@ -72,7 +72,7 @@ class Rows:
     lines: list[str]
 
     def columns(self) -> list[list[str]]:
-        """Return the cells by column. For aligned rows, this is much faster than by row."""
+        """Return the cells of each column. For aligned rows, this is much faster than splitting each row."""
         header, lines = self.header, self.lines
         if all({line[start - 1 : start] for line in lines} <= _BEFORE_A_CELL for start in header.starts[1:]):
             bounds = zip(header.starts, header.ends, strict=True)
@@ -82,7 +82,7 @@ class Rows:
 
 
 def read_rows(text: str) -> Iterator[Rows]:
-    """Yield all rows, in blocks. Lines before the first header are omitted."""
+    """Yield the rows of all tables, in blocks. Lines before the first header are omitted."""
     header: Header | None = None
     for first, lines in lines_in_pieces(text):
         rows = Rows(header, [], []) if header else None
@@ -119,7 +119,7 @@ class _Column:
     fractions: bool = False
 
     def add(self, cells: list[str]) -> None:
-        """Count the values. If a column has very many values, only numbers are kept."""
+        """Count the values. If a column has very many different values, only numbers are collected."""
         if not self.many:
             self.values.update(cells)
             self.many = len(self.values) > _MAX_VALUES
@@ -131,7 +131,7 @@ class _Column:
         return place in table.spreads or bool(table.rare.get(place)) or self.name in _STATUS_COLUMNS or self.fractions
 
     def points_of(self, table: _Table, place: int, cell: str) -> float:
-        """Return the score of `cell` in this column: how unusual the value is."""
+        """Return how unusual `cell` is in this column, as a score."""
         known = self.points.get(cell)
         if known is None:
             known = _cell_points(table, place, self, cell)
@@ -172,7 +172,7 @@ class _OddRow:
 
 
 def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """Preview kubectl tables; None if the text has no rows."""
+    """Preview kubectl tables. Returns None if the text has no rows."""
     tables = _read(text)
     for table in tables.values():
         _study(table)
@@ -193,7 +193,7 @@ def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def _read(text: str) -> dict[tuple[str, ...], _Table]:
-    """Read the tables, by their column names."""
+    """Read the tables. Tables with the same column names are merged."""
     tables: dict[tuple[str, ...], _Table] = {}
     for rows in read_rows(text):
         names = rows.header.names
@@ -209,7 +209,7 @@ def _read(text: str) -> dict[tuple[str, ...], _Table]:
 
 
 def _study(table: _Table) -> None:
-    """Determine the rare values and the spread of numbers of each column."""
+    """Determine the rare values and the distribution of numbers in each column."""
     table.counts = tuple(place for place, column in enumerate(table.columns) if column.name in _COUNT_COLUMNS)
     for index, column in enumerate(table.columns):
         column.study()
@@ -223,7 +223,7 @@ def _study(table: _Table) -> None:
 
 
 def rare_values(values: Counter[str]) -> dict[str, float]:
-    """Return the rare values with their scores (0 to 10). Empty unless most values repeat."""
+    """Return the rare values with their scores from 0 to 10. If most values occur only once, no value is rare."""
     total = values.total()
     if total < 5:
         return {}
@@ -260,7 +260,7 @@ def _odd_rows(text: str, tables: dict[tuple[str, ...], _Table]) -> list[_OddRow]
 
 
 def _suspects(table: _Table, columns: list[list[str]]) -> list[int]:
-    """Return the indexes of rows with an unusual cell, or with columns of counts that differ."""
+    """Return the indexes of rows that contain an unusual cell, or columns of counts that differ."""
     found: set[int] = set()
     for place, (column, cells) in enumerate(zip(table.columns, columns, strict=True)):
         if not column.may_be_odd(table, place):

@@ -1,7 +1,7 @@
-"""Statistics over nested values: for each path its count, values, absences, and first occurrences.
+"""Statistics of nested values: the count, values, absences and first occurrences of each path.
 
-Values are added one by one, so that a large document is never held as objects. Indexes become `[]`, except in lists
-whose items have an identity (conditions, environment variables).
+Values are added one by one, so that a large document is never completely in memory as objects. `[]` stands for all
+indexes of a list, unless its items have an identity, such as conditions and environment variables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(slots=True)
 class Seen:
-    """How often a value occurs, and its first position."""
+    """The number of occurrences of a value, and the first position."""
 
     count: int
     place: Place
@@ -55,7 +55,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Node:
-    """Statistics of one path, in which `[]` stands for list indexes."""
+    """Statistics of one path. In the path, `[]` stands for all indexes of a list."""
 
     key: str
     parent: Node | None
@@ -77,7 +77,7 @@ class Node:
 
 
 class Tree:
-    """Collects statistics of values. Call `add` once per value, in order."""
+    """Collects statistics of values. Call `add` once for each value, in order."""
 
     def __init__(self) -> None:
         self.events = EventGroups()
@@ -87,7 +87,7 @@ class Tree:
         self._nodes = 1
 
     def child(self, node: Node, key: str) -> Node:
-        """Return the child of `node` for `key`. Beyond the limit on nodes, all further keys share one node."""
+        """Return the child of `node` for `key`. Above the limit on nodes, all further keys share one node."""
         found = node.children.get(key)
         if found is None:
             if len(node.children) >= _MAX_CHILDREN or self._nodes >= _MAX_NODES:
@@ -107,7 +107,7 @@ class Tree:
         self.item = Item(location, name_of(value), line)
 
     def add(self, node: Node, value: JsonValue, location: Location, depth: int = 0) -> None:
-        """Count `value` and its content at `node`."""
+        """Add `value` and its members to the statistics of `node`."""
         node.count += 1
         if isinstance(value, dict):
             self._add_object(node, value, location, depth)
@@ -117,7 +117,7 @@ class Tree:
             self._add_scalar(node, value, location)
 
     def enter_object(self, node: Node, location: Location) -> None:
-        """Count an object whose members are added one by one."""
+        """Add an object without its members. The caller adds the members one by one."""
         node.objects += 1
         node.here = Place(location, self.item)
 
@@ -197,7 +197,10 @@ class Tree:
 
 
 def name_of(value: JsonValue) -> str:
-    """Return the display name of an object: namespace and name of a Kubernetes object, else its name or id, or ''."""
+    """Return the display name of an object, or an empty string.
+
+    The display name is the namespace and name of a Kubernetes object, or else the name or id.
+    """
     if not isinstance(value, dict):
         return ""
     metadata = value.get("metadata")
@@ -223,7 +226,7 @@ def path_of(location: Location) -> str:
 
 
 def node_path(node: Node) -> str:
-    """Return the path of `node` with `[]` for indexes."""
+    """Return the path of `node`. In the path, `[]` stands for all indexes of a list."""
     keys: list[str] = []
     current: Node | None = node
     while current is not None and current.parent is not None:

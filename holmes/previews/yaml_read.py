@@ -1,7 +1,7 @@
 """Reads block YAML of kubectl into a `Tree`, line by line.
 
-This is not a full YAML parser: anchors, tags and flow collections remain text. The reader never fails, reads invalid
-documents as far as possible, holds one item at a time, and knows the line of every item.
+This is not a full YAML parser: anchors, tags and flow collections remain text. The reader never fails, and reads
+invalid documents as far as possible. Only one item at a time is in memory. The line number of every item is known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXT_CHARACTERS = 2_000
 
 
 class YamlReader:
-    """One pass over `text`. Documents and top-level list items are added to the tree one at a time."""
+    """Reads `text` once, and adds documents and top-level list items to the tree one at a time."""
 
     def __init__(self, text: str, tree: Tree) -> None:
         self._text = text
@@ -106,7 +106,7 @@ class YamlReader:
         tree.item = None
 
     def _add_document(self, value: JsonValue, line: int) -> None:
-        """Add the top-level members of a document. Several documents are treated as items of a list."""
+        """Add the top-level members of a document. If the text has several documents, each document is an item."""
         tree = self._tree
         if not isinstance(value, dict) or not value:
             return
@@ -124,7 +124,7 @@ class YamlReader:
 
 
 def parse_block(lines: list[str]) -> JsonValue:
-    """Parse a block of lines as far as it is readable."""
+    """Parse a block of lines as far as possible."""
     parser = _Parser(lines)
     return parser.value(0, 0)
 
@@ -199,7 +199,7 @@ class _Parser:
         return members
 
     def _below(self, indent: int, level: int) -> JsonValue:
-        """Parse the value of a key that has no value on its line. A list may start at the indentation of the key."""
+        """Parse the value that follows the line of its key. A list may start at the indentation of the key."""
         following = self._next_indent()
         if following > indent:
             return self.value(indent + 1, level + 1)
@@ -228,7 +228,7 @@ def _looks_like_entry(text: str) -> bool:
 
 
 def _split_entry(body: str) -> tuple[str, bool, str]:
-    """Return the key of a line, whether a key exists, and the text after the key."""
+    """Return the key of a line, whether the line has a key, and the text after the key."""
     if body[0] in "\"'":
         end = body.find(body[0], 1)
         if end < 0 or body[end + 1 : end + 2] != ":":
@@ -246,7 +246,7 @@ def _split_entry(body: str) -> tuple[str, bool, str]:
 
 
 def scalar(text: str) -> JsonValue:
-    """Return the value that `text` represents."""
+    """Return the JSON value that the scalar `text` represents."""
     text = text.strip()
     if text in _WORDS:
         return _WORDS[text]

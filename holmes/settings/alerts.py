@@ -25,7 +25,7 @@ class RouteSettings(_Part):
     match: dict[str, str] = Field(default_factory=dict)
     """Labels, each with a regular expression that must match the complete value. A missing label has an empty value."""
     investigate: bool = True
-    """Investigate the alerts; if false, only show them."""
+    """Investigate the alerts. If false, only show them."""
     model: str | None = Field(default=None, min_length=1)
     """Model for these alerts, in the form of `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)
@@ -47,7 +47,7 @@ class RouteSettings(_Part):
                 message = f"{label}: {expression!r} is not a valid regular expression: {error}"
                 raise ValueError(message) from None
             except (RecursionError, OverflowError):
-                message = f"{label}: {expression[:100]!r} is not valid: nested too deeply, or too many repetitions"
+                message = f"{label}: {expression[:100]!r} is nested too deeply or has too many repetitions"
                 raise ValueError(message) from None
         return value
 
@@ -57,8 +57,8 @@ class SlackSettings(_Part):
 
     type: Literal["slack"]
     token: SecretStr
-    """Token of the bot, with the scope `chat:write`. The scope `channels:history` (`groups:history` for private
-    channels) prevents duplicate messages after a lost connection.
+    """Bot token with the scope `chat:write`. The scope `channels:history` (`groups:history` for private channels)
+    prevents duplicate messages after a lost connection.
     """
     channel: str = Field(min_length=1)
     """ID or name of the channel."""
@@ -90,8 +90,9 @@ class AlertSettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     routes: Annotated[tuple[RouteSettings, ...], Setting(key="routes")] = ()
-    """Routes for alerts; the first match applies: `name`, `match` (label: regular expression), `investigate`, `model`,
-    `max_cost`, `max_per_hour`, `destinations`. An alert without a match is investigated with the general settings.
+    """Routes for alerts: a list of objects with `name`, `match` (regular expressions by label), `investigate`, `model`,
+    `max_cost`, `max_per_hour` and `destinations`. The first matching route applies. An alert without a matching route
+    is investigated with the general settings.
     """
 
     destinations: Annotated[dict[DestinationName, DestinationSettings], Setting(key="destinations")] = Field(
@@ -107,22 +108,24 @@ class AlertSettings(SettingsGroup):
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
     """Maximum number of investigations per hour that alerts start with an LLM, over all routes and replicas. Above this
-    number, the built-in rules answer and say so. `unlimited` removes the limit. Investigations that users or clients
-    request are not counted.
+    number, the built-in rules answer, and the answer gives the reason. `unlimited` removes the limit. Investigations
+    that users or clients request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
-    """HolmesGPT's key: with `slack_channel`, defines a destination `slack` unless one exists."""
+    """Key of HolmesGPT for a Slack token. Together with `slack_channel`, it defines the destination `slack`, unless
+    this destination exists.
+    """
 
     slack_channel: Annotated[str | None, Setting(key="slack_channel", aliases=("slack_channel",))] = None
-    """HolmesGPT's key: name or ID of the channel of the destination `slack`."""
+    """Key of HolmesGPT for the name or ID of the channel of the destination `slack`."""
 
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
-    """Hours during which a resolved alert that fires again reopens its incident instead of creating a new one."""
+    """Number of hours within which a closed incident is reopened if its alerts fire again."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
-    """An open incident is closed after this number of hours without a message about its alerts. Must be longer than
-    `repeat_interval` of Alertmanager.
+    """Number of hours without a message about its alerts after which an open incident is closed. The time must be
+    longer than `repeat_interval` of Alertmanager.
     """
 
     def with_upstream_slack(self) -> Self:
@@ -150,7 +153,7 @@ class SourceSettings(SettingsGroup):
     alertmanager_username: Annotated[
         str | None, Setting(key="alertmanager_username", option="--alertmanager-username")
     ] = None
-    """User for basic authentication."""
+    """User name for basic authentication."""
 
     alertmanager_password: Annotated[
         SecretStr | None, Setting(key="alertmanager_password", option="--alertmanager-password")
@@ -167,9 +170,9 @@ class SourceSettings(SettingsGroup):
         Setting(key="alertmanager_label", option="--alertmanager-label"),
         BeforeValidator(_one_or_more),
     ] = ()
-    """Select only alerts whose labels match this list of matchers, for example `severity=critical` or
+    """Select only alerts whose labels match all these matchers, for example `severity=critical` or
     `namespace=~"shop|legacy"`.
     """
 
     alertmanager_file: Annotated[Path | None, Setting(key="alertmanager_file", option="--alertmanager-file")] = None
-    """Read alerts from this file: a webhook payload, or a response of `/api/v2/alerts`."""
+    """Read alerts from this file: a webhook payload, or a response from `/api/v2/alerts`."""

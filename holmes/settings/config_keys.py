@@ -1,10 +1,10 @@
 """Maps keys of the config file to settings.
 
-A setting has one key, and aliases that other systems document. `context:` and `hooks:` below `execution:` mean the same
-as at the top level. Rejects unknown keys with a suggestion, and settings that are given twice.
+A setting has one key, and may have aliases that other systems document. `context:` and `hooks:` mean the same below
+`execution:` and at the top level. Rejects unknown keys with a suggestion, and rejects settings that are given twice.
 
-Names that HolmesGPT supports and Holmes does not are collected for one warning. The readers of toolset files check the
-names of toolsets.
+Collects names that HolmesGPT supports but Holmes does not, for one warning. Does not check toolset names, which are
+checked when the toolsets are read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UPSTREAM_KEYS = frozenset(
         "pagerduty_incident_key", "pagerduty_user_email", "should_try_robusta_ai", "skill_repos",
     }
 )  # fmt: skip
-"""Keys of `config.yaml` that HolmesGPT supports and Holmes does not."""
+"""Keys of `config.yaml` that HolmesGPT supports but Holmes does not."""
 
 _VARIABLES = frozenset(
     {
@@ -46,7 +46,7 @@ _PREFIX = "ROBUSTA_"
 
 
 def upstream_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that are set and that HolmesGPT reads but Holmes does not, sorted."""
+    """Return the names of the set variables that HolmesGPT reads but Holmes does not, sorted."""
     known = (name for name in environment if name in _VARIABLES or name.startswith(_PREFIX))
     return tuple(sorted(name for name in known if environment[name].strip()))
 
@@ -78,7 +78,7 @@ def config_keys() -> tuple[str, ...]:
 
 
 def read_keys(file: YamlFile) -> FileKeys:
-    """Read the keys of `file`. Raises `ConfigError` for an unknown key, or a setting that is given twice."""
+    """Read the keys of `file`. Raises `ConfigError` for an unknown or repeated setting."""
     meanings = _meanings()
     given: dict[str, KeyInFile] = {}
     ignored: list[str] = []
@@ -135,7 +135,7 @@ def _opened(file: YamlFile, path: KeyPath, value: object) -> Iterator[tuple[KeyP
 
 
 def _advice(path: KeyPath, meanings: Mapping[str, str]) -> str:
-    """Suggest the most similar key of the section or, at the top level, also of `context`."""
+    """Suggest the most similar key of the section. At the top level, also considers the keys of `context`."""
     section = spell(path[:-1]).removeprefix(f"{_NESTED}.")
     if section:
         names = [key.removeprefix(f"{section}.") for key in meanings if key.startswith(f"{section}.")]

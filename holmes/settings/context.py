@@ -1,8 +1,9 @@
-"""The keys below `context:`: how the conversation is kept within the context window of the model.
+"""Defines the keys below `context:`, which control how the conversation is kept within the model's context window.
 
-`CONTEXT_KEYS` gives each field of the context policy its key and its documentation; type, bounds and default come from
-the field in `holmes.core.policy`. An unset key leaves the value of the named policy. The config file sets keys for all
-models, an entry of the model list for one model. Names that other systems document are accepted as well.
+`CONTEXT_KEYS` gives each field of the context policy its key and its documentation. The type, the bounds and the
+default come from the field in `holmes.core.policy`. If a key is unset, the value of the chosen policy applies. The
+config file sets keys for all models, and an entry of the model list sets keys for one model. Names that other systems
+document are also accepted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PolicyName = Literal["altimate", "balanced", "digitorn", "flowllm", "holmesgpt",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextKey:
-    """The field of the policy that a key sets. With `zero_is_off`, the value 0 means None."""
+    """The policy field that a key sets. If `zero_is_off` is true, the value 0 means None."""
 
     field: str
     meaning: str
@@ -56,12 +57,12 @@ def _key(field: str, meaning: str, *aliases: str, env: str | None = None, zero_i
 
 CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "counting": _key(
-        "counting", "`exact` counts tokens with a tokenizer; `estimate` estimates them, and counts only near a limit."
+        "counting", "`exact` counts tokens with a tokenizer. `estimate` estimates them, and counts only near a limit."
     ),
     "tool_max_allocated_context_window_pct": _key(
         "spill.max_pct",
-        "Maximum size of a tool result in the conversation, in percent of the context window. Outside (0, 100], only "
-        "the limit in tokens applies.",
+        "Maximum size of a tool result in the conversation, as a percentage of the context window. Outside (0, 100], "
+        "only the limit in tokens applies.",
         env="TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_PCT",
     ),
     "tool_max_allocated_context_window_tokens": _key(
@@ -72,23 +73,24 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "tool_result_available_share": _key(
         "spill.available_share",
-        "Additional limit of a tool result: this share of the free part of the context window. 0 disables it.",
+        "Additional limit for a tool result, as a share of the free context window. 0 disables this limit.",
         zero_is_off=True,
     ),
     "tool_result_limit": _key(
         "spill.char_limit",
-        "Additional limit of a tool result, in characters. 0 disables it.",
+        "Additional limit for a tool result, in characters. 0 disables this limit.",
         env="TOOL_RESULT_LIMIT",
         zero_is_off=True,
     ),
     "round_cap_factor": _key(
         "spill.round_factor",
-        "Maximum size of all results of one turn together, as a multiple of the limit of one result. 0 disables it.",
+        "Maximum total size of the tool results of one turn, as a multiple of the limit for one result. 0 disables "
+        "this limit.",
         zero_is_off=True,
     ),
     "preview_max_tokens": _key(
         "spill.preview_max_tokens",
-        "Maximum size of the preview of a stored result, in tokens; smaller for a small context window.",
+        "Maximum size of the preview of a stored result, in tokens. The limit is lower for a small context window.",
     ),
     "supervisor_msg_char_limit": _key(
         "spill.user_message_char_limit",
@@ -97,7 +99,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "prune": _key(
         "masking.enabled",
-        "Mask old tool results: replace each with a short form that names the stored result.",
+        "Mask old tool results. A masked result is replaced with a short form that names the stored result.",
         "compaction.prune",
     ),
     "mask_kind": _key(
@@ -106,36 +108,41 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "mask_every_step": _key(
         "masking.every_step",
-        "Mask before every request, instead of in batches when the prompt cache of the provider is lost anyway.",
+        "Mask before every request. If false, mask only when the prompt cache of the provider becomes invalid anyway.",
     ),
     "mask_protected_tools": _key("masking.protected_tools", "Never mask results of these tools."),
-    "mask_protect_rounds": _key("masking.protect_rounds", "`fingerprint`: number of newest turns that are not masked."),
+    "mask_protect_rounds": _key(
+        "masking.protect_rounds", "For `fingerprint`: number of newest turns that are not masked."
+    ),
     "mask_protect_tokens": _key(
         "masking.protect_tokens",
-        "`fingerprint`: size of the newest results that are not masked, in tokens; smaller for a small context window.",
+        "For `fingerprint`: total size of the newest results that are not masked, in tokens. The size is lower for a "
+        "small context window.",
     ),
     "mask_minimum_tokens": _key(
         "masking.minimum_tokens",
-        "`fingerprint`: minimum number of tokens that masking must free; smaller for a small context window.",
+        "For `fingerprint`: minimum number of tokens that masking must free. The number is lower for a small context "
+        "window.",
     ),
     "max_total_tokens": _key(
         "masking.max_total_tokens",
-        "`preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are also "
-        "not summarised. With `preview` or `context_manage_mode`, exceeding this size also triggers summaries.",
+        "For `preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are also "
+        "not summarised. With `preview`, or if `context_manage_mode` is `compress` or `auto`, exceeding this size also "
+        "triggers summaries.",
     ),
     "max_tool_message_tokens": _key(
-        "masking.max_tool_message_tokens", "`preview`: mask only results above this size, in tokens."
+        "masking.max_tool_message_tokens", "For `preview`: mask only results above this size, in tokens."
     ),
     "keep_recent_count": _key(
         "masking.keep_recent_messages",
-        "`preview`: number of newest messages that are not masked. If set, summaries also leave these messages "
+        "For `preview`: number of newest messages that are not masked. If set, summaries also leave these messages "
         "unchanged, unless `keep_recent` is set.",
     ),
     "mask_older_than_messages": _key(
-        "masking.older_than_messages", "`path`: number of newest messages that are not masked."
+        "masking.older_than_messages", "For `path`: number of newest messages that are not masked."
     ),
     "mask_larger_than_characters": _key(
-        "masking.larger_than_characters", "`path`: mask only results above this size, in characters."
+        "masking.larger_than_characters", "For `path`: mask only results above this size, in characters."
     ),
     "enable_conversation_history_compaction": _key(
         "trigger.enabled",
@@ -146,66 +153,71 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "context_window_compaction_threshold_pct": _key(
         "trigger.threshold_pct",
-        "Compact above this share of the context window, in percent, including the reply. 0 disables this trigger.",
+        "Compact if the conversation and the reserve for the reply exceed this percentage of the context window. "
+        "0 disables this trigger.",
         env="CONTEXT_WINDOW_COMPACTION_THRESHOLD_PCT",
         zero_is_off=True,
     ),
     "summarization_trigger_tokens": _key(
         "trigger.tokens",
-        "Compact above this number of tokens. 0 disables this trigger.",
+        "Compact if the conversation exceeds this number of tokens. 0 disables this trigger.",
         env="SUMMARIZATION_TRIGGER_TOKENS",
         zero_is_off=True,
     ),
     "summarization_trigger_fraction": _key(
         "trigger.fraction",
-        "Compact above this share of the context window, 0 to 1, without the reply. 0 disables this trigger.",
+        "Compact if the conversation exceeds this share (0 to 1) of the context window. 0 disables this trigger.",
         env="SUMMARIZATION_TRIGGER_FRACTION",
         zero_is_off=True,
     ),
     "summarization_trigger_messages": _key(
-        "trigger.messages", "Compact above this number of messages. 0 disables this trigger.", zero_is_off=True
+        "trigger.messages",
+        "Compact if the conversation exceeds this number of messages. 0 disables this trigger.",
+        zero_is_off=True,
     ),
     "compression_trigger": _key(
         "trigger.pressure",
-        "Compact above this share, 0 to 1, of the context window without `output_reserved`. 0 disables this trigger.",
+        "Compact if the conversation exceeds this share (0 to 1) of the context window minus `output_reserved`. "
+        "0 disables this trigger.",
         zero_is_off=True,
     ),
     "output_reserved": _key(
         "trigger.output_reserved",
-        "Number of tokens reserved for the reply, and maximum size of a reply; at most a quarter of the context "
-        "window. Default: the output limit of the model. A thinking budget is added.",
+        "Number of tokens that are reserved for a reply, which is also the maximum size of a reply. At most a quarter "
+        "of the context window is reserved. Default: the model's output limit. A thinking budget is added.",
     ),
     "reserved": _key(
         "trigger.reserved",
-        "Compact if fewer tokens are free, or fewer than the output limit of the model if that is larger. 0 disables "
-        "this trigger.",
+        "Compact if fewer tokens are free than this number or the model's output limit, whichever is larger. "
+        "0 disables this trigger.",
         "compaction.reserved",
         zero_is_off=True,
     ),
-    "strategy": _key("strategy", "Summarise old messages, or remove them."),
+    "strategy": _key("strategy", "`summarize` summarises old messages. `truncate` removes them."),
     "context_manage_mode": _key(
-        "mode", "`compact` only masks, `compress` only summarises, `auto` masks and then summarises if necessary."
+        "mode", "`compact` only masks, `compress` only summarises, and `auto` masks and then summarises if necessary."
     ),
     "auto_ratio": _key(
         "safety.auto_ratio",
-        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: do not summarise "
+        "For `auto`: do not summarise if masking leaves at most this share of the tokens. If 0, do not summarise "
         "if masking frees enough of the context window.",
         zero_is_off=True,
     ),
     "keep_recent": _key(
         "keep.messages",
-        "Number of newest messages to keep verbatim, regardless of their size, in whole turns. 0: only the limit in "
-        "tokens applies.",
+        "Number of newest messages to keep verbatim, in whole turns and regardless of their size. If 0, only the "
+        "limit in tokens applies.",
     ),
     "summarization_keep_tokens": _key(
         "keep.tail_tokens",
-        "Maximum number of tokens to keep verbatim. If unset, at most a fifth of the context window; if set, at most "
-        "half of it.",
+        "Maximum number of tokens to keep verbatim. The number is limited to half of the context window, or to a fifth "
+        "of it if this key is unset.",
         env="SUMMARIZATION_KEEP_TOKENS",
     ),
     "keep_fraction": _key(
         "keep.fraction",
-        "`truncate`: share of the conversation to keep. 0, or unset with `keep_recent`: as much as after a summary.",
+        "For `truncate`: share of the conversation to keep. If 0, or if unset while `keep_recent` is set, as much is "
+        "kept as after a summary.",
         zero_is_off=True,
     ),
     "compaction_cooldown_rounds": _key(
@@ -214,7 +226,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "compaction_max_attempts": _key(
         "safety.max_attempts",
-        "Maximum number of compactions in a row; then the user must start a new conversation.",
+        "Maximum number of consecutive compactions. After that, the user must start a new conversation.",
     ),
     "emergency_share": _key(
         "safety.emergency_share",
@@ -226,11 +238,11 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "group_token_threshold": _key(
         "summary.group_token_threshold",
-        "Summarise a longer history in groups of this size, in tokens. 0: all at once.",
+        "Summarise a history above this size in groups of this size, in tokens. 0 summarises all messages at once.",
         zero_is_off=True,
     ),
     "chat_id": _key(
-        "summary.chat_id", "Name under which summarised groups are stored. Default: a new one for each conversation."
+        "summary.chat_id", "Name under which summarised groups are stored. Default: a new name for each conversation."
     ),
     "verify_entities": _key("summary.verify_entities", "Check summaries for lost or invented names."),
     "citations": _key(
@@ -240,7 +252,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
         "evidence.unchanged_answers", "Return only the changes when the model repeats a tool call."
     ),
 }
-"""The keys that set one field of the policy, in the order of docs/configuration.md."""
+"""The keys that each set one field of the policy, in the order of docs/configuration.md."""
 
 
 class _HookParts(BaseModel):
@@ -251,7 +263,7 @@ class _HookParts(BaseModel):
 
 
 def _hook_parts(raw: object) -> object:
-    """Validate the condition and the action of a hook by their type. YAML reads the key `on` as true."""
+    """Validate the condition and the action of a hook. Restores the key `on`, which YAML reads as true."""
     if not isinstance(raw, Mapping):
         return raw
     spelled = {"on" if key is True else str(key): value for key, value in raw.items()}
@@ -289,21 +301,22 @@ class _ContextSettings(SettingsGroup):
     section: ClassVar[str] = "context"
 
     policy: Annotated[PolicyName | None, Setting("HOLMES_CONTEXT_POLICY", shown_default="balanced")] = None
-    """The policy that all keys of this table start from: `balanced`, or the documented policy of another system."""
+    """Policy that sets the defaults of this table: `balanced`, or the documented policy of another system."""
 
     auto_compact: Annotated[bool | None, Setting()] = None
-    """True: a hook compacts at the start of a turn, at most every 30 seconds, unless one of `hooks` compacts. False:
-    no such hook and no triggers, unless `enable_conversation_history_compaction` is true. Unset: the triggers, and the
-    hook only with the policy `digitorn`.
+    """If true, a hook compacts at the start of a turn, at most every 30 seconds, unless one of `hooks` compacts. If
+    false, this hook is disabled, and the triggers are disabled unless `enable_conversation_history_compaction` is true.
+    If unset, the triggers are enabled, and the hook is enabled only with the policy `digitorn`.
     """
 
     summary_model: Annotated[ModelChoice | None, Setting(aliases=("context.summary_brain",))] = None
-    """The model that writes summaries: a name, or the keys of an entry of the model list. Default: the model that
+    """Model that writes summaries: a model name, or the keys of an entry in the model list. Default: the model that
     answers.
     """
 
     hooks: Annotated[HookList | None, Setting(aliases=("hooks",))] = None
-    """Actions at the start or the end of a turn: a list of `id`, `on`, `condition`, `action` and `cooldown` (seconds).
+    """Actions at the start or the end of a turn: a list of objects with `id`, `on`, `condition`, `action` and
+    `cooldown` (in seconds).
     """
 
     if TYPE_CHECKING:

@@ -15,10 +15,10 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 class InvestigationSettings(SettingsGroup):
     max_steps: Annotated[int, Setting("MAX_STEPS", option="--max-steps"), Field(ge=1)] = 100
-    """Maximum number of model replies for one question; the last one must be the answer."""
+    """Maximum number of model replies for one question. The last reply must be the answer."""
 
     cluster_name: Annotated[str | None, Setting("CLUSTER_NAME")] = None
-    """Name of the cluster, for the model."""
+    """Name of the cluster in prompts and notifications."""
 
     kubeconfig: Annotated[Path | None, Setting(key="kubeconfig", option="--kubeconfig")] = None
     """Path of the kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod."""
@@ -30,15 +30,17 @@ class InvestigationSettings(SettingsGroup):
     """Namespace that the question is about. Default: the model determines it."""
 
     scoped_namespaces: Annotated[CommaSeparated, Setting("SCOPED_NAMESPACES")] = ()
-    """Restrict Holmes to these namespaces; comma-separated in the variable. Default: all that the credentials allow."""
+    """Restrict Holmes to these namespaces. In the variable, separate the namespaces with commas. Default: all
+    namespaces that the credentials allow.
+    """
 
     system_prompt_additions: Annotated[
         str | None, Setting(key="system_prompt_additions", option="--system-prompt-additions")
     ] = None
-    """Text to add to the instructions of the model."""
+    """Text to add to the system prompt."""
 
     stdin_timeout_seconds: Annotated[float, Setting("HOLMES_STDIN_TIMEOUT_SECONDS"), Field(ge=0)] = 5
-    """Time to wait for data on an open pipe before the pipe is treated as empty, in seconds."""
+    """Time to wait for data on an open pipe, in seconds. After this time, the pipe is treated as empty."""
 
     @field_validator("scoped_namespaces", mode="before")
     @classmethod
@@ -65,14 +67,14 @@ def _file_list(value: object) -> object:
 
 class ToolSettings(SettingsGroup):
     toolsets: Annotated[dict[str, JsonValue], Setting(key="toolsets")] = Field(default_factory=dict)
-    """Toolsets by name: enabled, disabled, configured or defined here."""
+    """Toolsets by name, to enable, disable, configure or define them."""
 
     custom_toolsets: Annotated[
         tuple[Path, ...],
         BeforeValidator(_file_list),
         Setting(key="custom_toolsets", option="--custom-toolsets", adds=True),
     ] = ()
-    """Files with additional toolsets. The option may be repeated and adds to the config file."""
+    """Files with additional toolsets. The option may be repeated. It adds files to those in the config file."""
 
     redaction: Annotated[bool, Setting("HOLMES_REDACTION")] = True
     """Mask secrets in all tool results before they are stored, summarised or sent."""
@@ -81,11 +83,11 @@ class ToolSettings(SettingsGroup):
     """Memory limit of a tool process, in MB."""
 
     prerequisite_timeout_seconds: Annotated[float, Setting("HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS"), Field(gt=0)] = 20
-    """Time limit for the checks of all toolsets together, in seconds."""
+    """Total time limit for checking the prerequisites of all toolsets, in seconds."""
 
     toolset_retry_seconds: Annotated[float, Setting("HOLMES_TOOLSET_RETRY_SECONDS"), Field(gt=0)] = 30
-    """Time until `holmes serve` checks failed toolsets again, in seconds. The pause doubles up to 20 times this value,
-    which is also the pause between checks of working toolsets.
+    """Time until `holmes serve` checks failed toolsets again, in seconds. The time doubles after each failure, up to 20
+    times this value. Working toolsets are checked again after that maximum time.
     """
 
     kubernetes_logs_timeout_seconds: Annotated[
@@ -94,10 +96,10 @@ class ToolSettings(SettingsGroup):
     """Time limit for reading the logs of one pod or workload, in seconds."""
 
     logs_default_tail_lines: Annotated[int, Setting("HOLMES_LOGS_DEFAULT_TAIL_LINES"), Field(ge=1, le=200_000)] = 500
-    """Number of newest log lines of each container, if the model does not choose one."""
+    """Number of newest log lines to read from each container, unless the model requests another number."""
 
     logs_max_tail_lines: Annotated[int, Setting("HOLMES_LOGS_MAX_TAIL_LINES"), Field(ge=1, le=200_000)] = 5_000
-    """Maximum number of log lines of each container that the model can request."""
+    """Maximum number of log lines that the model can request from each container."""
 
 
 class StorageSettings(SettingsGroup):
@@ -115,19 +117,19 @@ class StorageSettings(SettingsGroup):
     """Days after which stored tool results are deleted."""
 
     results_quota_megabytes: Annotated[int, Setting("HOLMES_TOOL_RESULT_QUOTA_MEGABYTES"), Field(gt=0)] = 2_000
-    """Maximum size of all stored tool results, in MB; the oldest are deleted first."""
+    """Maximum total size of all stored tool results, in MB. The oldest results are deleted first."""
 
     conversations_path: Annotated[Path, Setting("HOLMES_CONVERSATIONS_PATH")] = Path("~/.holmes/conversations")
     """Folder of stored conversations, for `holmes ask --continue`."""
 
     conversation_retention_days: Annotated[float, Setting("HOLMES_CONVERSATION_RETENTION_DAYS"), Field(gt=0)] = 30
-    """Days after which conversations are deleted."""
+    """Days after which stored conversations are deleted."""
 
     conversation_limit: Annotated[int, Setting("HOLMES_CONVERSATION_LIMIT"), Field(ge=1)] = 200
-    """Maximum number of stored conversations; the oldest are deleted first."""
+    """Maximum number of stored conversations. The oldest conversations are deleted first."""
 
     cache_path: Annotated[Path, Setting("HOLMES_CACHE_PATH")] = Path("~/.holmes/cache")
-    """Folder of the cache that remembers for one hour which toolsets work; safe to delete."""
+    """Folder of the toolset status cache, which is valid for one hour. The folder is safe to delete."""
 
     prompt_history_file: Annotated[Path, Setting("HOLMES_PROMPT_HISTORY_FILE")] = Path("~/.holmes/history")
-    """File with the history of the interactive prompt."""
+    """File that stores the history of the interactive prompt."""

@@ -1,4 +1,4 @@
-"""Combines the settings: options override variables, variables override the file.
+"""Combines the sources of settings. Options override variables, and variables override the file.
 
 Rejects the keys that `config_keys` rejects, invalid values, and missing files.
 """
@@ -53,7 +53,7 @@ class _Sources:
     home: Path
 
     def find(self, setting: Setting) -> _Given | None:
-        """Find the value of a setting with the highest precedence; None if unset."""
+        """Find the value of a setting in the source with the highest precedence. Returns None if it is unset."""
         key = setting.file_key
         option = self.overrides.get(key) if key else None
         in_file = self.keys.given.get(key) if key else None
@@ -71,8 +71,9 @@ def load_settings(
 ) -> Settings:
     """Load the settings from `overrides`, `environment` and `file`.
 
-    `overrides` contains values by config key; None and () are unset. Without `file`, `config.yaml` of the folder is
-    read if it exists. An empty variable is unset. Raises `ConfigError` that names the variable, option or `file:line`.
+    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. Without
+    `file`, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
+    variable, the option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
@@ -217,7 +218,7 @@ def _model_list(model: ModelSettings, environment: Mapping[str, str], *, asked_f
 
 
 def _unchosen_model(model: ModelSettings, models: tuple[ModelEntry, ...], environment: Mapping[str, str]) -> str:
-    """Return the model that is used if none is configured."""
+    """Return the model that is used if no model is configured."""
     if models:
         return models[0].name
     reachable = model.api_key or model.api_base or environment.get("OPENAI_API_KEY")

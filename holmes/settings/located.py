@@ -1,7 +1,7 @@
-"""Reads a settings file, and describes the errors in it by line and key, in plain words.
+"""Reads a settings file, and describes errors in the file by line and key.
 
 Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. Error locations
-of pydantic contain internal names, such as the type of a condition; paths in the file omit these names.
+of pydantic contain internal names, for example the type of a condition. Error messages omit these names.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
-    """The content of a file.
+    """The content of a settings file.
 
-    `unset` maps the path of each reference to an unset variable to an error message. The reference remains in the
+    `unset` contains an error message for each reference to an unset variable, by path. These references remain in the
     content.
     """
 
@@ -128,7 +128,7 @@ def reason_of(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
-    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic writes "items"
+    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic counts "items" of text
         return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
@@ -142,11 +142,11 @@ _WRITTEN_AS: Mapping[str | int, tuple[KeyPath, ...]] = {
     "context_window_tokens": (("custom_args", "max_context_size"), ("context", "max_tokens")),
     "summary_model": (("summary_brain",),),
 }
-"""Fields whose path in the file differs from the name of the field."""
+"""Fields whose path in the file differs from the field name."""
 
 
 def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object]:
-    """Return the keys and values at `path`; empty for null. Raises `ConfigError` for any other value."""
+    """Return the mapping `value` at `path`, or an empty mapping for None. Raises `ConfigError` for any other value."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -186,7 +186,7 @@ def first_location(error: ValidationError) -> Location:
 def reason(error: ValidationError) -> str:
     """Describe the first error in one clause."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    if first["type"] == "unexpected_keyword_argument":  # of a hook; all other keys were checked before
+    if first["type"] == "unexpected_keyword_argument":  # only in hooks, because other keys were checked before
         key = str(first["loc"][-1])
         return f"unknown key; {nearest(key, hook_keys(first['loc'][:-1]))}"
     return reason_of(error)
@@ -222,7 +222,7 @@ def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
 
 
 def value_at(raw: object, path: KeyPath) -> object:
-    """Return the value at `path` of `raw`, or None."""
+    """Return the value at `path` in `raw`, or None."""
     for part in path:
         if isinstance(raw, Mapping):
             raw = raw.get(part)

@@ -1,4 +1,4 @@
-"""Settings of the model that answers, and the keys that describe how to reach one model."""
+"""Settings of the model that answers, and the keys that define how to reach a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
 
 BUILTIN_MODEL: Final = "builtin/triage"
-"""Name of the built-in rules, the model that needs no LLM."""
+"""Model name of the built-in rules, which need no LLM."""
 
 MODEL_WITH_KEY: Final = "gpt-4.1"
 """The default model if a key or URL is configured."""
@@ -30,28 +30,31 @@ class ModelSettings(SettingsGroup):
     """
 
     fallback_models: Annotated[CommaSeparated, Setting("FALLBACK_MODELS")] = ()
-    """Models to use, in this order, when a model fails permanently; comma-separated in the variable."""
+    """Models to use, in this order, when a model fails permanently. In the variable, separate the models with commas.
+    """
 
     builtin_fallback: Annotated[bool, Setting("HOLMES_BUILTIN_FALLBACK")] = True
     """Use `builtin/triage`, which needs no LLM, when all models fail permanently."""
 
     api_key: Annotated[SecretStr | None, Setting(key="api_key", option="--api-key")] = None
-    """Key of the model provider. Usually set in the variable of the provider instead, for example `OPENAI_API_KEY`."""
+    """API key of the model provider. It is usually set in the provider's variable instead, for example
+    `OPENAI_API_KEY`.
+    """
 
     api_base: Annotated[str | None, Setting(key="api_base")] = None
     """Base URL of the provider, or of a server with a compatible API."""
 
     api_version: Annotated[str | None, Setting(key="api_version")] = None
-    """API version, if the provider requires it, for example Azure."""
+    """API version, for providers that require one, such as Azure."""
 
     temperature: Annotated[float | None, Setting("TEMPERATURE"), Field(ge=0, le=2)] = None
-    """Sampling temperature, 0 to 2. Default: that of the provider."""
+    """Sampling temperature, from 0 to 2. Default: the provider's default."""
 
     reasoning_effort: Annotated[str | None, Setting("REASONING_EFFORT"), Field(min_length=1)] = None
     """Reasoning effort of a reasoning model, for example `low`, `medium` or `high`."""
 
     thinking: Annotated[dict[str, JsonValue] | None, JsonText, Setting("THINKING")] = None
-    """Thinking parameter of Anthropic as JSON, for example `{"type": "enabled", "budget_tokens": 10000}`."""
+    """Anthropic's `thinking` parameter as a JSON object, for example `{"type": "enabled", "budget_tokens": 10000}`."""
 
     extra_headers: Annotated[dict[str, SecretStr] | None, JsonText, Setting("EXTRA_HEADERS")] = None
     """Additional headers for requests to the provider, as a JSON object."""
@@ -60,20 +63,20 @@ class ModelSettings(SettingsGroup):
     """Mark the cacheable part of requests for providers that need it (Anthropic, Bedrock)."""
 
     request_timeout_seconds: Annotated[float, Setting("LLM_REQUEST_TIMEOUT"), Field(gt=0)] = 600
-    """Time limit for a request to the model, in seconds; then the request is repeated."""
+    """Time limit for a request to the model, in seconds. A request that exceeds the limit is repeated."""
 
     context_window_tokens: Annotated[
         int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE", aliases=("context.max_tokens",)), Field(ge=0)
     ] = None
-    """Context window of the model in tokens, if the known value is wrong. 0 asks the provider. Default: the known
-    value, or 32,768 for a local model and 200,000 for others.
+    """Context window of the model, in tokens. Set it if the known value is wrong. 0 asks the provider. Default: the
+    known value, or else 32,768 for a local model and 200,000 for any other model.
     """
 
     max_output_tokens: Annotated[int | None, Setting("OVERRIDE_MAX_OUTPUT_TOKEN"), Field(ge=0)] = None
-    """Maximum number of tokens in one model reply, if the known value is wrong. 0 is the same as unset."""
+    """Maximum number of tokens in one model reply. Set it if the known value is wrong. 0 is the same as unset."""
 
     model_list_file: Annotated[Path, Setting("MODEL_LIST_FILE_LOCATION")] = Path("~/.holmes/model_list.yaml")
-    """File with named models, their keys, URLs, sizes and prices."""
+    """File that defines named models, with their keys, URLs, context windows and prices."""
 
 
 Price = Annotated[float | None, Field(ge=0)]
@@ -84,7 +87,7 @@ _OWN_FIELDS = {
     "context_window_tokens": f"set the context window in custom_args: {{{_WINDOW_KEY}: …}}",
     "extra": "put arguments for litellm next to 'model'",
 }
-"""Fields that the file must not set, with the advice for the user."""
+"""Fields that the file must not set, each with advice for the user."""
 
 
 class ModelAccess(BaseModel):
@@ -93,7 +96,7 @@ class ModelAccess(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = ""
-    """Name of the model in the model list; empty for a summary model that has no entry."""
+    """Name of the model in the model list. Empty for a summary model that has no entry."""
 
     model: str = Field(min_length=1)
     """Name of the model for litellm."""
@@ -108,7 +111,7 @@ class ModelAccess(BaseModel):
     """API version of the provider."""
 
     context_window_tokens: int | None = Field(default=None, ge=0)
-    """`custom_args.max_context_size`: the real context window. 0 asks the provider."""
+    """Context window from `custom_args.max_context_size`, in tokens. 0 asks the provider."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Overrides the general temperature."""
@@ -152,7 +155,7 @@ class ModelAccess(BaseModel):
 
 
 def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]) -> None:
-    """Raise `ConfigError` for a key below `path` that has no effect, or not the effect that its name suggests."""
+    """Raise `ConfigError` for a key below `path` that has no effect, or a different effect than its name suggests."""
     shown = ".".join(str(part) for part in path)
     for field, advice in _OWN_FIELDS.items():
         if field in raw:
@@ -172,7 +175,7 @@ def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]
 
 
 def _from_brain(raw: dict[str, object]) -> dict[str, object]:
-    """Convert a model in the format of Digitorn, which has a separate provider with key and URL below `config`."""
+    """Convert a model from the format of Digitorn, where `provider` is a separate key and `config` has key and URL."""
     if "provider" not in raw:
         return raw
     below = raw.get("config")

@@ -1,6 +1,6 @@
-"""The model list: how to reach each model and, below `context`, how to manage its context window.
+"""Reads the model list, whose entries define how to reach a model and how to manage its context window.
 
-Errors have file and line.
+Error messages contain the file and the line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OTHER_NAMES = {"summary_brain": "summary_model"}
-"""Keys of `context` that other systems document, each with the corresponding key of Holmes."""
+"""Keys of `context` that other systems document, mapped to the keys of Holmes."""
 
 
 class ModelEntry(ModelAccess):
@@ -34,7 +34,7 @@ class ModelEntry(ModelAccess):
 class ModelList:
     """The usable models in the order of the file.
 
-    `left_out` is the reason for each model that is skipped, by name.
+    `left_out` maps the name of each skipped model to the reason.
     """
 
     entries: tuple[ModelEntry, ...] = ()

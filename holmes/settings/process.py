@@ -1,4 +1,4 @@
-"""Reads the variables of this process for all other modules: `--env-file`, CERTIFICATE, and the variables of tools.
+"""Reads environment variables for all other modules, including `--env-file`, CERTIFICATE and the variables of tools.
 
 Tools receive only variables on an allow-list, so that unknown keys do not leak. They never receive the key of a model
 provider or a secret of Holmes, even if a toolset declares it.
@@ -37,7 +37,7 @@ def add_env_file(path: Path) -> None:
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    from dotenv.parser import parse_stream  # heavy, and rarely needed
+    from dotenv.parser import parse_stream  # this import is slow and rarely needed
 
     variables: dict[str, str] = {}
     with _text_of(path) as stream:
@@ -48,7 +48,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
             line = binding.original.line + binding.original.string[:leading].count("\n")
             name, value = binding.key or "", binding.value
             if binding.error or value is None or not _NAME.fullmatch(name) or "\0" in value:
-                message = f"{path}:{line}: not a NAME=value line; write one variable in each line, comments after '#'"
+                message = f"{path}:{line}: not a NAME=value line; write one variable per line, and comments after '#'"
                 raise ConfigError(message)
             variables[name] = value
     return variables
@@ -84,7 +84,8 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables that make programs trust the authorities of CERTIFICATE, in addition to the public ones.
 
-    Writes a bundle below `~/.holmes/cache`: OpenSSL, Go and Python all accept the path of a file. Raises `ConfigError`.
+    Writes a bundle below `~/.holmes/cache`, because OpenSSL, Go and Python all accept a file path. Raises
+    `ConfigError`.
     """
     import hashlib
 
@@ -118,7 +119,7 @@ def _decoded(encoded: str) -> bytes:
 
 
 def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the bundles that are already trusted: that of Python, and that of a variable or of the system."""
+    """Return the trusted bundles: the bundle of `SSL_CERT_FILE` or else of the system, and the bundle of certifi."""
     import ssl
 
     import certifi
@@ -141,9 +142,9 @@ def _write(path: Path, content: bytes) -> None:
 
 _NAMES = frozenset(
     {
-        # expected by every program
+        # every program expects these variables
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "HOSTNAME",
-        # kubectl, helm and the credential plugins of kubeconfig files
+        # kubectl, helm and the credential plugins of kubeconfig files read these variables
         "KUBECONFIG", "KUBECACHEDIR", "KUBE_CONTEXT", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME",
         "HELM_DRIVER", "HELM_NAMESPACE", "HELM_KUBECONTEXT",
         "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "USE_GKE_GCLOUD_AUTH_PLUGIN",
@@ -159,7 +160,7 @@ _PREFIXES = ("LC_", "XDG_", "KUBERNETES_", "AWS_", "AZURE_", "CLOUDSDK_", "AAD_"
 _NEVER_PREFIXES = ("HOLMES_",)
 _NEVER = frozenset(
     {
-        # the keys of model providers that litellm reads
+        # keys of model providers that litellm reads
         "AI21_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANYSCALE_API_KEY", "AZURE_AI_API_KEY",
         "AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "CEREBRAS_API_KEY", "COHERE_API_KEY",
         "CO_API_KEY", "DASHSCOPE_API_KEY", "DATABRICKS_API_KEY", "DATABRICKS_TOKEN", "DEEPINFRA_API_KEY",
@@ -168,9 +169,9 @@ _NEVER = frozenset(
         "MINIMAX_API_KEY", "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NVIDIA_NIM_API_KEY", "OLLAMA_API_KEY",
         "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PERPLEXITYAI_API_KEY", "REPLICATE_API_KEY", "TOGETHERAI_API_KEY",
         "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
-        # used only by the settings
+        # only the settings use these variables
         "CERTIFICATE", "EXTRA_HEADERS",
-        # the keys of telemetry collectors
+        # keys of telemetry collectors
         "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
         "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     }
@@ -178,10 +179,10 @@ _NEVER = frozenset(
 
 
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
-    """Return the variables for tools: the base set, those for cluster credentials, and `declared_names`.
+    """Return the variables for tools: the base set, the variables for cluster credentials, and `declared_names`.
 
-    Toolsets of the user declare names. The key of a model is never passed on, even if declared. `AWS_*` and `AZURE_*`
-    credentials are, because `aws eks get-token` and `kubelogin` need them.
+    The user's toolsets declare names. The key of a model is never passed on, even if a toolset declares it. `AWS_*` and
+    `AZURE_*` credentials are passed on, because `aws eks get-token` and `kubelogin` need them.
     """
     declared = frozenset(declared_names)
     return {
@@ -192,5 +193,5 @@ def tool_environment(environment: Mapping[str, str], declared_names: Iterable[st
 
 
 def is_withheld(name: str) -> bool:
-    """Whether tools never get the variable `name`."""
+    """Return whether the variable `name` is always withheld from tools."""
     return name in _NEVER or name.startswith(_NEVER_PREFIXES)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
-EVERYWHERE = "0.0.0.0"  # noqa: S104  only with a key, see `listen_host`
+EVERYWHERE = "0.0.0.0"  # noqa: S104  used only with a key (see `listen_host`)
 
 
 class ServerSettings(SettingsGroup):
@@ -27,11 +27,11 @@ class ServerSettings(SettingsGroup):
     """Address to listen on. Without a key, only loopback is allowed."""
 
     port: Annotated[int, Setting("HOLMES_PORT", option="--port"), Field(ge=0, le=65_535)] = 5050
-    """Port to listen on; 0 selects a free port."""
+    """Port to listen on. 0 selects a free port."""
 
     api_key: Annotated[SecretStr | None, Setting("HOLMES_API_KEY"), Field(min_length=8)] = None
-    """Key for all routes except `/healthz`, `/readyz` and the webhooks: `X-API-Key`, `Authorization: Bearer`, or the
-    login form of the page.
+    """Key for all routes except `/healthz`, `/readyz` and the webhooks. Clients send it as `X-API-Key` or
+    `Authorization: Bearer`. Users enter it in the login form of the page.
     """
 
     webhook_key: Annotated[SecretStr | None, Setting("HOLMES_WEBHOOK_KEY"), Field(min_length=8)] = None
@@ -42,30 +42,30 @@ class ServerSettings(SettingsGroup):
         Setting("HOLMES_APPROVAL_SIGNING_KEY", shown_default="a key stored in the database"),
         Field(min_length=8),
     ] = None
-    """Key that signs results and pending tool calls, which chat clients send back. Set the same key for servers with
-    separate databases and shared clients.
+    """Key that signs the tool results and pending tool calls that chat clients send back. Set the same key on servers
+    that share clients but not a database.
     """
 
     ssl_certfile: Annotated[Path | None, Setting("HOLMES_SSL_CERTFILE")] = None
-    """Certificate for HTTPS (PEM, with its chain); needs `server.ssl_keyfile`. Default: plain HTTP."""
+    """Certificate for HTTPS in PEM format, with its chain. Requires `server.ssl_keyfile`. Default: plain HTTP."""
 
     ssl_keyfile: Annotated[Path | None, Setting("HOLMES_SSL_KEYFILE")] = None
-    """Private key of the certificate (PEM)."""
+    """Private key of the certificate, in PEM format."""
 
     ssl_keyfile_password: Annotated[SecretStr | None, Setting("HOLMES_SSL_KEYFILE_PASSWORD")] = None
     """Password of an encrypted private key."""
 
     ssl_ca_certs: Annotated[Path | None, Setting("HOLMES_SSL_CA_CERTS")] = None
-    """Certificate authorities (PEM) for client certificates. Clients may connect without a certificate, but not with a
-    certificate of another authority.
+    """Certificate authorities for client certificates, in PEM format. Clients may connect without a certificate, but
+    not with a certificate from another authority.
     """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
     """Public URL of the page, for links in messages. Default: messages without links."""
 
     trusted_proxies: Annotated[CommaSeparated, Setting("HOLMES_TRUSTED_PROXIES")] = ()
-    """Addresses and ranges (`10.0.0.0/8`) of trusted proxies, comma-separated. Clients are identified by their address;
-    behind these proxies, by `X-Forwarded-For`.
+    """Comma-separated addresses and ranges of trusted proxies, for example `10.0.0.0/8`. Behind these proxies,
+    `X-Forwarded-For` identifies a client. Otherwise, the client's address identifies it.
     """
 
     session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
@@ -75,35 +75,39 @@ class ServerSettings(SettingsGroup):
     """Maximum size of a request, in MB."""
 
     chats_per_client: Annotated[int, Setting("HOLMES_CHATS_PER_CLIENT"), Field(ge=1)] = 4
-    """Maximum number of concurrent chats of one client. Further chats receive HTTP 429."""
+    """Maximum number of concurrent chats per client. Further chats receive HTTP 429."""
 
     chats: Annotated[int, Setting("HOLMES_CHATS"), Field(ge=1)] = 16
-    """Maximum number of concurrent chats of one replica. Further chats receive HTTP 429."""
+    """Maximum number of concurrent chats per replica. Further chats receive HTTP 429."""
 
     investigations_per_client: Annotated[int, Setting("HOLMES_INVESTIGATIONS_PER_CLIENT"), Field(ge=1)] = 20
-    """Maximum number of unfinished investigations that one client started over the API of one replica. Further requests
-    receive HTTP 429.
+    """Maximum number of unfinished investigations that one client started through the API of one replica. Further
+    requests receive HTTP 429.
     """
 
     queue_limit: Annotated[int, Setting("HOLMES_QUEUE_LIMIT"), Field(ge=1)] = 1_000
-    """Maximum number of queued and running investigations before the API answers 429. Alerts are always accepted."""
+    """Maximum number of queued and running investigations. Further API requests receive HTTP 429. Alerts are always
+    accepted.
+    """
 
     resume_seconds: Annotated[float, Setting("HOLMES_RESUME_SECONDS"), Field(ge=0)] = 10
-    """Time that a streamed chat continues after its client disconnects, in seconds. The client resumes with
-    `Last-Event-ID`; otherwise the chat is cancelled.
+    """Time that a streamed chat continues after its client disconnects, in seconds. The client can resume with
+    `Last-Event-ID`. Otherwise, the chat is cancelled.
     """
 
     heartbeat_seconds: Annotated[float, Setting("HOLMES_HEARTBEAT_SECONDS"), Field(gt=0)] = 15
-    """Seconds without an event after which a stream sends a comment, so that proxies keep the connection open."""
+    """Time without an event after which a stream sends a comment, in seconds. The comments prevent proxies from closing
+    the connection.
+    """
 
     max_cost: Annotated[float | None, Setting("HOLMES_MAX_COST"), Field(ge=0)] = None
     """Maximum cost of one investigation, in US dollars. Above this cost, `builtin/triage` answers. Clients may request
-    less, and an alert route may set more. Default: no limit.
+    a lower limit, and an alert route may set a higher limit. Default: no limit.
     """
 
     max_cost_per_day: Annotated[float | None, Setting("HOLMES_MAX_COST_PER_DAY"), Field(ge=0)] = None
-    """Maximum cost of all investigations of one day (UTC), in US dollars. Above this cost, chats receive HTTP 429, and
-    `builtin/triage` answers alerts. Default: no limit.
+    """Maximum cost of all chats and investigations per day (UTC), in US dollars. Above this cost, chats receive HTTP
+    429, and investigations use `builtin/triage`. Default: no limit.
     """
 
     @field_validator("trusted_proxies")
@@ -118,7 +122,7 @@ class ServerSettings(SettingsGroup):
         return value
 
     def listen_host(self) -> str:
-        """Return the configured address, or all interfaces with a key and loopback without one."""
+        """Return the configured address. The default is all interfaces with a key, and loopback without a key."""
         return self.host or (EVERYWHERE if self.api_key else LOOPBACK)
 
 
@@ -137,19 +141,23 @@ class InvestigationsSettings(SettingsGroup):
     database_url: Annotated[
         SecretStr | None, Setting("HOLMES_DATABASE_URL", shown_default="~/.holmes/investigations.db")
     ] = None
-    """Database URL: `postgresql://user:password@host/name` for any number of replicas, or `sqlite:///FILE` for one."""
+    """Database URL: `postgresql://user:password@host/name` for any number of replicas, or `sqlite:///FILE` for one
+    replica.
+    """
 
     concurrency: Annotated[int, Setting("HOLMES_INVESTIGATION_CONCURRENCY"), Field(ge=1)] = 4
-    """Maximum number of concurrent investigations of one replica; the others wait in the queue."""
+    """Maximum number of concurrent investigations per replica. Other investigations wait in the queue."""
 
     retention_days: Annotated[float, Setting("HOLMES_INVESTIGATION_RETENTION_DAYS"), Field(gt=0)] = 30
     """Days after which a finished investigation is deleted, with its events and stored results."""
 
     lease_seconds: Annotated[float, Setting("HOLMES_LEASE_SECONDS"), Field(ge=1)] = 15
-    """Seconds without a heartbeat after which other replicas take over the investigations of a replica."""
+    """Time without a heartbeat after which other replicas take over a replica's investigations, in seconds."""
 
     drain_seconds: Annotated[float, Setting("HOLMES_DRAIN_SECONDS"), Field(ge=0)] = 20
-    """Time for running investigations to finish when the server stops, in seconds; then other replicas resume them."""
+    """Time for running investigations to finish when the server stops, in seconds. After this time, other replicas
+    resume them.
+    """
 
     timeout_seconds: Annotated[float, Setting("HOLMES_INVESTIGATION_TIMEOUT_SECONDS"), Field(gt=0)] = 1_800
     """Time limit for an investigation, in seconds."""
@@ -183,7 +191,7 @@ class TelemetrySettings(SettingsGroup):
     """`true` disables OpenTelemetry."""
 
     def traces_address(self) -> str | None:
-        """Return the URL for traces; None if traces are not configured or disabled."""
+        """Return the URL for traces, or None if traces are disabled or not configured."""
         if self.sdk_disabled.strip().lower() == "true" or self.traces_exporter.strip().lower() == "none":
             return None
         if self.otlp_traces_endpoint:

@@ -1,4 +1,4 @@
-"""Declares where the value of a field of the settings comes from."""
+"""Declares where the value of a settings field comes from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 class Setting:
     """The names of one setting.
 
-    `env` is the variable, `option` the option of `holmes ask`. `key` is the key in the config file; default: the
-    variable in lower case without `HOLMES_`. With `adds`, the option adds to the list of the file. `aliases` are keys
-    that other systems document. `shown_default` is the documented default of a field that is None while unset.
+    `env` is the environment variable, and `option` is the option of `holmes ask`. `key` is the key in the config file.
+    It defaults to the variable in lower case, without `HOLMES_`. If `adds` is true, the option adds to the list in the
+    file. `aliases` are keys that other systems document. `shown_default` is the documented default of a field that is
+    None if unset.
     """
 
     env: str | None = None
@@ -45,10 +46,11 @@ class Setting:
 
 
 class SettingsGroup(BaseModel):
-    """Base of all groups: frozen, without unknown fields, documented by the docstring of each field.
+    """Base class of all settings groups.
 
-    The keys of a group with a `section` are below this key. With `flat_aliases`, those with a variable are also
-    accepted at the top level.
+    A group is frozen and has no unknown fields. The docstring of each field documents the setting. The keys of a group
+    with a `section` are below this key. If `flat_aliases` is true, settings with a variable are also accepted at the
+    top level.
     """
 
     section: ClassVar[str] = ""
@@ -58,7 +60,7 @@ class SettingsGroup(BaseModel):
 
 
 def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
-    """Return the names of a field. Raises `TypeError` for a field without a `Setting`."""
+    """Return the `Setting` of a field with its complete key. Raises `TypeError` for a field without a `Setting`."""
     for item in group.model_fields[field_name].metadata:
         if isinstance(item, Setting):
             return item.below(group.section, field_name, flat_alias=group.flat_aliases) if group.section else item

@@ -33,17 +33,17 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
     "telemetry": TelemetrySettings,
     "sources": SourceSettings,
 }
-"""The groups by field of `Settings`, in the order of docs/configuration.md."""
+"""The settings groups by field name of `Settings`, in the order of docs/configuration.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The complete configuration.
 
-    `model_list` contains the usable named models. `left_out_models` contains the other models, each with the reason.
-    `config_lines` are the lines of the keys of `config_file`. `ignored_keys` are keys and variables of HolmesGPT that
-    Holmes does not support. With `api_key_is_option`, the key comes from the command line and overrides that of the
-    model list for the chosen model.
+    `model_list` contains the usable named models. `left_out_models` maps the names of the other models to the reasons.
+    `config_lines` maps the keys of `config_file` to line numbers. `ignored_keys` are keys and variables of HolmesGPT
+    that Holmes does not support. If `api_key_is_option` is true, the API key comes from the command line. It then
+    overrides the key of the chosen model in the model list.
     """
 
     model: ModelSettings
@@ -79,17 +79,17 @@ class Settings:
         return tuple(entry.name for entry in self.model_list)
 
     def asks_llm(self, name: str | None) -> bool:
-        """Whether the model `name` (None: the chosen model) is an LLM, which may cost money."""
+        """Return whether the model `name` is an LLM, which may cost money. None means the chosen model."""
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
 
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Return warnings for the user about `ignored` (default: `ignored_keys`) and about models that are skipped."""
+        """Return warnings for the user about `ignored` (default: `ignored_keys`) and about skipped models."""
         names = ", ".join(self.ignored_keys if ignored is None else ignored)
         told = (f"ignored, not supported by Holmes: {names}",) if names else ()
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:
-        """Return the reason why a model of the chain or its summary model cannot be used; None if all can be used."""
+        """Return the reason why a model of the chain or its summary model cannot be used, or None."""
         for entry in self.model_chain():
             for name in (entry.name, self.context_of(entry).summary_model):
                 if isinstance(name, str) and name in self.left_out_models:
@@ -101,12 +101,12 @@ class Settings:
         return self.context.with_overrides(entry.context)
 
     def window_tokens(self, entry: ModelEntry) -> int | None:
-        """Return the configured context window of a model. None: use the known value; 0: ask the provider."""
+        """Return a model's configured context window. None means the known value, and 0 means the provider's value."""
         own = entry.context_window_tokens
         return self.model.context_window_tokens if own is None else own
 
     def summary_model(self, entry: ModelEntry) -> ModelEntry | None:
-        """Return the model that writes summaries for conversations of `entry`; None if `entry` writes them itself.
+        """Return the model that summarises conversations of `entry`, or None if `entry` summarises them itself.
 
         A name refers to the model list or to litellm. For a litellm name, the general key and URL apply as for a
         fallback.
@@ -120,7 +120,7 @@ class Settings:
             fields = {name: getattr(chosen, name) for name in type(chosen).model_fields}
             writer = ModelEntry.model_construct(**{**fields, "name": chosen.name or chosen.model})
         if writer.context_window_tokens is None and self.model.context_window_tokens is not None:
-            return writer.model_copy(update={"context_window_tokens": 0})  # the general window belongs to another model
+            return writer.model_copy(update={"context_window_tokens": 0})  # the general value is for another model
         return writer
 
     def _entry(self, name: str) -> ModelEntry:
@@ -146,7 +146,7 @@ class Settings:
 
 
 def _provider(model: str) -> str:
-    """Return the provider before the slash; empty for models of OpenAI."""
+    """Return the provider before the slash, or an empty string for OpenAI models."""
     provider, slash, _ = model.partition("/")
     return provider if slash else ""
 

@@ -1,6 +1,6 @@
 """Prints the tables of docs/configuration.md: `python -m holmes.settings.table`.
 
-`--write FILE` updates the text between the markers of FILE, `--check FILE` fails if FILE is outdated.
+`--write FILE` updates the text between the markers in FILE, and `--check FILE` fails if FILE is outdated.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ TITLES: Final[Mapping[str, str]] = {
     "telemetry": "Traces",
     "sources": "`holmes investigate alertmanager`",
 }
-"""The heading of each group of `Settings`."""
+"""The heading of each settings group."""
 
 
 def settings_tables() -> str:

@@ -1,9 +1,9 @@
 """Reads conversations from files and writes them back in the same format.
 
-A file contains a JSON list of messages, an object with "messages" (such as a report of `holmes ask
---json-output-file`), or a conversation of `--continue` as lines of JSON. Messages are in the format of Holmes or
-OpenAI. Unchanged messages are written back unchanged, including unknown fields. An error message is one line that names
-the message and the key.
+A file contains a JSON list of messages, a JSON object with "messages", or a conversation of `--continue` as lines of
+JSON. A report of `holmes ask --json-output-file` is an object with "messages". Messages are in the format of Holmes or
+OpenAI. Messages without changes are written back exactly, including unknown fields. An error is one line that names the
+message and the key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ChatDocument:
         self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
-        """Return a copy in which `messages` replace the messages one by one. Changed messages keep unknown fields."""
+        """Return a copy with `messages`, which replace the old messages in order. Unknown fields are kept."""
         originals = [
             original if new is old else self._encoded(new, original)
             for old, new, original in zip(self.messages, messages, self._originals, strict=True)
@@ -97,7 +97,8 @@ def _message_list(text: str, name: str) -> Sequence[JsonValue]:
         reason = f"{error.msg} at line {error.lineno}, column {error.colno}"
         raise ConfigError(f"{name} is not valid JSON: {reason}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name} cannot be read as JSON: nested too deeply, or a number is too long") from error
+        reason = "it is nested too deeply, or a number is too long"
+        raise ConfigError(f"{name} cannot be read as JSON: {reason}") from error
     items = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(items, list):
         found = "has no 'messages' list" if isinstance(document, dict) else "is not a conversation"

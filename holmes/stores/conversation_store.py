@@ -299,7 +299,7 @@ def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_ga
     record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
         message = "not a JSON object"
-        raise ValueError(message)  # noqa: TRY004  a line that is not a record is invalid
+        raise ValueError(message)  # noqa: TRY004  callers handle one error
     if is_after_garbage and record.get("type") == "history":
         record = {**record, "keep": 0}  # the number of saved messages is unknown at this point
     _apply(record, messages, path)

@@ -1,7 +1,7 @@
 """Converts messages to and from OpenAI's chat format, for files of other programs.
 
-Unsupported content (audio, files, images by URL) is converted to its JSON text. Errors are a `ValueError` that names
-the key.
+Unsupported content (audio, files, images by URL) is converted to its JSON text. An invalid message raises a
+`ValueError` that names the key.
 """
 
 from __future__ import annotations

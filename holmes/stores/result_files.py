@@ -41,7 +41,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLIN
 
 
 def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> Path:
-    """Write the blob of `content` under a temporary name, then rename it.
+    """Write the blob of `content` to a temporary file, and then rename this file.
 
     Appends new files to `made`. Raises `OSError`.
     """

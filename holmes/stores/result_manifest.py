@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from holmes.stores.result_files import BLOBS_FOLDER, open_regular
 from holmes.values.codec import Codec
-from holmes.values.messages import ResultId  # noqa: TC001  the codec reads the hints
+from holmes.values.messages import ResultId  # noqa: TC001  the codec reads the type hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Counts HTTP requests and stores the incoming trace context, as the outermost middleware of the server.
 
-Pure ASGI without buffering, so that streams stay streams. Labels contain route templates, never paths. A request
-without a route is counted as `unmatched`, so a scanner that tries a million paths adds one series.
+The middleware is pure ASGI and does not buffer, so event streams are not delayed. Labels contain route templates, never
+paths. A request without a route is counted as `unmatched`, so a scanner that tries a million paths adds one series.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class _Route(Protocol):
 
 
 class HttpTelemetry:
-    """The middleware. Add it last: `application.add_middleware(HttpTelemetry, metrics=metrics)`."""
+    """The telemetry middleware. Add it as the last middleware.
+
+    For example, call `application.add_middleware(HttpTelemetry, metrics=metrics)`.
+    """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -64,7 +67,7 @@ class _Answer:
         self._is_stream = False
 
     async def send(self, message: Message) -> None:
-        """Forward a message of the response. The first message contains the status."""
+        """Forward a part of the response. The first part contains the status."""
         if message["type"] == "http.response.start":
             self._status = f"{message['status'] // 100}xx"
             if _is_event_stream(message):

@@ -1,7 +1,7 @@
-"""Defines all metrics of `/metrics` with their names, labels and descriptions. The documentation lists them.
+"""Defines all metrics of `/metrics` with their names, labels and descriptions. The documentation lists these metrics.
 
-The values of the queue, which all replicas share, are read from the database during a scrape. This module does not
-decide when to count. Metric names end with their unit.
+All replicas share the queue, so its values are read from the database during a scrape. Other modules decide when to
+count. Metric names end with their unit.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Instruments:
         )
         self.http_request_duration = Histogram(
             "holmes_http_request_duration_seconds",
-            "Seconds until the response was complete, or until an event stream started.",
+            "Time until the response was complete, or until an event stream started, in seconds.",
             ("method", "route"),
             buckets=_REQUEST_SECONDS,
             registry=registry,
@@ -76,7 +76,7 @@ class Instruments:
     def _make_alert_instruments(self, registry: CollectorRegistry) -> None:
         self.investigations_finished = Counter(
             "holmes_investigations_finished",
-            "Number of investigations that ended in this replica, by the kind of model that answered.",
+            "Number of investigations that ended in this replica, by outcome, source and kind of the answering model.",
             ("outcome", "source", "answered_by"),
             registry=registry,
         )
@@ -111,7 +111,7 @@ class Instruments:
         )
         self.llm_attempts_discarded = Counter(
             "holmes_llm_attempts_discarded",
-            "Number of failed attempts that were retried.",
+            "Number of failed attempts of model calls.",
             ("model",),
             registry=registry,
         )
@@ -127,14 +127,16 @@ class Instruments:
     def _make_spending_instruments(self, registry: CollectorRegistry) -> None:
         self.llm_tokens = Counter(
             "holmes_llm_tokens",
-            "Number of tokens. prompt includes cached and cache_creation, completion includes reasoning.",
+            "Number of tokens. prompt includes cached and cache_creation, and completion includes reasoning.",
             (*_SPENT_ON, "kind"),
             registry=registry,
         )
-        self.llm_cost = Counter("holmes_llm_cost_dollars", "US dollars.", _SPENT_ON, registry=registry)
+        self.llm_cost = Counter(
+            "holmes_llm_cost_dollars", "Cost of model requests in US dollars.", _SPENT_ON, registry=registry
+        )
         self.llm_cache_hits = Counter(
             "holmes_llm_cache_hits",
-            "Number of replies whose prompt was at least partly in the cache of the provider.",
+            "Number of replies for which at least a part of the prompt was in the provider's cache.",
             ("model",),
             registry=registry,
         )
@@ -150,7 +152,9 @@ class Instruments:
             ("toolset",),
             registry=registry,
         )
-        self.tool_calls = Counter("holmes_tool_calls", "Tool calls.", ("toolset", "tool", "status"), registry=registry)
+        self.tool_calls = Counter(
+            "holmes_tool_calls", "Number of tool calls.", ("toolset", "tool", "status"), registry=registry
+        )
         self.tool_call_duration = Histogram(
             "holmes_tool_call_duration_seconds",
             "Duration of a tool call in seconds.",
@@ -160,7 +164,7 @@ class Instruments:
         )
         self.tool_results_spilled = Counter(
             "holmes_tool_results_spilled",
-            "Number of tool results that were too large for the conversation. With stored=false they were discarded.",
+            "Number of tool results that were too large for the conversation. With stored=false, they were discarded.",
             ("stored",),
             registry=registry,
         )
@@ -204,7 +208,7 @@ _FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_s
 
 
 class MergedFigures(Collector):
-    """Merges `own` metrics with the metrics of other processes. Values with the same name and labels are added."""
+    """Merges the metrics of this process with the metrics of other processes, by adding their values."""
 
     def __init__(self, own: Iterable[Metric], others: Iterable[Metric]) -> None:
         self._own = own
@@ -223,7 +227,7 @@ class MergedFigures(Collector):
 
 
 def _sum(one: Metric, other: Metric) -> Metric:
-    """Add two metrics. Both come from `Instruments`, so their histograms have the same buckets in the same order."""
+    """Add two metrics. `Instruments` defines both, so their histograms have the same buckets in the same order."""
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for each in (*one.samples, *other.samples):
         key = (each.name, tuple(sorted(each.labels.items())))
@@ -240,7 +244,7 @@ PATIENCE_SECONDS: Final = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
-    """Figures from the database: investigations by state, the number waiting, and the longest wait."""
+    """The state of the queue in the database. `waiting` is the number of investigations that wait for a replica."""
 
     by_state: Mapping[str, int]
     waiting: int
@@ -248,7 +252,7 @@ class QueueReading:
 
 
 class QueueGauges(Collector):
-    """Exports one reading of the database. Without a reading, it exports only `holmes_database_up`."""
+    """Exports one reading of the database. Without a reading, only `holmes_database_up` has a value."""
 
     def __init__(self) -> None:
         self._reading: QueueReading | None = None
@@ -256,7 +260,7 @@ class QueueGauges(Collector):
 
     @contextmanager
     def showing(self, reading: QueueReading | None) -> Iterator[None]:
-        """Export `reading` until the block ends. Only one scrape at a time can do so."""
+        """Export `reading` within the `with` block. Concurrent scrapes wait for each other."""
         with self._lock:
             self._reading = reading
             yield
@@ -273,7 +277,7 @@ class QueueGauges(Collector):
         )
         depth = GaugeMetricFamily("holmes_queue_depth", "Number of investigations that wait for a replica.")
         oldest = GaugeMetricFamily(
-            "holmes_queue_oldest_wait_seconds", "Seconds since the oldest waiting investigation was queued."
+            "holmes_queue_oldest_wait_seconds", "Wait time of the oldest waiting investigation, in seconds."
         )
         if reading is not None:
             for state, count in reading.by_state.items():
@@ -286,7 +290,7 @@ class QueueGauges(Collector):
 class QueueScrape:
     """Reads the database for scrapes. A reading is valid for two seconds.
 
-    A slow database delays a scrape by at most `patience_seconds`, and receives one query at a time.
+    A slow database delays a scrape by at most `patience_seconds`. The database receives only one query at a time.
     """
 
     def __init__(
@@ -308,7 +312,7 @@ class QueueScrape:
         asked = self._asked
         if asked is None or (asked.done() and time.monotonic() - self._answered_at > self._stale_after_seconds):
             asked = self._asked = asyncio.create_task(self._ask(), name="queue figures")
-        # Not cancelled after the timeout, because a thread with a transaction cannot be. The next scrape waits for it.
+        # After the timeout, the task continues, because a thread cannot be cancelled. The next scrape waits for it.
         await asyncio.wait({asked}, timeout=self._patience_seconds)
         return asked.result() if asked.done() and not asked.cancelled() else None
 

@@ -1,8 +1,8 @@
 """Counts events for `/metrics`, with one `Metrics` for each process and one `RunMetrics` for each run.
 
 Label values are from a closed set or limited in number, so the number of series is bounded. A scrape adds the values of
-all processes of a server. The sums of a run match its bill: the cost of failed attempts, which no event contains, is
-added at its end. Steps that an earlier attempt of a durable run finished are not counted again.
+all processes of a server. At the end of a run, the cost of failed attempts that no event contains is added, so that the
+sums match the bill. Steps that an earlier attempt of a durable run finished are not counted again.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class Metrics:
         self.instruments.build_info.labels(__version__, platform.python_version()).set(1)
 
     def run(self, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None) -> RunMetrics:
-        """Create a reader that counts one run. See `holmes.telemetry.readers.observed`."""
+        """Create a reader that counts the events of one run. See `holmes.telemetry.readers.observed`."""
         return RunMetrics(self, source=source, model=model, replays=replays)
 
     def observe(self, event: AgentEvent) -> None:
-        """Count one event of any run. Do not combine it with `run`, which calls it."""
+        """Count one event of any run. The readers from `run` call this method, so do not call it for their events."""
         match event:
             case TextDelta() | TurnStarted() | ToolCallStarted() | TokensCounted() | HookFired() | PromptShortened():
                 pass
@@ -161,8 +161,8 @@ class Metrics:
     ) -> Exposition:
         """Format all metrics as text, including the metrics of other processes in `others`.
 
-        `queue` is the current reading of the database, or None. `accept` is the request header: Prometheus asks for
-        OpenMetrics; the default is the text format.
+        `queue` is the current reading of the database, or None. `accept` is the request's `Accept` header. Prometheus
+        requests OpenMetrics. The default is the text format.
         """
         encode, content_type = choose_encoder(accept)
 
@@ -173,7 +173,7 @@ class Metrics:
         return Exposition(content=await asyncio.to_thread(render), content_type=content_type)
 
     def _count_tool_call(self, event: ToolCallFinished) -> None:
-        # Use only names of known tools, because a model can invent any number of names.
+        # Labels contain only names of known tools, because a model can invent any number of names.
         names = (event.toolset, event.call.name) if event.toolset is not None else _UNKNOWN_TOOL
         self.instruments.tool_calls.labels(*names, event.message.status).inc()
         self.instruments.tool_call_duration.labels(*names).observe(event.elapsed_seconds)
@@ -188,7 +188,7 @@ class Metrics:
                 self.instruments.llm_context_overflows.labels(self._models.of(event.model)).inc()
 
     def _spend_for_summaries(self, stats: RequestStats) -> None:
-        """Count the cost of summaries for each model. Without a model, all cost is counted under an empty name."""
+        """Count the cost of summaries for each model. If the models are unknown, the label `model` is empty."""
         for model, spent in [(each.model, each.stats) for each in stats.summaries] or [("", stats)]:
             self.spend(spent, model=model, purpose="compaction")
 
@@ -274,7 +274,7 @@ class RunMetrics:
 
 
 def _less(total: RequestStats, counted: RequestStats) -> RequestStats:
-    """Return the part of `total` that is not in `counted`, field by field and never negative."""
+    """Return `total` minus `counted` for each field. Negative differences become 0."""
     left = {
         field.name: max(0, getattr(total, field.name) - getattr(counted, field.name))
         for field in fields(RequestStats)

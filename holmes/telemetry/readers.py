@@ -1,6 +1,6 @@
-"""Attaches readers to a stream of events: `observed` counts, `traced` creates spans.
+"""Attaches readers to an event stream. `observed` counts the events, and `traced` creates spans.
 
-The stream stays unchanged. This module imports neither the Prometheus client nor OpenTelemetry.
+The readers do not change the stream. This module imports neither the Prometheus client nor OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Reader(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Handle the end of the run, which may have been closed or cancelled."""
+        """Handle the end of the run. The run may be complete, closed, cancelled or failed."""
         ...
 
     def note(self, event: AgentEvent) -> None: ...
@@ -40,7 +40,7 @@ def observed(
     model: str | None = None,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Count the events of a stream and return the stream.
+    """Return a stream with the same events, and count these events.
 
     With a `source`, the end of the stream is counted as a finished investigation of this source. Without a `source`,
     another component calls `Metrics.investigation_finished`, because another process can continue a durable
@@ -56,7 +56,7 @@ def traced(
     *,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Trace the events of a stream and return the stream. Without a tracer, nothing is traced."""
+    """Return a stream with the same events, and trace these events. Without a tracer, return `stream` itself."""
     return stream if tracer is None else _read_along(stream, tracer.reader(attributes, replays))
 
 

@@ -1,6 +1,6 @@
-"""Stores facts about a run that its events do not contain: source, models, incoming trace, replayed steps.
+"""Stores the source, models, incoming trace and replayed steps of a run, which its events do not contain.
 
-Provider names are those of the GenAI semantic conventions.
+Provider names follow the GenAI semantic conventions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAttributes:
-    """Attributes of a run in its trace. `source` is for example `alertmanager`, `api` or `cli`.
+    """Trace attributes of a run. `source` is for example `alertmanager`, `api` or `cli`.
 
     `model` is the first model of the chain.
     """
@@ -74,9 +74,9 @@ _BY_NAME: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelIdentity:
-    """Provider and name of a model.
+    """The provider and the name of a model.
 
-    `provider` is a name of the GenAI conventions, or the litellm name if the conventions lack the provider.
+    `provider` is a name from the GenAI conventions, or the litellm name if the conventions do not define the provider.
     """
 
     provider: str
@@ -89,7 +89,7 @@ class ModelIdentity:
 
 
 def identity_of(wire_name: str) -> ModelIdentity:
-    """Determine provider and name from a litellm id: `provider/model`, or a name that implies its provider."""
+    """Determine the provider and name from a litellm id, which is `provider/model` or implies the provider."""
     if wire_name.startswith("scripted:"):
         return ModelIdentity(provider=BUILTIN_PROVIDER, model="scripted")  # the rest is a local path
     prefix, slash, rest = wire_name.partition("/")
@@ -103,7 +103,7 @@ def identity_of(wire_name: str) -> ModelIdentity:
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 incoming_trace: ContextVar[Mapping[str, str]] = ContextVar("holmes_incoming_trace", default=_NOTHING)
-"""W3C headers `traceparent` and `tracestate` of the HTTP request. Tasks that the request starts inherit them."""
+"""The W3C headers `traceparent` and `tracestate` of the HTTP request, which tasks of the request inherit."""
 
 
 T = TypeVar("T")
@@ -114,8 +114,8 @@ _NAME: Final = re.compile(r"step-(\d+)/(complete-)?")
 class ReplayNotes:
     """Wraps a `StepRunner` and records which steps an earlier attempt finished.
 
-    Those steps are neither counted nor traced again. The function of a replayed step is not called, because its result
-    comes from the journal.
+    Finished steps are neither counted nor traced again. The function of a replayed step is not called, because the
+    journal contains the step's result.
     """
 
     def __init__(self, inner: StepRunner) -> None:

@@ -1,9 +1,9 @@
-"""Measures the operations in a stream of events: model calls, tool calls and compactions.
+"""Measures the model calls, tool calls and compactions in an event stream.
 
-An operation is reported at its end, with start and end in nanoseconds since the epoch. Events contain the start of a
-tool call. A model call starts when the previous operation of the loop ends. Operations contain only names, sizes and
-counts, and no text of users, models or tools. `error_type` is a constant of this module, `cancelled`, or the class of
-an error. It is None after success.
+An operation is reported at its end, with its start and end in nanoseconds since the epoch. An event marks the start of
+a tool call. A model call starts when the previous operation of the loop ends. Operations contain only names, sizes and
+numbers, and no text from users, models or tools. `error_type` is a constant of this module or the class of an error. It
+is None after success.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Strategy: TypeAlias = Literal["mask", "summarize", "truncate", "emergency"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A failed attempt, which was repeated after `wait_seconds`."""
+    """A failed attempt of a model call. The next attempt, if any, starts after `wait_seconds`."""
 
     at_ns: int
     model: str
@@ -81,7 +81,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """A tool call. `tool` is None for an unknown name. `status` is None if the run ended first."""
+    """A tool call. `tool` is None for an unknown tool. `status` is None if the run ended before the call."""
 
     started_ns: int
     ended_ns: int
@@ -112,7 +112,7 @@ class Compaction:
     def with_event(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now_ns: int
     ) -> Compaction:
-        """Return the compaction updated with `event`, which belongs to it."""
+        """Return this compaction, updated with `event`."""
         known = replace(self, ended_ns=now_ns)
         match event:
             case CompactionStarted():
@@ -162,7 +162,7 @@ class Timeline:
         self._compaction: Compaction | None = None
 
     def note(self, event: AgentEvent) -> tuple[Operation, ...]:
-        """Process an event and return the operations that end with it."""
+        """Process an event, and return the operations that end with this event."""
         now = self._clock_ns()
         if isinstance(event, TextDelta):  # by far the most frequent event
             if self._first_text_ns is None:
@@ -172,7 +172,7 @@ class Timeline:
         return (*before, *self._note_tool(event, now), *self._note_model(event, now))
 
     def close(self, error_type: str) -> tuple[Operation, ...]:
-        """End all unfinished operations with `error_type`, and return them."""
+        """End all unfinished operations with `error_type`, and return these operations."""
         now = self._clock_ns()
         tools = [
             ToolRun(
@@ -224,9 +224,9 @@ class Timeline:
             case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
                 self._note_compaction(event, now)
             case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
-                pass  # handled by `_note_tool`, or in `note`
+                pass  # `_note_tool` and `note` handle these events
             case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
-                pass  # takes no time
+                pass  # these events take no time
             case _:
                 assert_never(event)
         return ()
@@ -274,7 +274,7 @@ class Timeline:
     def _note_compaction(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now: int
     ) -> None:
-        # Compactions without a start event (ageing, overflow) started when the previous operation ended.
+        # A compaction without a start event (ageing, overflow) starts when the previous operation ends.
         start = now if isinstance(event, CompactionStarted) else self._ready_ns
         known = self._compaction or Compaction(started_ns=start, ended_ns=now, step=self.step)
         self._compaction = known.with_event(event, now)
@@ -283,9 +283,9 @@ class Timeline:
             self._calling = True  # the same turn calls the model again
 
     def _belongs_to_compaction(self, event: AgentEvent) -> bool:
-        """Whether an event is part of the current compaction.
+        """Whether `event` is part of the current compaction.
 
-        A discarded attempt is part of it until the summary is complete.
+        A discarded attempt is part of the compaction until the summary is complete.
         """
         if isinstance(event, AttemptDiscarded):
             compaction = self._compaction

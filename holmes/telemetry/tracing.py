@@ -1,10 +1,10 @@
-"""Creates OpenTelemetry spans from a stream of events, by the GenAI conventions.
+"""Creates OpenTelemetry spans from an event stream, by the GenAI conventions.
 
-This module is imported only if tracing is on. Each run has one span, with child spans for model calls, tools and
-compactions. Attributes contain only names, ids, sizes and counts: no questions, answers, arguments, results or error
-messages. A thread exports the spans (OTLP over HTTP). A slow or missing collector loses spans but does not delay a run.
-Failures are logged in one line at intervals. The SDK reads its standard variables: headers, timeout, certificates,
-compression, sampler, batches, resource.
+This module is imported only if tracing is enabled. Each run has one span, with child spans for model calls, tool calls
+and compactions. Attributes contain only names, ids, sizes and numbers. They never contain questions, answers,
+arguments, results or error messages. A thread exports the spans with OTLP over HTTP. If the collector is slow or
+unreachable, spans are lost, but the run is not delayed. A failure is logged in one line, at most once in 5 minutes. The
+SDK reads its standard variables for headers, timeout, certificates, compression, sampler, batches and resource.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _OTHER: Final = ModelIdentity(provider="_OTHER", model=_UNKNOWN)
 
 
 class InvestigationTracer:
-    """Creates traces for any number of runs. `models` contains the identity of each model name in events."""
+    """Creates traces for any number of runs. `models` maps each model name in events to the model's identity."""
 
     def __init__(self, tracer: trace.Tracer, models: Mapping[str, ModelIdentity]) -> None:
         self._tracer = tracer
         self._models = models
 
     def reader(self, attributes: RunAttributes, replays: ReplayNotes | None = None) -> InvestigationTrace:
-        """Create a reader of one run. The run joins the trace of the current HTTP request, if any."""
+        """Create a reader for one run. The run joins the trace of the current HTTP request, if any."""
         return InvestigationTrace(self, attributes, replays)
 
     def start(self, parent: Context) -> trace.Span:
@@ -200,7 +200,7 @@ class InvestigationTrace:
 
 
 def usage(stats: RequestStats) -> Attributes:
-    """Return tokens and cost. By the conventions, input includes cached tokens, and output includes reasoning."""
+    """Return the tokens and the cost. Input tokens include cached tokens, and output tokens include reasoning."""
     attributes: Attributes = {
         "gen_ai.usage.input_tokens": stats.prompt_tokens,
         "gen_ai.usage.output_tokens": stats.completion_tokens,
@@ -234,7 +234,7 @@ _log = logging.getLogger(__name__)
 
 
 class SpanExport:
-    """A running export. `close` sends the remaining spans within a limited time."""
+    """A running export of spans. `close` sends the remaining spans within a limited time."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -250,8 +250,8 @@ class SpanExport:
         return self._provider.get_tracer("holmes", __version__)
 
     def close(self) -> None:
-        """Send the remaining spans, for at most `FLUSH_SECONDS`. Blocks, so call it in a thread."""
-        # A daemon thread, which can be abandoned. The SDK itself would wait 30 seconds.
+        """Send the remaining spans, for at most `FLUSH_SECONDS`. Call this method in a thread, because it blocks."""
+        # A daemon thread can be abandoned. The SDK itself would wait 30 seconds.
         closing = threading.Thread(target=self._provider.shutdown, name="holmes-spans", daemon=True)
         closing.start()
         closing.join(FLUSH_SECONDS)
@@ -262,7 +262,7 @@ class SpanExport:
 
 
 class _SparingLog(logging.Handler):
-    """Forwards SDK warnings, as single lines, to the log of Holmes, which masks them.
+    """Forwards SDK warnings as single lines to Holmes' log, which masks secrets.
 
     Each warning is logged at most once in 5 minutes.
     """
@@ -273,7 +273,7 @@ class _SparingLog(logging.Handler):
         self._muted = False
 
     def listen(self) -> None:
-        """Receive all messages of the SDK, also after `close`, because its threads may log later."""
+        """Receive all log messages of the SDK, even after `close`, because SDK threads may log later."""
         self._said.clear()
         self._muted = False
         library = logging.getLogger(_LIBRARY)

@@ -1,4 +1,4 @@
-"""Counts tokens exactly, as an estimate, or as an upper bound.
+"""Counts tokens, or computes an estimate or an upper bound.
 
 `TokenCounter` counts with a tokenizer. Its subclass `EstimatingCounter` estimates without a tokenizer.
 """

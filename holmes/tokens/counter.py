@@ -1,7 +1,8 @@
-"""Counts tokens exactly, or as an upper bound without a tokenizer.
+"""Counts tokens exactly, or computes an upper bound without a tokenizer.
 
-The tokenizer's files are part of the litellm package, which is not imported. The tokenizer is loaded for the first
-exact count. Images are counted from width and height. Reads neither the environment nor the network.
+The tokenizer's files are part of the litellm package, which is not imported. The first exact count loads the tokenizer.
+The tokens of an image are computed from its width and height. This module reads neither the environment nor the
+network.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
 _CHUNK_CHARACTERS = 65_536
 _BOUNDARY_SEARCH_CHARACTERS = 4_096
-# Every encoding starts a new token between these two characters, so both parts can be counted separately.
+# In every encoding, a token ends at these boundaries, so the parts before and after a boundary can be counted
+# separately.
 _SAFE_BOUNDARY = re.compile(r"(?<=\n)(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?= [A-Za-z])")
-# tiktoken names its cache files by a hash of the URL that each file was downloaded from.
+# The name of a tiktoken cache file is a hash of its download URL.
 _FILE_NAMES = {
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -62,7 +64,7 @@ _MEMO_ENTRY_CHARACTERS = 100
 
 
 def chunks(text: str) -> Iterator[str]:
-    """Split `text` into parts of at most 64 K characters, at the start of a token if possible."""
+    """Split `text` into parts of at most 65,536 characters, at the start of a token if possible."""
     start = 0
     while len(text) - start > _CHUNK_CHARACTERS:
         end = start + _CHUNK_CHARACTERS
@@ -100,7 +102,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def tool_schema_text(tool: Tool) -> str:
-    """Return the schema of `tool` as JSON, as in a request."""
+    """Return the schema of `tool` as JSON, as requests contain it."""
     schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
     return json.dumps(schema, ensure_ascii=False)
 
@@ -122,7 +124,7 @@ def load_encoding(name: str) -> tiktoken.Encoding:
     if path is None:
         known = ", ".join(_PATTERNS)
         raise HolmesError(f"token encoding {name!r} is not available; reinstall litellm or use one of: {known}")
-    import tiktoken  # large, and needed only for exact counts
+    import tiktoken  # imported here, because it is large and only exact counts need it
 
     ranks = {}
     with path.open("rb") as lines:
@@ -130,16 +132,16 @@ def load_encoding(name: str) -> tiktoken.Encoding:
             token, _, rank = line.partition(b" ")
             ranks[base64.b64decode(token)] = int(rank)
     encoding = tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
-    # The tokenizer has its own copy of the ranks. This copy is only for pickling and takes 25 MB.
+    # The tokenizer has another copy of the ranks. This copy is needed only for pickling and takes 25 MB.
     encoding._mergeable_ranks = {}  # noqa: SLF001
     return encoding
 
 
 class TokenCounter:
-    """Counts tokens exactly in one encoding. Base class of the estimating counter. Thread-safe.
+    """Counts tokens exactly in one encoding. Thread-safe.
 
-    `image_formula` is the provider's formula for images. Recent counts are remembered, so a message that is counted for
-    its limit and by the history is tokenized once. `bytes_tokenized` is the number of bytes that were tokenized.
+    `image_formula` is the provider's formula for images. Recent counts are cached, so that each text is tokenized only
+    once. `bytes_tokenized` is the number of bytes that were tokenized.
     """
 
     def __init__(self, encoding: str = "o200k_base", *, image_formula: ImageFormula = "largest") -> None:
@@ -153,11 +155,11 @@ class TokenCounter:
 
     @property
     def exact(self) -> TokenCounter:
-        """An exact counter, for decisions that an estimate could get wrong."""
+        """An exact counter, for decisions in which an estimate could be wrong."""
         return self
 
     def known_tokens(self, text: str) -> int | None:
-        """Return the remembered count of a text, or None."""
+        """Return the cached count of a text, or None."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
@@ -169,7 +171,7 @@ class TokenCounter:
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """Count the tokens of `text`. Texts above 64 KB are counted in parts; a cut inside a word may add a token."""
+        """Count the tokens of `text`. Long texts are counted in parts. A cut inside a word can add a token."""
         known = self.known_tokens(text)
         if known is not None:
             return known
@@ -193,7 +195,7 @@ class TokenCounter:
         return tokens, characters
 
     def estimate_text(self, text: str) -> int:
-        """Extrapolate the tokens from 8 samples of 2 KB. Exact for shorter texts."""
+        """Estimate the tokens from 8 samples of 2,048 characters. Shorter texts are counted exactly."""
         if len(text) <= _SAMPLE_WINDOWS * _SAMPLE_CHARACTERS:
             return self.count_text(text)
         step = (len(text) - _SAMPLE_CHARACTERS) / (_SAMPLE_WINDOWS - 1)
@@ -202,7 +204,7 @@ class TokenCounter:
         return round(sampled * len(text) / (_SAMPLE_WINDOWS * _SAMPLE_CHARACTERS))
 
     def count_message(self, message: Message) -> int:
-        """Count the tokens of a message: texts, calls, reasoning, images and the overhead of the provider format."""
+        """Count the tokens of a message: texts, calls, reasoning, images and the overhead of the format."""
         overhead = message_overhead_tokens(message, self._image_formula)
         return overhead + sum(self.count_text(text) for text in message_texts(message))
 
@@ -211,7 +213,7 @@ class TokenCounter:
         return image_tokens(image, self._image_formula)
 
     def count_tools(self, tools: tuple[Tool, ...]) -> int:
-        """Count the tokens of the tool schemas. The same tools are counted once."""
+        """Count the tokens of the tool schemas. The schemas of the last tools are cached."""
         texts = self._texts_of(tools)
         return TOOL_OVERHEAD_TOKENS * len(texts) + sum(self.count_text(text) for text in texts)
 
@@ -245,12 +247,12 @@ class TokenCounter:
 
 
 def upper_bound_tokens(message: Message) -> int:
-    """Return an upper bound for any provider, without a tokenizer, because a token has at least one byte of UTF-8."""
+    """Return an upper bound for any provider, without a tokenizer. A token has at least one byte in UTF-8."""
     return message_overhead_tokens(message) + sum(utf8_bytes(text) for text in message_texts(message))
 
 
 def message_overhead_tokens(message: Message, image_formula: ImageFormula = "largest") -> int:
-    """Return the tokens of a message besides its texts: roles and separators, call ids, images."""
+    """Return the tokens of a message without its texts: role, separators, call ids and images."""
     if isinstance(message, SystemMessage):
         return MESSAGE_OVERHEAD_TOKENS
     if isinstance(message, AssistantMessage):

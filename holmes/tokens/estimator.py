@@ -1,9 +1,10 @@
 """Estimates tokens from the kind of text, for machines that cannot load a tokenizer.
 
-The rates are those of altimate, measured against cl100k_base. Only the first 500 characters are classified, so the cost
-does not depend on the length. Length is the number of bytes in UTF-8, which equals the characters of ASCII text and is
-close to the cost of other scripts and emoji. The error is up to a third for single texts, and a factor of two for
-indented JSON. Near a limit, an estimate is not decisive: `exact` decides if a tokenizer is installed.
+The numbers of characters per token are those of altimate, measured against cl100k_base. Only the first 500 characters
+are classified, so the cost does not depend on the length of the text. Length is the number of bytes in UTF-8. For ASCII
+text, bytes and characters are equal. For other scripts and emoji, bytes are closer to the number of tokens. Estimates
+are wrong by up to a third for most texts, and by a factor of two for indented JSON. Near a limit, `exact` decides if a
+tokenizer is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SAMPLE_CHARACTERS = 500
 _log = logging.getLogger(__name__)
 
 CERTAINLY_OVER = 2
-"""An estimate above this multiple of a limit means that the text exceeds the limit."""
+"""If an estimate is above this multiple of a limit, the text exceeds the limit."""
 
 _JSON_DENSITY = 0.08
 _CODE_DENSITY = 0.04
@@ -43,10 +44,10 @@ _SQL = re.compile(
 
 
 class EstimatingCounter(TokenCounter):
-    """Counts tokens by a number of characters per token. `bytes_tokenized` stays 0.
+    """Estimates tokens from a number of characters per token. `bytes_tokenized` stays 0.
 
     `encoding` selects the exact counter, which is loaded when an estimate is not decisive. If the encoding is not
-    installed, everything is estimated. A text that was counted once keeps its count.
+    installed, all counts are estimates. A text that was already counted exactly keeps this count.
     """
 
     def __init__(self, encoding: str | None = None, *, image_formula: ImageFormula = "largest") -> None:
@@ -62,7 +63,7 @@ class EstimatingCounter(TokenCounter):
     def fits(self, text: str, limit_tokens: int) -> bool:
         """Whether `text` has at most `limit_tokens`.
 
-        Uses the number of bytes, then the estimate if it is far above the limit, then an exact count.
+        The number of bytes or a high estimate can decide. Otherwise, the tokens are counted exactly.
         """
         if utf8_bytes(text) <= limit_tokens:
             return True
@@ -72,11 +73,11 @@ class EstimatingCounter(TokenCounter):
         return self._exact.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """Estimate the tokens of `text`, at most its number of bytes."""
+        """Estimate the tokens of `text`, unless an exact count is cached."""
         known = self._exact.known_tokens(text) if self._exact else None
         return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
 
-    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  an estimate is cheap
+    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  limit not needed
         """Return the estimated tokens of the whole `text`, and its length."""
         return self.count_text(text), len(text)
 
@@ -85,10 +86,10 @@ class EstimatingCounter(TokenCounter):
 
 
 def make_counter(encoding: str | None, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
-    """Return the counter for a setting.
+    """Return the counter for the setting `counting`.
 
-    An estimating counter uses `encoding` where an estimate is not decisive. Without an encoding, everything is
-    estimated. If the file of the tokenizer is missing, logs a warning.
+    An estimating counter uses `encoding` where an estimate is not decisive. If `encoding` is None, all counts are
+    estimates. If the file of the tokenizer is missing, a warning is logged.
     """
     if encoding is None:
         return EstimatingCounter(image_formula=image_formula)

@@ -1,7 +1,7 @@
-"""A conversation with its token counts, independent of models and limits.
+"""A conversation with its token counts.
 
-Each message is tokenized at most once. The cost of every call depends on the number of new messages, not on the length
-of the history. A history changes only by appending.
+Each message is tokenized at most once. Counting costs depend on the number of new messages, not on the length of the
+history. A history changes only by appending.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class History(Sequence[Message]):
     """The messages of a conversation, in order. Two histories are equal only if they are the same object.
 
-    With an estimating counter, counts stay estimates until an estimate is not decisive for a limit.
+    If the counter estimates, exact counts replace the estimates when an estimate is not decisive for a limit.
     """
 
     __slots__ = (
@@ -31,7 +31,7 @@ class History(Sequence[Message]):
         self._counter = counter
         self._messages: list[Message] = []
         self._counts: list[int | None] = []
-        self._bounds: list[int] = []  # for each message: the exact count or an upper bound
+        self._bounds: list[int] = []  # the exact count or an upper bound of each message
         self._counted_tokens = self._bound_tokens = self._bound_of_uncounted = 0
         self._uncounted: list[int] = []
         self._estimated: list[int] = []
@@ -53,11 +53,11 @@ class History(Sequence[Message]):
         return self._counter
 
     def append(self, message: Message) -> None:
-        """Add `message` at the end, without tokenizing it."""
+        """Append `message`, without tokenizing it."""
         self._append(message, None, None)
 
     def messages(self) -> tuple[Message, ...]:
-        """Return all messages as a value that later calls of `append` do not change."""
+        """Return a copy of all messages, which later calls of `append` do not change."""
         return tuple(self._messages)
 
     def tokens(self) -> int:
@@ -83,17 +83,17 @@ class History(Sequence[Message]):
         self._estimated.clear()
 
     def known_tokens(self) -> int:
-        """Return `tokens()` without counting: new messages contribute their upper bounds."""
+        """Return the tokens of all messages, with upper bounds for new messages, which are not counted."""
         return self._counted_tokens + self._bound_of_uncounted
 
     def upper_bound_tokens(self) -> int:
-        """Return an upper bound of the exact tokens, without a tokenizer. Uses the exact counts that are known."""
+        """Return an upper bound of the exact tokens, without a tokenizer. Uses exact counts where they are known."""
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:
         """Whether the history has more than `limit_tokens`.
 
-        Uses the upper bound if it is decisive, then an estimate far above the limit, then the exact counts.
+        The upper bound or a high estimate can decide. Otherwise, the messages are counted exactly.
         """
         if self.upper_bound_tokens() <= limit_tokens:
             return False
@@ -119,7 +119,7 @@ class History(Sequence[Message]):
 
     @property
     def is_counted(self) -> bool:
-        """Whether `tokens()` is known without tokenizing."""
+        """Whether all messages are counted."""
         return not self._uncounted
 
     @property

@@ -1,8 +1,8 @@
-"""Counts the tokens of an image by the provider's formula, from the width and height in its first bytes.
+"""Counts the tokens of an image from its width and height, with the provider's formula.
 
-Supports PNG, JPEG, GIF and WebP, without a decoder. Base64 is never counted. An image of unknown size is counted as the
-largest image that providers accept without scaling. The formula `largest` is for unknown models and is never below
-another formula.
+The first bytes of PNG, JPEG, GIF and WebP files contain the width and height, so no decoder is needed. The base64 text
+of an image is never counted. An image of unknown size is counted as the largest image that providers accept without
+scaling. The formula `largest` is for unknown models, and its result is never below the result of another formula.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ASSUMED_PIXELS = (1568, 1568)
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels, or None for an unknown format or an incomplete header."""
+    """Return width and height in pixels, or None if the format is unknown or the header is incomplete."""
     try:
         size = _read_size(data)
     except (struct.error, IndexError):
@@ -44,7 +44,7 @@ def _read_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Walk the segments up to the frame header, which contains the size."""
+    """Skip the segments before the frame header, which contains the size."""
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
@@ -92,13 +92,16 @@ def image_tokens(image: Image, formula: ImageFormula = "largest") -> int:
 
 
 def _anthropic(width: int, height: int) -> int:
-    """Count width times height over 750, after scaling to 1568 pixels."""
+    """Return width times height / 750, after scaling the longer side to at most 1568 pixels."""
     scale = min(1.0, 1568 / max(width, height))
     return math.ceil(width * scale * height * scale / 750)
 
 
 def _openai(width: int, height: int) -> int:
-    """Count in high detail: scale to 2048, then the short side to 768, then 85 plus 170 for each tile of 512."""
+    """Return the tokens in high detail: 85, plus 170 for each tile of 512 x 512 pixels.
+
+    The image is first scaled to at most 2048 x 2048 pixels, and then its shorter side to at most 768 pixels.
+    """
     scale = min(1.0, 2048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))
     tiles = math.ceil(max(1.0, width * scale) / 512) * math.ceil(max(1.0, height * scale) / 512)
@@ -106,7 +109,10 @@ def _openai(width: int, height: int) -> int:
 
 
 def _gemini(width: int, height: int) -> int:
-    """Count 258 for an image of at most 384 pixels per side, otherwise for each tile of 768 after scaling to 3072."""
+    """Return 258 for a small image (at most 384 pixels per side), or 258 for each tile of a larger image.
+
+    Tiles have 768 x 768 pixels. The longer side is first scaled to at most 3072 pixels.
+    """
     if max(width, height) <= 384:
         return 258
     scale = min(1.0, 3072 / max(width, height))

@@ -209,14 +209,22 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet.
-        with contextlib.suppress(OSError, ValueError):
-            await _end_all(await starting, environment.get(VARIABLE) or "")
+        # The program may already be running although this function has no handle to it yet. Its end takes less than a
+        # second, and further cancellations wait for it.
+        ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
         raise
     except (OSError, ValueError) as error:
         raise ToolError(f"{command[0]!r} cannot be started: {error}; check that it is installed and on PATH") from error
     capture.begin()
     return process
+
+
+async def _end_when_started(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        await _end_all(await starting, mark)
 
 
 def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.Task[None] | None:
@@ -261,8 +269,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:
         _signal_group(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:

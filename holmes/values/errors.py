@@ -115,4 +115,4 @@ class ClusterUnreachable(HolmesError):
 
 
 class StepLimitReached(HolmesError):
-    """The last step ended without an answer. The message contains the last text of the model."""
+    """The last allowed turn ended without an answer. The message contains the model's last text."""

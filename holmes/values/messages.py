@@ -103,7 +103,7 @@ class CompactionMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """A message of the user (`request`), or of Holmes in the user's role.
+    """A message from the user (`request`), or from Holmes in the user's role.
 
     An `attachment` is a file or piped text for the next request. A `summary` replaces removed turns, and `mark` is the
     state after the compaction. A `note` is an instruction of the loop. If a pointer replaces the text, `stored` refers

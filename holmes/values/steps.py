@@ -50,7 +50,7 @@ class DirectStepRunner:
 async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ...]:
     """Run all `works` concurrently and return their results in order.
 
-    The first error cancels the others and is raised unchanged.
+    The first error cancels all other coroutines and is raised unchanged.
     """
     try:
         async with asyncio.TaskGroup() as group:

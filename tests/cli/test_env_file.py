@@ -83,7 +83,7 @@ def test_every_command_that_reads_settings_takes_a_file(home: Home, command: tup
     assert done.exit_code == 2
     assert (
         done.stderr
-        == f"holmes: {broken}:2: not a NAME=value line; write one variable in each line, comments after '#'\n"
+        == f"holmes: {broken}:2: not a NAME=value line; write one variable per line, and comments after '#'\n"
     )
 
 

@@ -29,7 +29,7 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"registry": "https://registry.example.com"}, "'/registry': 'https://registry.example.com' does not match"),
     (
         {"image": f"holmes@sha256:{'0' * 64}", "imageDigest": f"sha256:{'0' * 64}"},
-        "image already has a digest: remove it or imageDigest",
+        "image already contains a digest: remove this digest or imageDigest",
     ),
     ({"certificate": "-----BEGIN"}, "'/certificate': '-----BEGIN' does not match pattern"),
     ({"replicas": "two"}, "'/replicas': got string, want integer"),
@@ -64,7 +64,7 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"createServiceAccount": False}, "set customServiceAccountName"),
     (
         {"rbac": {"namespaces": ["shop"]}, "customClusterRoleRules": [{"verbs": ["get"]}]},
-        "customClusterRoleRules extend the ClusterRole, but rbac.namespaces replaces it",
+        "customClusterRoleRules extends the ClusterRole, but rbac.namespaces replaces it",
     ),
     ({"config": {"server": {"port": 80}}}, "the chart overrides config.server.port: set service.port"),
     ({"config": {"server": {"api_key": "k"}}}, "the chart overrides config.server.api_key"),

@@ -104,7 +104,7 @@ def test_however_much_alerts_say_the_question_stays_short() -> None:
     ]
     question = alert_question(many)
     assert len(question) < 60_000
-    assert "more alerts:" in question
+    assert "more alerts (" in question
 
 
 @pytest.mark.parametrize(

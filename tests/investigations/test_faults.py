@@ -7,6 +7,7 @@ import contextlib
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,33 @@ def test_a_provider_that_fails_never_costs_the_answer(fault: Fault, outcomes: di
     assert fault.answer in str(record.answer)
     assert fault.says.lower() in str(record.without_llm).lower()
     assert (record.without_llm is None) == (fault.answered_by != "builtin/triage")
+
+
+def test_more_than_ten_investigations_run_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(12)
+
+    def respond(_: Body) -> Scripted:
+        together.wait(60)
+        return Reply(text=ANSWER)
+
+    address = f"sqlite:///{tmp_path / 'investigations.db'}"
+
+    async def ask() -> set[str]:
+        watched = Watched(await Database.open(address))
+        asked = [
+            await watched.records.add(NewInvestigation(question=f"why? ({number})", title="load", source="api"))
+            for number in range(together.parties)
+        ]
+        for identity in asked:
+            await until(lambda identity=identity: watched.finished(identity), 150)  # type: ignore[misc]
+        records = [await watched.record(identity) for identity in asked]
+        await watched.database.close()
+        return {str(record.answered_by) for record in records}
+
+    with OpenAIServer(respond) as provider:
+        home = home_of(tmp_path, provider.base_url)
+        with replica(home, HOLMES_DATABASE_URL=address, HOLMES_INVESTIGATION_CONCURRENCY="12"):
+            assert asyncio.run(ask()) == {"scripted"}
 
 
 @pytest.fixture

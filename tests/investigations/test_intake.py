@@ -218,7 +218,7 @@ async def test_more_investigations_than_a_route_allows_in_an_hour_do_without_an_
         await desk.take(alert(deployment=f"app-{number}"), key=f"group {number}")
     reasons = [each.without_llm for each in await desk.investigations()]
     assert reasons[:2] == [None, None]
-    assert reasons[2] == reasons[3] == "the route 'shop' allows 2 investigations per hour, and all of them have started"
+    assert reasons[2] == reasons[3] == "the route 'shop' has reached its hourly limit (max_per_hour: 2)"
 
 
 async def test_all_routes_together_have_a_limit_that_replicas_share(database: Database) -> None:
@@ -231,7 +231,7 @@ async def test_all_routes_together_have_a_limit_that_replicas_share(database: Da
     with_model = [each for each in investigations if each.without_llm is None]
     assert (len(with_model), len(investigations)) == (30, 60)
     refused = {each.without_llm for each in investigations} - {None}
-    assert refused == {"alerts.max_per_hour allows 30 investigations with a model per hour, and 30 have started"}
+    assert refused == {"investigations with a model have reached their hourly limit (alerts.max_per_hour: 30)"}
 
 
 async def test_one_message_for_several_routes_begins_no_more_than_are_left(database: Database) -> None:
@@ -248,7 +248,7 @@ async def test_an_investigation_whose_model_failed_still_counts_for_the_hour(dat
     failed_over = update(INVESTIGATIONS).values(without_llm="the model could not be used", state="answered")
     await database.transaction(lambda connection: connection.execute(failed_over))
     await desk.take(alert(deployment="app-3"), key="group 3")
-    assert "2 have started" in str((await desk.investigations())[-1].without_llm)
+    assert "(alerts.max_per_hour: 2)" in str((await desk.investigations())[-1].without_llm)
 
 
 async def test_an_hour_later_models_answer_again(database: Database) -> None:

@@ -71,7 +71,7 @@ async def test_a_model_that_takes_all_the_time_is_followed_by_an_answer_without_
     bench = Bench(database, play, timeout_seconds=0.2)
     record = await bench.run()
     assert (record.state, record.answer, record.answered_by) == ("answered", "found", "builtin/triage")
-    assert "not finished after 0 seconds" in str(record.without_llm)
+    assert "did not finish within 0 seconds" in str(record.without_llm)
     assert [each.id for each in bench.announced] == [record.id]
 
 

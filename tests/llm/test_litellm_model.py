@@ -350,7 +350,7 @@ async def test_overflow_that_only_the_error_code_tells_is_recognised(recorder: R
         (400, "refused the request for model 'tested'", "check the model settings"),
         (401, "rejected the API key for model 'tested'", "check the key or pass --api-key"),
         (403, "denies this key access to model 'tested'", "check the plan and the permissions of the account"),
-        (404, "does not know model 'tested'", "check the model name and the API base address"),
+        (404, "cannot find model 'tested'", "check the model name and the API base address"),
     ],
 )
 async def test_final_refusals_are_one_line_and_not_retried(

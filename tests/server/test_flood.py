@@ -45,7 +45,7 @@ def test_a_flood_begins_at_most_thirty_investigations_with_a_model(tmp_path: Pat
                 record = client.get(f"/api/investigations/{without['id']}").json()
                 page = client.get(f"/investigations/{without['id']}").text
         assert len(model.server.requests) == LIMIT, "each of these answers at once"
-    reason = "alerts.max_per_hour allows 30 investigations with a model per hour, and 30 have started"
+    reason = "investigations with a model have reached their hourly limit (alerts.max_per_hour: 30)"
     assert record["without_llm"] == reason
     assert record["answer"].endswith(f"Answered without a model: {reason}.")
     assert reason in page

@@ -181,7 +181,7 @@ def test_what_cannot_finish_is_handed_over_to_whoever_comes_next(tmp_path: Path)
             until(lambda: is_answered(address))
 
     assert server.process.returncode == 0
-    assert any("waiting up to 1 s for 1 investigation" in each["message"] for each in log)
+    assert any("waiting up to 1 s for running investigations: 1" in each["message"] for each in log)
     assert left == []
 
 

@@ -110,7 +110,7 @@ async def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     outcome = await _bash(script, ProcessLimits(timeout_seconds=0.5))
     assert outcome.timed_out
     assert outcome.return_code == -9
-    assert await _gone_within(await _pids(file, 2), 0.5)
+    assert await _gone_within(await _pids(file, 2), 10)
 
 
 async def test_cancelling_ends_the_whole_group(tmp_path: Path) -> None:
@@ -124,12 +124,15 @@ async def test_cancelling_ends_the_whole_group(tmp_path: Path) -> None:
     assert await _gone_within(pids, 10)
 
 
-async def test_cancelling_at_any_moment_of_the_start_leaves_nothing_behind() -> None:
-    marker = f"62{os.getpid()}.5"
+@pytest.mark.parametrize("times", [1, 2])
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing_behind(times: int) -> None:
+    marker = f"6{times}{os.getpid()}.5"
     for delay_seconds in (0.0, 0.001, 0.002, 0.004, 0.008, 0.016):
         task = asyncio.create_task(_bash(f"sleep {marker} & wait", ProcessLimits(memory_limit_mb=800)))
         await asyncio.sleep(delay_seconds)
-        task.cancel()
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await task
     left = [process for process in psutil.process_iter(["cmdline"]) if marker in (process.info["cmdline"] or [])]
@@ -145,7 +148,7 @@ async def test_a_second_cancellation_does_not_spare_the_group(tmp_path: Path) ->
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await _gone_within(pids, 0.5)
+    assert await _gone_within(pids, 10)
 
 
 async def test_a_background_process_that_holds_the_pipe_does_not_hang_us(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def _outside(file: Path) -> str:
 async def test_a_timeout_ends_what_left_the_group(tmp_path: Path) -> None:
     outcome = await _bash(_outside(tmp_path / "pids"), ProcessLimits(timeout_seconds=1))
     assert outcome.timed_out
-    assert await _gone_within(await _pids(tmp_path / "pids", 3), 0.3)
+    assert await _gone_within(await _pids(tmp_path / "pids", 3), 10)
 
 
 @_linux
@@ -267,7 +270,7 @@ async def test_when_holmes_is_killed_no_program_of_a_tool_stays(tmp_path: Path, 
     assert all(_is_running(pid) for pid in pids)
     holmes.send_signal(number)
     assert await holmes.wait() == -number
-    assert await _gone_within([*pids, *(guard.pid for guard in guards)], 2)
+    assert await _gone_within([*pids, *(guard.pid for guard in guards)], 10)
 
 
 @_linux
@@ -278,4 +281,4 @@ async def test_the_guard_goes_when_holmes_ends_by_itself(tmp_path: Path) -> None
     guards = psutil.Process(holmes.pid).children()
     assert len(guards) == 2
     assert await holmes.wait() == 0
-    assert await _gone_within([guard.pid for guard in guards], 1)
+    assert await _gone_within([guard.pid for guard in guards], 10)

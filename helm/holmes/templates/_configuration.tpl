@@ -1,4 +1,4 @@
-{{/* The files below /etc/holmes, and the variables of the container. */}}
+{{/* Defines the files below /etc/holmes and the variables of the container. */}}
 
 {{- define "holmes.toolsets" -}}
 {{- $toolsets := deepCopy (.Values.toolsets | default dict) }}
@@ -23,7 +23,7 @@
 {{- concat (.Values.additionalEnvVars | default list) (.Values.additional_env_vars | default list) | toJson }}
 {{- end }}
 
-{{/* The variables that the chart sets; `additionalEnvVars` must not contain them. */}}
+{{/* Returns the variables that the chart sets. `additionalEnvVars` must not contain them. */}}
 {{- define "holmes.environment" -}}
 - name: HOME
   value: /var/lib/holmes

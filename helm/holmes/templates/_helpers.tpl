@@ -1,4 +1,4 @@
-{{/* Names and labels of all objects, and definitions for several templates. */}}
+{{/* Defines the names and labels of all objects, and the parts that several templates share. */}}
 
 {{- define "holmes.name" -}}
 {{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
@@ -14,7 +14,7 @@
 {{- end }}
 {{- end }}
 
-{{/* ClusterRoles have no namespace; two releases of the same name must not share one. */}}
+{{/* Includes the namespace, because ClusterRoles have none and two releases with the same name must not share one. */}}
 {{- define "holmes.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "holmes.fullname" .) }}
 {{- end }}
@@ -50,7 +50,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- (.Values.auth).existingSecret | default (include "holmes.fullname" .) }}
 {{- end }}
 
-{{/* HTTPS as soon as the server has a certificate. */}}
+{{/* Returns HTTPS if the server has a certificate. */}}
 {{- define "holmes.scheme" -}}
 {{- $scheme := "http" }}
 {{- if dig "server" "ssl_certfile" "" (.Values.config | default dict) }}{{ $scheme = "https" }}{{ end }}
@@ -60,7 +60,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $scheme }}
 {{- end }}
 
-{{/* The Job that creates the keys, with its service account and Role. */}}
+{{/* Returns the common name of the Job that creates the keys, its service account and its Role. */}}
 {{- define "holmes.keysName" -}}
 {{- printf "%s-keys" (include "holmes.fullname" . | trunc 58 | trimSuffix "-") }}
 {{- end }}
@@ -76,7 +76,7 @@ app.kubernetes.io/component: keys
 {{- (.Values.persistence).existingClaim | default (include "holmes.fullname" .) }}
 {{- end }}
 
-{{/* Whether the data is on a claim: SQLite that survives the pod. */}}
+{{/* Returns whether a claim stores the data, so that SQLite survives the pod. */}}
 {{- define "holmes.hasClaim" -}}
 {{- if and (.Values.persistence).enabled (not (.Values.database).existingSecret) }}true{{ end }}
 {{- end }}
@@ -87,14 +87,14 @@ app.kubernetes.io/component: keys
 {{- else if gt (int .Values.replicas) 1 }}true{{ end }}
 {{- end }}
 
-{{/* The drain time of Holmes in seconds, from its settings. */}}
+{{/* Returns the drain time of Holmes in seconds, from its settings. */}}
 {{- define "holmes.drainSeconds" -}}
 {{- $drain := dig "investigations" "drain_seconds" 20 (.Values.config | default dict) }}
 {{- ceil $drain | int }}
 {{- end }}
 
 {{- define "holmes.podSettings" -}}
-{{- /* OpenShift assigns a range of users and groups to each namespace, and refuses fixed ones. */ -}}
+{{- /* OpenShift assigns a range of users and groups to each namespace, and rejects fixed users and groups. */ -}}
 {{- $context := .Values.podSecurityContext | default dict }}
 {{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end }}
 {{- with concat (.Values.imagePullSecrets | default list) ((.Values.serviceAccount).imagePullSecrets | default list) | uniq }}
@@ -116,7 +116,7 @@ securityContext:
   {{- toYaml $context | nindent 2 }}
 {{- end }}
 
-{{/* Settings of pods that run to completion. They use only the node affinity, because rules about other pods are for the server. */}}
+{{/* Returns the settings of pods that run to completion. They use only the node affinity, because affinity to other pods applies to the server. */}}
 {{- define "holmes.shortPodSettings" -}}
 {{- include "holmes.podSettings" . }}
 {{- with (.Values.affinity).nodeAffinity }}

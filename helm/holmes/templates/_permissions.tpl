@@ -1,4 +1,4 @@
-{{/* The rules of files/permissions.yaml that the values select. Called with (list $ "namespaced" "cluster") or fewer names. */}}
+{{/* Returns the rules of files/permissions.yaml that the values select. Call it with (list $ "namespaced" "cluster"), or with one of these names. */}}
 
 {{- define "holmes.rules" -}}
 {{- $root := first . }}

@@ -1,4 +1,4 @@
-{{/* Many clients can read a ConfigMap, including Holmes, so values that look like secrets are refused by name or by format. */}}
+{{/* Rejects values that look like secrets by name or format, because many clients can read a ConfigMap, including Holmes. */}}
 
 {{- define "holmes.refusePlainSecrets" -}}
 {{- range $key := list "config" "modelList" "mcp_servers" "toolsets" "custom_toolsets" }}
@@ -6,7 +6,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Called with (list path value name-of-the-key): checks every text in `value`, recursively. */}}
+{{/* Checks every text in `value`, recursively. Call it with (list path value name-of-the-key). */}}
 {{- define "holmes.refuseSecrets" -}}
 {{- $path := index . 0 }}{{ $value := index . 1 }}{{ $name := index . 2 }}
 {{- if kindIs "map" $value }}
@@ -26,7 +26,7 @@
 {{- end }}
 {{- end }}
 
-{{/* The name of a value: its key. For `value` the `name` next to it, or the parent key. Labels of alerts have no name. */}}
+{{/* Returns the name of a value, which is its key. The name of a key `value` is the adjacent `name`, or else the parent key. Alert labels have no name. */}}
 {{- define "holmes.nameBelow" -}}
 {{- $path := index . 0 }}{{ $map := index . 1 }}{{ $key := index . 2 }}
 {{- if eq $key "value" }}{{ get $map "name" | default (get $map "key") | default (index . 3) }}
@@ -34,7 +34,7 @@
 {{- end }}
 {{- end }}
 
-{{/* A text may be JSON, `NAME=value`, `--option=value` or `Header: value`. */}}
+{{/* Checks a text that may be JSON, `NAME=value`, `--option=value` or `Header: value`. */}}
 {{- define "holmes.refuseSecretText" -}}
 {{- $path := index . 0 }}{{ $value := trim (index . 1) }}{{ $name := index . 2 }}
 {{- $json := dict "Error" true }}
@@ -49,7 +49,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Without references to variables, the rest must not be a secret. */}}
+{{/* Rejects a text that still contains a secret after references to variables are removed. */}}
 {{- define "holmes.refuseSecret" -}}
 {{- $path := index . 0 }}{{ $name := index . 2 | snakecase | replace "-" "_" }}
 {{- $left := regexReplaceAll (include "holmes.references" $) (index . 1) "" | trim }}
@@ -70,24 +70,24 @@
 {{- end }}
 {{- end }}
 
-{{/* `{{ env.NAME }}`, `$NAME` and templates without a long text of their own. */}}
+{{/* Matches `{{ env.NAME }}`, `$NAME`, and templates that contain no long text. */}}
 {{- define "holmes.references" -}}
 \{\{(\[['"][^'"]*['"]\]|'[^'0-9]{0,8}'|"[^"0-9]{0,8}"|[^{}'"])*\}\}|\$\{[A-Z][A-Z0-9_]*\}|\$[A-Z][A-Z0-9_]*\b
 {{- end }}
 
-{{/* Whether a key, header, option or variable of this name (in snake case) has a secret value. */}}
+{{/* Returns whether a key, header, option or variable with this name (in snake case) has a secret value. */}}
 {{- define "holmes.isSecretName" -}}
 {{- $words := "passw(or)?d|passphrase|secret|api_?key|access_?key|private_?key|signing_key|integration_key|subscription_key|credential|authorization|cookie|connection_string|(^|_)(token|key|auth|authentication|pat|pass|pwd|dsn|bearer|jwt|session)$" }}
 {{- $harmless := "_(file|path|dir|url|uri|endpoint|name|type|env|ref|field|header|method|mode|ttl|seconds|limit|format|provider|location)$|_per_([a-z]+_)*token$|(cache|public|partition|primary|group)_key$|^namespaces?$" }}
 {{- if and (regexMatch $words .) (not (regexMatch $harmless .)) }}true{{ end }}
 {{- end }}
 
-{{/* Values that are not secrets under any name: files, kinds of authentication, and placeholders for local models. */}}
+{{/* Matches values that are never secrets: files, kinds of authentication, and placeholders for local models. */}}
 {{- define "holmes.harmlessValues" -}}
 ^(~|/(etc|var|run|opt|tmp|mnt|home|usr|secrets?|certs?|vault|config))/[A-Za-z0-9._/-]+$|^[/~][^ ]*\.(json|pem|crt|cer|key|txt|ya?ml|toml|p12|jks)$|^oidc/|^os\.environ/[A-Z0-9_]+$|(?i)^(bearer|basic|token|api-?key|oauth2?|oidc|iam|irsa|sigv4|kerberos|ntlm|mtls|anonymous|none|null|default|auto|true|false|dummy|empty|unused|not[-_]?needed|no[-_]?key|placeholder|fake)$
 {{- end }}
 
-{{/* Formats of secrets that are recognised without a name: in URLs, in sentences, and prefixes of providers' keys. */}}
+{{/* Matches secrets that are recognised by their format: in URLs, in sentences, and by prefixes of provider keys. */}}
 {{- define "holmes.secretForms" -}}
 - ://[^/\s@]*:[^/\s@]+@
 - ://([^/\s:@]{16,}|[^/\s:@]{8,}:)@

@@ -1,4 +1,4 @@
-{{/* Refuses invalid combinations of values. Each message is one line with the next step. Included by the Deployment. */}}
+{{/* Rejects invalid combinations of values. Each message is one line and names the next step. The Deployment includes this template. */}}
 
 {{- define "holmes.validate" -}}
 {{- include "holmes.validateReplicas" . }}
@@ -30,16 +30,16 @@
 
 {{- define "holmes.validateAccess" -}}
 {{- if and (not .Values.createServiceAccount) (not .Values.customServiceAccountName) }}
-{{- fail "createServiceAccount=false requires the name of an existing service account: set customServiceAccountName" }}
+{{- fail "createServiceAccount=false requires an existing service account: set customServiceAccountName" }}
 {{- end }}
 {{- if and (.Values.rbac).namespaces .Values.customClusterRoleRules }}
-{{- fail "customClusterRoleRules extend the ClusterRole, but rbac.namespaces replaces it with Roles: remove one of them" }}
+{{- fail "customClusterRoleRules extends the ClusterRole, but rbac.namespaces replaces it with Roles: remove one of them" }}
 {{- end }}
 {{- end }}
 
 {{- define "holmes.validateConfig" -}}
 {{- if and .Values.imageDigest (contains "@" (.Values.image | default "")) }}
-{{- fail "image already has a digest: remove it or imageDigest" }}
+{{- fail "image already contains a digest: remove this digest or imageDigest" }}
 {{- end }}
 {{- $instead := dict "server.host" "remove it; the container listens on all addresses and requires a key"
   "server.port" "set service.port" "server.api_key" "set auth.existingSecret" "server.webhook_key" "set auth.existingSecret"

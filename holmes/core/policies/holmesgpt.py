@@ -1,7 +1,7 @@
 """The documented policy of HolmesGPT: large results are stored, and above 95% the conversation becomes one summary.
 
 The system prompt, the summary and the last user message remain. The policy has no tail, masking, reminder or cooldown.
-As a safety net, the loop still limits compaction attempts and truncates in an emergency.
+The loop also limits compaction attempts, and truncates the history after an overflow.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ NARROW = (
     "(a pattern, a field or label selector, a namespace, a time range), or ask the user."
 )
 _ERROR_END = "\n[...]\n"
-_CUT = "[The rest of this preview was cut; the whole result is stored.]"
+_CUT = "[The rest of this preview was cut. The whole result is stored.]"
 _STARTS = ("Too large ", "[Too large ", "[stored: ")
 _PARSED_SIZE = re.compile(r"([\d,]+) bytes, ([\d,]+) lines?\b")
 _PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILINE)
@@ -123,7 +123,7 @@ class PointerLimits:
 
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
-        """Return the limits of a user message whose text may take `room_tokens`."""
+        """Return the limits of a user message. Its text may take `room_tokens`."""
         preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
         text = limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
@@ -247,7 +247,7 @@ class Pointer:
         return first_that_fits((*options, error + short, error + last, short, last), room, counter)
 
     def _lead(self) -> str:
-        """Return everything before the preview."""
+        """Return the text before the preview."""
         return "\n".join((self.error + self.size_text, *_how_to_read(self.stored, json=self.json), NARROW))
 
 
@@ -297,7 +297,7 @@ def dropped_text(
     if isinstance(message, UserMessage):
         room = min(cap_tokens * 3 // 4, cap_tokens - 200)
         ends = head_and_tail(message.text, max(0, room), counter).render()
-        note = "The middle of this message was dropped; ask the user for the part that is needed."
+        note = "The middle of this message was dropped. Ask the user for the part that is needed."
         options: tuple[str, ...] = (f"{ends}\n[{lost} {note}]", f"{ends}\n[too large; the middle was dropped]", ends)
     else:
         error, last = inline_error(message), "[dropped: too large]"

@@ -1,4 +1,4 @@
-"""Replaces the result of a repeated call with "unchanged since step 7" or a diff, if that is shorter.
+"""Replaces the result of a repeated call with "unchanged since step 7" or a diff, if this is shorter.
 
 The repeated call still runs, so polling works. The short text refers only to results that the model can still see, and
 is always smaller than the result. Errors and small results are never replaced. The short text contains the id of the
@@ -32,7 +32,7 @@ ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierResult:
-    """The last result of a call that the conversation contains in full or as a pointer.
+    """The last result of a call. The conversation contains this result in full or as a pointer.
 
     `latest` is the most recent short text about this result, or None. `latest_step` is the step of this short text.
     """
@@ -86,7 +86,7 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text with the changes since the earlier result. Lines whose ages only increased are omitted."""
+    """Return the short text with the changes since the earlier result. Omits lines in which only ages increased."""
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None

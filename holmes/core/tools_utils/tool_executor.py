@@ -35,7 +35,7 @@ MAX_ANSWERED_CALLS = 32
 IDENTICAL_CALL = "Identical to the call"
 """The result of a call starts with these words if the call repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# Larger than the number of calls in one reply, because each call is looked up several times before and after it runs.
+# The cache exceeds the number of calls in one reply, because each call is looked up before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64
@@ -135,7 +135,7 @@ class Approver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGate(WrapperToolset):
-    """Requires approval for calls whose tool name matches one of `patterns`, which are shell globs."""
+    """Requires approval for a call if its tool name matches one of `patterns`, which are shell globs."""
 
     patterns: tuple[str, ...]
     approver: Approver | None

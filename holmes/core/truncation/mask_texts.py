@@ -1,7 +1,8 @@
 """Writes the text of a mask: the call, and the size, beginning and id of its result.
 
 A fingerprint is a single line. A preview also shows the important parts of the result, and a path also shows its first
-characters. If the result is already a pointer or was cut, the mask describes the original result as far as it is known.
+characters. If the result is already a pointer or was cut, the mask describes the original result as far as the message
+shows it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
 
 
 def beginning_of_output(message: ToolMessage) -> str:
-    """Return the text of `message`, or for a pointer its error or its preview."""
+    """Return the text of `message`. For a pointer, return the error or the preview that it contains."""
     text = output_text(message)
     if not message.spilled:
         return text

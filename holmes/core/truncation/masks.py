@@ -1,9 +1,9 @@
 """Masks old tool results: selects the results to replace, and replaces them in one batch.
 
-A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, results of protected tools, and results
-whose mask would not be smaller stay unchanged. A result that cannot be stored stays whole, so masking loses no data. In
-small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and the model
-never change.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results and results of protected tools stay
+unchanged, and so do results that a mask would not shorten. A result that cannot be stored stays whole, so masking loses
+no data. In small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and
+the model never change.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class MaskOutcome:
 
 
 async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
-    """Apply `plan` to `history`, for which it was made. Each result is stored in a durable step."""
+    """Apply `plan` to `history`. Results that are not stored yet are stored in durable steps."""
 
     async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
         step_name = f"{context.step_name}/store/{message.call_id}"

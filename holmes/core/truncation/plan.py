@@ -146,7 +146,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The messages that stay, and the `removed` messages, whose removal frees `removed_tokens`."""
+    """The messages that stay, and the messages to remove. The removal frees `removed_tokens`."""
 
     system: tuple[Message, ...]
     task: tuple[Message, ...]
@@ -164,8 +164,8 @@ class Plan:
 class _Tail:
     """The positions of the last messages, which stay: whole turns, the newest turn, and notes after the newest turn.
 
-    `pointed` contains the positions of earlier turns whose results become pointers. `shrunk` contains the messages of
-    these turns with the pointers.
+    `pointed` contains the positions of earlier turns in which pointers replace the results. `shrunk` contains the
+    messages of these turns with the pointers.
     """
 
     kept: tuple[int, ...]
@@ -190,8 +190,8 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
     """Keep the last turns that fit the tail of `room`, and the newest turn if the model has not seen it.
 
-    If the newest turn is larger than `room.newest_round_tokens`, its results are cut. The tail gets at most the tokens
-    of `room.history_tokens` that system prompt, task and last request leave.
+    If the newest turn is larger than `room.newest_round_tokens`, its results are cut. The tail never exceeds the rest
+    of `room.history_tokens` after the system prompt, the task and the last request.
     """
     messages, weights = history.messages(), history.token_counts()
     system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]

@@ -1,10 +1,10 @@
 """Requests a summary of the messages to remove, for large histories in groups of whole turns.
 
-The first request is the agent's last request plus one user message, so the provider's cache applies. A separate summary
-model gets the removed messages as plain text. A failed request is repeated as plain text. If the text does not fit one
-request, each request contains the next part and the summary of the earlier parts. No request exceeds the context window
-of its model. A reply that is not a summary or is mostly invented is rejected. Important names that are missing in a
-summary are requested and added.
+The first request is the agent's last request plus one user message, so the provider can use its cache. A separate
+summary model gets the removed messages as plain text. A failed request is repeated as plain text. If the text does not
+fit one request, each request contains the next part and the summary of the earlier parts. No request exceeds the
+context window of its model. A reply that is not a summary or is mostly invented is rejected. Important names that are
+missing in a summary are requested and added.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
 
     Returns no parts if the context window has no space for them.
     """
-    # A transcript does not contain images. If their tokens were counted, text would be cut without need.
+    # A transcript does not contain images. If their tokens were counted, text would be cut unnecessarily.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
     exact = job.context.counter.exact
     if sum(weights) <= room_tokens:

@@ -116,7 +116,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
     if counter.count_text(reminder) > room - cap_tokens:
         reminder = ""
     room -= counter.count_text(reminder)
-    # If the model copies the heading, later readers would treat its text as a ledger with checked citations.
+    # If the model copied the heading, its text would be treated as a ledger with checked citations.
     text = stand_in.summary.replace(LEDGER_HEADING, LEDGER_HEADING.rstrip(":"))
     summary = shortened(text, room, counter) or _cut(text, room, counter)
     first = "\n\n".join(part for part in (heading, summary, also_seen) if part)

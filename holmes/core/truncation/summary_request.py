@@ -150,7 +150,7 @@ class Summary:
 
 
 async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: CompactionContext) -> Summary:
-    """Request a summary of `model`.
+    """Request a summary from `model`.
 
     Emits the events of the request, except for the text, which is not for the user.
     """

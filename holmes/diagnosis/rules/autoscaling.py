@@ -109,7 +109,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
 def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
-    """Return the API at fault or None, the objects that may explain the fault, and the grace periods to wait."""
+    """Return the API at fault or None, the objects that may explain the fault, and the wait in grace periods."""
     target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
@@ -175,9 +175,9 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
 
 
 def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
-    """Yield each resource that is measured as a percentage of its request, and the container.
+    """Yield each resource that is measured as a percentage of its request, and the name of its container.
 
-    The container is an empty string if the resource is measured for all containers.
+    The name is empty if the resource is measured for all containers.
     """
     for metric in scaler.children("spec", "metrics"):
         for key in ("resource", "containerResource"):

@@ -34,7 +34,7 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""Directives of CoreDNS and of well-known external plugins. Similar unknown directives are probably misspelt."""
+"""Directives of CoreDNS and of well-known external plugins. An unknown similar name is probably a misspelling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +220,7 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 
 def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Yield whether each fault is critical, its description, and the wrong line (empty if a line is missing)."""
+    """For each fault, yield whether it is critical, its description, and the wrong line or an empty string."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
     if not kubernetes and blocks and not imports:
@@ -339,7 +339,7 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
-    """Return the field that prevents the use of the cluster DNS, and the reason, or None if the pods use this DNS."""
+    """Return the field that prevents the use of the cluster DNS, and the reason, or None if no field prevents it."""
     policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
     if policy == "Default":
         return (
@@ -366,7 +366,7 @@ def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tu
 
 
 def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
-    """Return whether a name server is a Service, because the Service may forward queries to the cluster DNS."""
+    """Return whether a name server is a Service, which may forward queries to the cluster DNS."""
     return any(
         each.text("spec", "clusterIP") in servers
         for each in state.of("Service")

@@ -69,7 +69,7 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_rolling_out(each: ClusterObject) -> bool:
-    """Return whether an Argo Rollout has no fault. Its condition Healthy is False until its last step has finished."""
+    """Return whether this is an Argo Rollout without a fault. Healthy is False until the last step has finished."""
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 
 

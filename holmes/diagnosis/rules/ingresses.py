@@ -37,7 +37,7 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
         "No controller handles the Ingress. Its class does not exist, or the Ingress names no class and the cluster "
-        "has no default class. An Ingress that has an address is treated as handled. It is reported only if its class "
+        "has no default class. An Ingress that has an address is treated as handled. It is still reported if its class "
         "is clearly misspelt, because the address may be outdated. An Ingress without a class has severity info, "
         "because some controllers require no class. The severity is warning if the cluster has classes and another "
         "Ingress has an address. Correct the class name, or install an ingress controller."
@@ -99,9 +99,9 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
     kinds=("Ingress", "Service"),
     reads=("spec.defaultBackend", "spec.rules[].http.paths[].backend.service.name"),
     explanation=(
-        "Requests to the path fail with status 503 because the Service of the path does not exist. If an existing "
-        "Service has a similar name, correct the Ingress. If a workload with this name exists, or no Service has a "
-        "similar name, create the Service."
+        "Requests to a path of the Ingress fail with status 503 because the Service of this path does not exist. If an "
+        "existing Service has a similar name, correct the Ingress. If a workload with this name exists, or no Service "
+        "has a similar name, create the Service."
     ),
 )
 def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
@@ -173,8 +173,8 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "Service", "Pod"),
     reads=("spec.rules[].http.paths[].backend.service", "EndpointSlices and pods of the Service"),
     explanation=(
-        "Requests to the path fail with status 503 because no pod behind the Service is ready. This fault is a "
-        "symptom. Its cause is in the Service or in the workload behind the Service."
+        "Requests to a path of the Ingress fail with status 503 because no pod behind the Service is ready. This fault "
+        "is a symptom. Its cause is in the Service or in the workload behind the Service."
     ),
 )
 def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:

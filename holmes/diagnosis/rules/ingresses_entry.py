@@ -29,7 +29,7 @@ _MERGED_ON_PURPOSE: Final = ("/canary", "mergeable-ingress-type", "canary-weight
 
 @Row(
     id="I03a",
-    title="TLS secret of the Ingress is missing",
+    title="TLS Secret of the Ingress is missing",
     severity="warning",
     kinds=("Ingress", "Secret"),
     reads=("spec.tls[].secretName", "Secret names"),
@@ -133,8 +133,8 @@ def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
                     subject=ingress.ref,
                     culprit=ingress.ref,
                     cause=(
-                        f"{ingress.ref} sends {host or 'every host'}{route} to {backend}, but the older {first[0].ref} "
-                        f"already sends it to {first[2]}"
+                        f"{ingress.ref} sends requests for {host or 'every host'}{route} to {backend}, but the older "
+                        f"{first[0].ref} already sends them to {first[2]}"
                     ),
                     evidence=(value(ingress, path, route), value(first[0], first[1], route)),
                     next_check="kubectl get ingresses --all-namespaces",
@@ -192,8 +192,8 @@ def rejected(state: ClusterState) -> Iterator[Fault]:
     reads=("status.loadBalancer.ingress", "other Ingresses of the same class"),
     explanation=(
         "Five grace periods after its creation, the Ingress has no address, although other Ingresses of the same class "
-        "have one. If no Ingress of the class has an address, the severity is info. The controller is then not "
-        "running, or it does not set addresses."
+        "have one. If no Ingress of the class has an address, the severity is info. The controller is then probably "
+        "not running, or it does not set addresses."
     ),
 )
 def no_address(state: ClusterState) -> Iterator[Fault]:
@@ -237,7 +237,7 @@ _BAD: Final = frozenset({"Conflicted"})
     reads=("spec.gatewayClassName", "status.conditions", "status.listeners[].conditions"),
     explanation=(
         "The GatewayClass does not exist, or its controller rejects the class, the Gateway or a listener. Common "
-        "reasons are a missing certificate, a conflict or an unknown protocol. The rule ignores new objects, and "
+        "causes are a missing certificate, a conflict or an unknown protocol. The rule ignores new objects, and "
         "conditions of an older generation."
     ),
 )

@@ -346,6 +346,6 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """Return the times of edits, because a CronJob that was just resumed has not missed a run."""
+    """Return the times of edits to the CronJob. A CronJob that was just resumed has not missed a run."""
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

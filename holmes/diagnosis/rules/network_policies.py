@@ -57,7 +57,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blame:
-    """A policy that may block a connection, with its decisive field. The highest `score` is reported."""
+    """A policy that may block a connection, with its decisive field. The policy with the best `score` is reported."""
 
     policy: ClusterObject
     path: str
@@ -122,7 +122,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
                 continue
             seen.add(consumer.uid)
             proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
-            # Without a ready pod, calls fail for another reason.
+            # If no pod is ready, calls fail for another reason.
             uses.append(
                 _Use(
                     consumer=consumer,
@@ -227,7 +227,8 @@ def _nearly(
         why = f"its rule for this peer lacks port {connection.port}/{connection.protocol}"
         return _Blame(policy=policy, path=f"{match.path}.ports", why=why, score=4)
     nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
-    why = "its rule for this port " + ("has no peer that matches a pod" if nobody else "has only other peers")
+    why = "its rule for this port " if match.port else "its rule "
+    why += "has no peer that matches a pod" if nobody else "allows only other peers"
     why += _labels_words(peers, connection.peer(direction))
     return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
 

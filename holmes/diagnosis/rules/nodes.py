@@ -107,7 +107,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
-    """Return whether the node recently started a graceful shutdown, for example as a spot instance."""
+    """Return whether the node recently started a graceful shutdown, which is common for spot instances."""
     said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
     return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
 
@@ -176,8 +176,8 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
     kinds=("Node",),
     reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
     explanation="NetworkUnavailable True means that the node's network was never configured, so its pods have no "
-    "network. Other conditions come from the node problem detector. The rule checks only conditions whose value True "
-    "is known to mean a fault, such as KernelDeadlock, ReadonlyFilesystem and FrequentKubeletRestart.",
+    "network. Other conditions come from the node problem detector. The rule checks only conditions that are known to "
+    "report a fault when they are True, such as KernelDeadlock, ReadonlyFilesystem and FrequentKubeletRestart.",
 )
 def problem_condition(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
@@ -270,5 +270,5 @@ _TITLES: Final = {
 
 
 def _is_kubelet(event: ClusterEvent) -> bool:
-    """Return whether the kubelet wrote the event, because kube-proxy also writes `Starting` events."""
+    """Return whether the kubelet wrote the event. kube-proxy also writes `Starting` events for nodes."""
     return event.reason != "Starting" or "kubelet" in f"{event.message} {event.component}".lower()

@@ -112,8 +112,8 @@ def _check(denial: Denial) -> str:
     kinds=("Pod", "ServiceAccount"),
     reads=("spec.automountServiceAccountToken", "ServiceAccount automountServiceAccountToken", "logs"),
     explanation="The application cannot call the Kubernetes API because no token is mounted. The field "
-    "automountServiceAccountToken is false in the pod or in its ServiceAccount. This is good practice for "
-    "applications that do not call the API, and is then not reported.",
+    "automountServiceAccountToken is false in the pod or in its ServiceAccount. For applications that do not call the "
+    "API, this value is good practice and is not reported.",
 )
 def without_token(state: ClusterState) -> Iterator[Fault]:
     for key, log in state.logs.items():

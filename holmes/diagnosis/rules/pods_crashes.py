@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     explanation="A container exits repeatedly (CrashLoopBackOff), or a pod that should keep running has failed. Exit "
     "codes 1 and 2 mean an application error. Code 126 means that the command cannot be executed, and code 127 means "
     "that it was not found. Codes 134 and 139 mean a crash, and code 137 means that the process was killed. Code 0 "
-    "means that the program finished. The log of the terminated container shows the reason. The rule quotes "
-    "variables, arguments and mounted files that the log names as evidence. Rule P02 reports containers that run out "
-    "of memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and "
+    "means that the program finished. The log of the terminated container shows the reason. As evidence, the rule "
+    "quotes variables, arguments and mounted files that the log names. Rule P02 reports containers that run out of "
+    "memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and "
     "rule P09 reports init containers.",
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:

@@ -274,7 +274,7 @@ def _is_nearly_used(used: str, hard: str) -> bool:
 
 @Row(
     id="Q02",
-    title="Template does not fit the LimitRange",
+    title="Pod template violates the LimitRange",
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),

@@ -1,6 +1,6 @@
-"""Stores alerts durably before `take` returns.
+"""Stores alerts durably before `AlertIntake.take` returns.
 
-Replicas take turns, so that an alert that is sent to two replicas at the same time is stored once. `intake_plan`
+Replicas take turns. If two replicas receive the same alert at the same time, the alert is stored once. `intake_plan`
 decides how each alert changes incidents and investigations.
 """
 
@@ -55,7 +55,10 @@ class IntakePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReceipt:
-    """The incidents of an alert group, and the investigations of its firing alerts. `queued` of these are new."""
+    """The incidents of an alert group, and the investigations of its firing alerts.
+
+    `queued` is the number of new investigations.
+    """
 
     incidents: tuple[IncidentId, ...]
     investigations: tuple[InvestigationId, ...]
@@ -87,7 +90,7 @@ class AlertIntake:
     async def take(self, group: AlertGroup, source: str) -> IntakeReceipt:
         """Store `group` and queue its investigations. `source` names the sender, for example `alertmanager`.
 
-        Raises `DatabaseUnavailable` if nothing was stored, so that the sender must retry.
+        Raises `DatabaseUnavailable` if the alerts were not stored. The sender must then retry.
         """
         changes = await self._database.transaction(lambda connection: self._take(connection, group, source))
         if changes.new_investigations or changes.news:
@@ -121,7 +124,7 @@ class AlertIntake:
 
 
 class _Limits:
-    """Decides whether another investigation may use an LLM. Counts the investigations of this transaction too."""
+    """Decides whether another investigation may use an LLM. Also counts the investigations of this transaction."""
 
     def __init__(self, connection: Connection, policy: IntakePolicy, now: float) -> None:
         self._connection = connection
@@ -131,7 +134,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """The exceeded limit, if the next investigation of `route` must not use an LLM; else None."""
+        """Return the limit that forbids the next investigation of `route` to use an LLM, or None."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))
@@ -149,7 +152,7 @@ class _Limits:
         return f"today's budget is exhausted: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
 
     def _full_hour(self, route: str | None, most: int | None) -> str | None:
-        """The exceeded hourly limit of `route`, or of all routes together if `route` is None."""
+        """Describe the exceeded hourly limit of `route`, or of all routes together if `route` is None."""
         if most is None:
             return None
         if route not in self._begun:
@@ -158,8 +161,8 @@ class _Limits:
         if begun < most:
             return None
         if route is not None:
-            return f"the route {route!r} allows {most} investigations per hour, and all of them have started"
-        return f"alerts.max_per_hour allows {most} investigations with a model per hour, and {begun} have started"
+            return f"the route {route!r} has reached its hourly limit (max_per_hour: {most})"
+        return f"investigations with a model have reached their hourly limit (alerts.max_per_hour: {most})"
 
     def _count(self, route: str | None) -> int:
         columns = INVESTIGATIONS.c

@@ -136,7 +136,7 @@ class IntakePlan:
         self._counts["accepted"] += 1
         incident = self._incident_for(known, route, group_key)
         if known is not None and known.incident_id != incident:
-            self._touched[known.incident_id] = None  # it may be resolved now
+            self._touched[known.incident_id] = None  # the previous incident may be resolved now
         self._touched[incident] = None
         self._concerned[incident] = None
         investigation = self._investigation_for(alert, incident, route)
@@ -151,7 +151,7 @@ class IntakePlan:
         )
 
     def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
-        """Whether a known alert fires again. False if it still fires, or if the message is old."""
+        """Return whether a known alert fires again. Returns false if it still fires, or if the message is old."""
         if known.alert.status == "resolved":
             return _is_newer(alert, known.alert)
         incident = self._incidents.get(known.incident_id)
@@ -162,7 +162,7 @@ class IntakePlan:
     def _repeat(self, alert: Alert, known: KnownAlert, route: Route) -> None:
         """Count the message and link the alert to its investigation.
 
-        The alert gets an investigation if it has none because its route did not allow one before. It gets another
+        The alert gets its first investigation if its route did not allow investigations before. It gets another
         investigation if the previous investigation failed.
         """
         self._counts["duplicates"] += 1
@@ -187,7 +187,7 @@ class IntakePlan:
         )
 
     def _may_try_again(self, known: KnownAlert) -> bool:
-        """Whether the failed investigation of the alert may be retried, by its age and the number of tries."""
+        """Return whether the alert's investigation failed and may be retried, by its age and the number of tries."""
         failed = self._before.investigations.get(known.investigation_id) if known.investigation_id else None
         if failed is None or failed.state != "failed" or failed.finished_at is None or known.tries >= _MOST_TRIES:
             return False
@@ -196,8 +196,8 @@ class IntakePlan:
     def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
         """Choose the incident of an alert.
 
-        In this order: the open incident of the alert, the open incident of the group, the reopened incident of the
-        alert, or a new incident.
+        The first of these applies: the open incident of the alert, the open incident of the group, the reopened
+        incident of the alert, or a new incident.
         """
         own = self._incidents.get(known.incident_id) if known is not None else None
         if own is not None and own.route != route.name:
@@ -239,8 +239,8 @@ class IntakePlan:
     def _investigation_for(self, alert: Alert, incident: IncidentId, route: Route) -> InvestigationId | None:
         """Choose the investigation of an alert.
 
-        In this order: the queued investigation of the incident, whose question then includes the alert; a started
-        investigation of the same subject; or a new investigation.
+        The first of these applies: the queued investigation of the incident, a started investigation of the same
+        subject, or a new investigation. The question of a queued investigation is extended to the alert.
         """
         if not route.investigate:
             return None
@@ -297,10 +297,10 @@ class IntakePlan:
         return firing
 
     def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
-        """Close an incident without firing alerts; else update its title, severity and labels.
+        """Close an incident without firing alerts, or else update its title, severity and labels.
 
-        The labels of alerts outside the group are unknown. While such alerts fire, the common labels can therefore only
-        shrink.
+        The labels of alerts outside the group are unknown. While these alerts fire, common labels can be removed but
+        not added.
         """
         incident = self._incidents.get(identity)
         if incident is None:
@@ -322,7 +322,7 @@ class IntakePlan:
             self._news[identity] = "resolved"
 
     def _questions(self) -> dict[InvestigationId, NewInvestigation]:
-        """Write the questions of new and changed investigations, each about all its firing alerts."""
+        """Write the questions of new and changed investigations. Each question covers all firing alerts."""
         alerts: dict[InvestigationId, list[Alert]] = defaultdict(list)
         for each in self._alerts.values():
             if each.investigation_id in self._asked_anew and each.alert.status == "firing":
@@ -349,12 +349,12 @@ class IntakePlan:
 
 
 def _is_newer(alert: Alert, known: Alert) -> bool:
-    """Whether `alert` started after `known`. True if a start time is unknown."""
+    """Return whether `alert` started after `known`. Returns true if a start time is unknown."""
     return alert.starts_at is None or known.starts_at is None or alert.starts_at > known.starts_at
 
 
 def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
-    """Whether a resolved message refers to an earlier firing of the alert and arrived late."""
+    """Return whether a late resolved message refers to an earlier firing of the alert."""
     if known.starts_at is None:
         return False
     if resolved.ends_at is not None:
@@ -363,7 +363,7 @@ def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two times, either of which may be unknown."""
+    """Return the later of two times. Either time may be unknown."""
     return max(filter(None, (one, other)), default=None)
 
 

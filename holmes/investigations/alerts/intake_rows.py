@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import Alert
 
 _MOST_ASKED: Final = 100
-"""Maximum number of alerts that are read for a question. The question quotes fewer."""
+"""Maximum number of alerts that are read for a question. The question quotes fewer alerts."""
 _MOST_NAME_CHARACTERS: Final = 200
 _MOST_SEVERITY_CHARACTERS: Final = 64
 
@@ -103,7 +103,7 @@ class StoredOtherAlerts:
 
 
 def facts_row(alert: Alert) -> dict[str, object]:
-    """The columns that `StoredOtherAlerts` queries."""
+    """Return the columns that `StoredOtherAlerts` queries."""
     facts = facts_of(alert)
     severity = facts.severity and shortened(facts.severity, _MOST_SEVERITY_CHARACTERS, mark="")
     return {
@@ -133,7 +133,7 @@ _UNDERWAY: Final = ("queued", "running", "answered")
 def read_state(connection: Connection, group: AlertGroup, source: str) -> IntakeState:
     """Read the stored state that `group` may change.
 
-    A lock keeps its queued investigations from starting until the transaction ends.
+    Locks queued investigations, so that they cannot start until the transaction ends.
     """
     fingerprints = {alert.fingerprint for alert in group.alerts}
     alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
@@ -187,7 +187,7 @@ def _incidents(
 def _investigations(
     connection: Connection, incidents: Iterable[IncidentId], source: str
 ) -> dict[InvestigationId, KnownInvestigation]:
-    """Read the investigations from `source`, and lock the queued investigations, whose questions may change."""
+    """Read the investigations from `source`. Locks the queued investigations, because their questions may change."""
     columns = INVESTIGATIONS.c
     query = select(columns.id, columns.incident_id, columns.state).order_by(columns.id)
     found: dict[InvestigationId, KnownInvestigation] = {}
@@ -245,7 +245,7 @@ def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_alerts:
         connection.execute(insert(ALERTS), [_alert_row(each) | facts_row(each.alert) for each in changes.new_alerts])
     if changes.changed_alerts:
-        # The facts are omitted: alerts with the same fingerprint have the same labels.
+        # The facts are omitted, because alerts with the same fingerprint have the same labels.
         rows = [_alert_row(each) for each in changes.changed_alerts]
         statement = (
             update(ALERTS)

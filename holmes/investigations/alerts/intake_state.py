@@ -42,7 +42,7 @@ class IntakeRules:
     """Rules for alerts from `source`.
 
     `why_without_llm` is called once for each new investigation. It returns the limit that requires `builtin/triage`, or
-    None if the configured model may answer. `asks_llm` returns whether a model is an LLM; None is the default model.
+    None if the configured model may answer. `asks_llm` returns whether a model is an LLM. None means the default model.
     """
 
     source: str
@@ -63,17 +63,17 @@ class KnownInvestigation:
 
 
 class OtherAlerts(Protocol):
-    """Queries the firing alerts of known incidents that are not in the group.
+    """Queries the firing alerts that belong to known incidents but not to the group.
 
     An incident may have thousands of alerts, so each query runs only if its result is needed.
     """
 
     def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
-        """The facts for the title of an incident. `places` are the objects of the group's alerts."""
+        """Return the facts for the title of an incident. `places` are the objects of the group's alerts."""
         ...
 
     def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """The first alerts of an investigation, and the number of its remaining alerts."""
+        """Return the first alerts of an investigation, and the number of its remaining alerts."""
         ...
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
@@ -98,9 +98,9 @@ class NoOtherAlerts:
 class IntakeState:
     """The stored state that a group of alerts may change.
 
-    `alerts` has the stored alerts of the group. `incidents` has the incidents of these alerts and the open incidents of
-    the group. `investigations` has the investigations of these incidents, but failed investigations only if an alert is
-    linked to them. `others` queries the other firing alerts of these incidents.
+    `alerts` contains the stored alerts of the group. `incidents` contains the incidents of these alerts and the open
+    incidents of the group. `investigations` contains the investigations of these incidents. Failed investigations are
+    included only if an alert is linked to them. `others` queries the other firing alerts of these incidents.
     """
 
     alerts: Mapping[str, KnownAlert] = field(default_factory=dict)
@@ -113,8 +113,8 @@ class IntakeState:
 class IntakeCounts:
     """The number of alerts by outcome.
 
-    `accepted` alerts started to fire. `duplicates` repeat the stored state or are older. `resolved` alerts stopped
-    firing. `ignored` alerts are resolved but were never stored.
+    `accepted` alerts started to fire. `duplicates` repeat the stored state or are older than it. `resolved` alerts
+    stopped firing. `ignored` alerts are resolved but were never stored.
     """
 
     accepted: int = 0
@@ -127,8 +127,8 @@ class IntakeCounts:
 class IntakeChanges:
     """New records, and changed records that replace the record with the same id.
 
-    `rewritten` has queued investigations with a new question. `news` has changes that cause notifications. `concerned`
-    and `linked` have the incidents and investigations of the received alerts.
+    `rewritten` contains queued investigations with a new question. `news` contains changes that cause notifications.
+    `concerned` and `linked` contain the incidents and investigations of the received alerts.
     """
 
     new_alerts: tuple[KnownAlert, ...]

@@ -1,8 +1,8 @@
-"""Parses the payloads of Alertmanager: the webhook payload of version 4, and the list from `/api/v2/alerts`.
+"""Parses the payloads of Alertmanager, which are the webhook payload of version 4 and the list from `/api/v2/alerts`.
 
 All fields are optional, unknown fields are ignored, and values of other types become text. A payload in another format
-is refused with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is limited in length
-and contains no NUL and no lone surrogates.
+is rejected with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is limited in length
+and contains neither NUL characters nor lone surrogates.
 
 An alert without a fingerprint gets the fingerprint that Alertmanager computes: 64-bit FNV-1a over the label names and
 values, sorted by name, each followed by the byte 0xff. Alertmanager ignores labels without a value.
@@ -68,7 +68,7 @@ _SUPPRESSED: Final = "suppressed"
 
 
 class AlertPayloadError(HolmesError):
-    """The payload does not have the format of Alertmanager."""
+    """Raised if a payload does not have the format of Alertmanager."""
 
     exit_code = 2
 
@@ -97,7 +97,7 @@ def _guarded(read: _Reader, body: bytes, now: datetime | None, mask: Callable[[s
     try:
         return read(ObjectMasker(mask, mask_names=True).masked(json.loads(body)), now or datetime.now(UTC))
     except RecursionError:
-        raise AlertPayloadError("the payload is nested too deeply for Alertmanager") from None
+        raise AlertPayloadError("the payload is nested too deeply") from None
     except ValueError as error:
         reason = str(error).splitlines()[0][:100]
         raise AlertPayloadError(f"the payload is not valid JSON: {reason}") from None
@@ -127,7 +127,7 @@ def _group(content: JsonValue, now: datetime) -> AlertGroup:
 
 
 def _group_key(content: JsonObject, receiver: str) -> str:
-    """The group key of the payload, else a key from the group labels. Its length is limited for database indexes."""
+    """Return the group key of the payload, or else a key from the group labels. Shortens it for database indexes."""
     key = _text(content.get("groupKey"))
     if not key:
         labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
@@ -199,7 +199,7 @@ def _text(value: JsonValue, most_characters: int | None = None) -> str:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # lone surrogates, which JSON allows
+        text = text.encode("utf-8", "replace").decode()  # replaces lone surrogates, which JSON allows
     text = text.replace("\0", "")
     return text if most_characters is None else shortened(text, most_characters, mark="")
 

@@ -1,4 +1,4 @@
-"""Matches the labels of alerts against routes, which select the settings for their investigations."""
+"""Matches alert labels against routes, which select the settings for investigations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LabelPattern:
     """
 
     def __init__(self, label: str, expression: str) -> None:
-        """Raises `ToolError` if the expression is invalid or too large."""
+        """Compile the expression. Raises `ToolError` if it is invalid or too large."""
         self.label = label
         self._pattern = bounded_pattern(expression, name=label, longest=LONGEST_OF_USERS)
         self._known: dict[str, bool] = {}
@@ -42,7 +42,7 @@ class LabelPattern:
         try:
             return self._pattern.fullmatch(value, timeout=_MATCH_SECONDS) is not None
         except TimeoutError:
-            _log.warning("the expression for the label %r took too long and does not match", self.label)
+            _log.warning("the expression for the label %r took too long, so it does not match", self.label)
             return False
 
 
@@ -63,7 +63,7 @@ class Route:
     destinations: tuple[str, ...] | None = None
 
     def takes(self, labels: Mapping[str, str]) -> bool:
-        """Whether all patterns match `labels`."""
+        """Return whether all patterns match `labels`."""
         return all(pattern.matches(labels) for pattern in self.match)
 
 
@@ -78,9 +78,9 @@ class Routes:
         self._routes = tuple(routes)
 
     def of(self, labels: Mapping[str, str]) -> Route:
-        """The first route that matches `labels`, else the default route."""
+        """Return the first route that matches `labels`, or else the default route."""
         return next((route for route in self._routes if route.takes(labels)), NO_ROUTE)
 
     def named(self, name: str) -> Route:
-        """The route `name`, or the default route if `name` is no longer configured."""
+        """Return the route `name`, or the default route if `name` is no longer configured."""
         return next((route for route in self._routes if route.name == name), NO_ROUTE)

@@ -1,8 +1,8 @@
-"""Finds the Kubernetes object that an alert is about in the alert's labels.
+"""Uses the labels of an alert to find the Kubernetes object that the alert is about.
 
 Labels may name the scrape target instead of the measured object. Labels that Prometheus renamed to `exported_…` take
-precedence, and the pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes names are
-ignored, so that untrusted text does not get into the question.
+precedence. The pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes names are
+ignored, so that the question contains no untrusted text.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Subject:
 
 
 def namespace_of(labels: Mapping[str, str]) -> str:
-    """The namespace of the measured object; empty if the labels do not name a valid namespace."""
+    """Return the namespace of the measured object, or an empty string if the labels do not name a valid namespace."""
     return _namespace(_measured(labels))
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject | None:
-    """The object that the labels name; None if they name no object."""
+    """Return the object that the labels name, or None."""
     measured = _measured(labels)
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
@@ -95,18 +95,18 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 
 
 def subject_key(labels: Mapping[str, str]) -> str:
-    """A key that is the same for alerts with the same subject. Without an object, the alert name is the subject."""
+    """Return a key that identifies the subject of an alert. Without an object, the alert name is the subject."""
     subject = subject_of(labels)
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
 
 
 def incident_key(group_key: str, labels: Mapping[str, str]) -> str:
-    """The key of an alert's incident: the key of its group, or of its subject if the group has no key."""
+    """Return the key of an alert's incident: the group key, or the key of the subject if the group has no key."""
     return group_key or subject_key(labels)
 
 
 def bounded_key(key: str) -> str:
-    """Shorten a key so that every database can index it. PostgreSQL refuses indexed text above 2.7 kB."""
+    """Shorten a key so that every database can index it. PostgreSQL rejects indexed text above 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:
         return key
     return f"{shortened(key, _MOST_KEY_CHARACTERS, mark='')}…{hashlib.sha256(key.encode()).hexdigest()}"
@@ -122,7 +122,7 @@ def workload_of_pod(pod: str) -> str:
 
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """The labels of the measured object: renamed labels get their original names and replace those of the target."""
+    """Return the labels of the measured object. Restored label names replace the labels of the scrape target."""
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
     if not renamed:
         return labels
@@ -136,7 +136,7 @@ def _namespace(measured: Mapping[str, str]) -> str:
 
 
 def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subject | None:
-    """The pod, node or Service that the labels of the scrape target name, except an exporter of metrics."""
+    """Return the pod, node or Service that the scrape target's labels name, unless it is a metrics exporter."""
     scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
     of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
     pod = measured.get("pod") or measured.get("pod_name", "")

@@ -1,4 +1,4 @@
-"""Composes a notification from the stored records at the time when it is sent."""
+"""Composes a notification from the stored records when the notification is sent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class NewsComposer:
         self._mask = mask or str
 
     async def compose(self, delivery: Delivery) -> IncidentNews | None:
-        """Describe the current state of the incident; None if it was deleted. Raises `DatabaseUnavailable`."""
+        """Describe the current state of an incident. Returns None if it was deleted. Raises `DatabaseUnavailable`."""
         records = await self._database.read(lambda connection: _read(connection, delivery))
         if records is None:
             return None

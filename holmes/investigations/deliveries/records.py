@@ -1,6 +1,6 @@
-"""The outbox: queues, claims, lists and retries notifications.
+"""The outbox, which queues, claims, lists and retries notifications.
 
-A change of an incident and its notification are written in the same transaction. `DeliveryWorker` sends the
+A changed incident and the notification about the change are stored in the same transaction. `DeliveryWorker` sends the
 notifications.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003  the codec reads the hints
+from datetime import datetime  # noqa: TC003  the codec reads the type hints
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sqlalchemy import and_, exists, func, or_, select, update
 
-from holmes.destinations.destination import NewsKind  # noqa: TC001  the codec reads the hints
+from holmes.destinations.destination import NewsKind  # noqa: TC001  the codec reads the type hints
 from holmes.investigations.records.journal import insert_once
 from holmes.investigations.records.replicas import now_seconds
 from holmes.investigations.records.schema import DELIVERIES
@@ -35,7 +35,7 @@ DeliveryState: TypeAlias = Literal["waiting", "delivered", "failed"]
 class NewDelivery:
     """News to queue. The same news is queued only once for each destination.
 
-    `ordinal` distinguishes repeated events. For incident events it is the number of times that the incident was
+    `ordinal` distinguishes repeated events. For incident events, it is the number of times that the incident was
     reopened.
     """
 
@@ -45,7 +45,7 @@ class NewDelivery:
     ordinal: int = 0
 
     def key(self, destination: str) -> str:
-        """The idempotency key, which is the same whenever this news is queued or sent to `destination`."""
+        """Return the idempotency key, which is the same each time this news is queued or sent to `destination`."""
         return f"{self.incident_id}/{self.investigation_id or '-'}/{self.event}/{destination}/{self.ordinal}"
 
 
@@ -53,8 +53,8 @@ class NewDelivery:
 class Delivery:
     """One notification for one destination.
 
-    A delivery fails if the destination refuses it, or after retries for about a day (`gave_up`). `last_error` is the
-    error of the last attempt.
+    A delivery fails if the destination rejects it. It also fails after retries for about a day, and `gave_up` is then
+    true. `last_error` is the error of the last attempt.
     """
 
     id: int
@@ -96,7 +96,10 @@ def queue_delivery(connection: Connection, new: NewDelivery, destinations: Itera
 
 
 def queue_finished(connection: Connection, record: InvestigationRecord, destinations: Iterable[str], now: float) -> int:
-    """Queue news about an answered or failed investigation, if it belongs to an incident."""
+    """Queue news about an answered or failed investigation, if it belongs to an incident.
+
+    Returns the number of new deliveries.
+    """
     if record.incident_id is None or record.state not in {"answered", "failed"}:
         return 0
     event: NewsKind = "answered" if record.state == "answered" else "failed"
@@ -132,7 +135,7 @@ class DeliveryRecords:
         return tuple(record_of(Delivery, row) for row in rows)
 
     async def get(self, identity: int) -> Delivery | None:
-        """Read one delivery; None for an unknown id."""
+        """Read one delivery. Returns None for an unknown id."""
         query = select(DELIVERIES).where(DELIVERIES.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Delivery, row)
@@ -148,7 +151,7 @@ class DeliveryRecords:
 
 
 _NOT_CONFIGURED = "this destination is no longer configured"
-# Short, because workers poll again after a second.
+# The wait is short, because workers poll again after a second.
 _TAKE_WAIT_SECONDS = 0.5
 
 
@@ -193,7 +196,7 @@ class DeliveryClaims:
         await self._settle(lambda _: changed.values(state="failed", gave_up=gave_up))
 
     async def abandon(self, configured: Collection[str], *, older_than_seconds: float) -> int:
-        """Fail old deliveries to destinations that are not `configured`, including deliveries that wait for a retry.
+        """Mark old deliveries to destinations that are not `configured` as failed, even if they wait for a retry.
 
         Returns the number of failed deliveries.
         """
@@ -238,7 +241,7 @@ class DeliveryClaims:
 
 
 def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
-    """Build the update of an undelivered claim. It has no effect if another worker has the lease."""
+    """Build the update for a claim that was not delivered. It has no effect if another worker owns the lease."""
     columns = DELIVERIES.c
     delivery = claim.delivery
     mine = update(DELIVERIES).where(
@@ -249,7 +252,7 @@ def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
 
 
 def _reference(connection: Connection, row: Row[tuple[object, ...]]) -> str | None:
-    """The reference from an earlier attempt, else from the newest delivery of the same incident and destination."""
+    """Find the reference of an earlier attempt, or else of the newest delivery of this incident to this destination."""
     if row.reference is not None:
         return str(row.reference)
     columns = DELIVERIES.c

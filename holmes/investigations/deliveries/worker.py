@@ -1,7 +1,7 @@
-"""Sends queued notifications, with a separate task for each destination, so that a slow one does not delay others.
+"""Sends queued notifications. Each destination has its own task, so that a slow destination does not delay the others.
 
-Notifications are delivered at least once. A delivery is marked after it was sent, so if a replica dies in between, the
-notification is sent again with the same key.
+Notifications are delivered at least once. A delivery is marked as delivered after it is sent. If a replica dies in
+between, the notification is sent again with the same key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from holmes.telemetry.metrics import DeliveryOutcome
 
 Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"
-"""Function that composes the news of a delivery, see `NewsComposer.compose`. None if the incident was deleted."""
+"""Function that composes the news of a delivery (see `NewsComposer.compose`). Returns None if the incident was deleted.
+"""
 
 CountDelivery: TypeAlias = "Callable[[str, DeliveryOutcome], None]"
 """Function that is called with the destination and the outcome of each attempt."""
@@ -55,15 +56,15 @@ class DeliveryPolicy:
     drain_seconds: float = 5.0
 
     def pause_seconds(self, attempts: int, asked_seconds: float | None) -> float:
-        """The pause after an attempt: `asked_seconds` if the destination requested a pause, else a growing pause."""
+        """Return the pause after an attempt: the pause that the destination requested, or else a growing pause."""
         if asked_seconds is not None:
             return min(asked_seconds, self.longest_asked_pause_seconds)
         pause = min(self.first_pause_seconds * 2.0 ** min(attempts - 1, 30), self.longest_pause_seconds)
-        return pause * random.uniform(0.8, 1.2)  # noqa: S311  spreads attempts, not a secret
+        return pause * random.uniform(0.8, 1.2)  # noqa: S311  only spreads the attempts
 
 
 class DeliveryWorker:
-    """Sends deliveries to `destinations`, by name, until cancelled. `count` is called with each outcome."""
+    """Sends deliveries to `destinations`, a mapping by name, until cancelled. `count` is called with each outcome."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class DeliveryWorker:
             try:
                 count = await self._claims.abandon(self._lanes.keys(), older_than_seconds=_NOT_CONFIGURED_SECONDS)
                 if count:
-                    _log.warning("%d deliveries failed: their destinations are no longer configured", count)
+                    _log.warning("failed deliveries to destinations that are no longer configured: %d", count)
             except DatabaseUnavailable as error:
                 _log.warning("%s", error)
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
@@ -163,7 +164,7 @@ class _Lane:
             task.add_done_callback(self._sent)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        """Check again, because a slot is free and the next delivery of the incident may be due."""
+        """Check the queue again, because a slot is free and the incident's next delivery can start."""
         self._sending.discard(task)
         self._woken.set()
 
@@ -179,7 +180,7 @@ class _Lane:
             return
         _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
         for task in late:
-            task.cancel()  # outcome unknown: the next worker sends it again with the same key
+            task.cancel()  # the outcome is unknown, so the next worker sends it again with the same key
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, claim: Claim) -> None:
@@ -188,10 +189,10 @@ class _Lane:
             if failure is not None:
                 await self._not_delivered(claim, failure)
         except DatabaseUnavailable as error:
-            _log.warning("delivery %s may be repeated, because it cannot be marked: %s", claim.delivery.key, error)
+            _log.warning("delivery %s may be repeated, because it cannot be updated: %s", claim.delivery.key, error)
 
     async def _attempt(self, claim: Claim) -> DeliveryFailed | None:
-        """Send a delivery and mark it as delivered. Returns the failure if it was not delivered."""
+        """Send a delivery and mark it as delivered. Returns the failure if the attempt failed."""
         name = self._destination.name
         try:
             async with asyncio.timeout(self._policy.send_seconds):
@@ -205,7 +206,7 @@ class _Lane:
             return DeliveryFailed(f"{name}: not finished after {self._policy.send_seconds:.0f} s", retryable=True)
         except HolmesError as error:
             return DeliveryFailed(str(error), retryable=True)
-        except Exception:  # noqa: BLE001  the edge of a delivery: a bug must not stop the lane
+        except Exception:  # noqa: BLE001  a bug must not stop the lane
             _log.exception("delivery %s failed: internal error", claim.delivery.key)
             return DeliveryFailed(f"{name}: internal error; see the server log", retryable=True)
         await self._claims.delivered(claim, reference)

@@ -1,1 +1,1 @@
-"""Runs each queued investigation to its end, as a durable workflow."""
+"""Runs each queued investigation until it finishes, as a durable workflow."""

@@ -1,4 +1,4 @@
-"""Refuses calls of paid models when a budget is exhausted, and records the costs of chats.
+"""Refuses calls to paid models when a budget is exhausted, and records the costs of chats.
 
 After a refusal, the next model of the chain continues. The last model is `builtin/triage`, which is free.
 """
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """The budget of one run in US dollars: `max_cost` for the run, `max_cost_per_day` for all runs.
+    """The budget of one run, in US dollars.
 
-    A limit of None means no limit. `spent_today` is read before each call, because other runs spend too. `spent` is the
-    cost of earlier attempts. `keep` records the cost of each call, including failed calls, before its reply is used.
+    `max_cost` limits the run, and `max_cost_per_day` limits all runs of a day. A limit of None means no limit.
+    `spent_today` is called before each model call, because other runs also spend money. `spent` is the cost of earlier
+    attempts. `keep` records the cost of each model call, including failed calls, before the reply is used.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Budget:
         self._keep = keep
 
     async def refusal(self) -> str | None:
-        """The reason why a call is refused; None if the budget is not exhausted."""
+        """Return the reason why a call is refused, or None if the budget is not exhausted."""
         if self._max_cost is not None and self._spent >= self._max_cost:
             return f"the budget of this investigation is exhausted: ${self._spent:.2f} of ${self._max_cost:.2f}"
         if self._max_cost_per_day is None:
@@ -78,7 +79,7 @@ class Budgeted:
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Call the model. Raises `ModelError`, also if the budget is exhausted."""
+        """Call the model. Raises `ModelError` if the call fails or the budget is exhausted."""
         refusal = await self._budget.refusal()
         if refusal is not None:
             raise ModelError(refusal, provider="", model=self.name, retryable=False)

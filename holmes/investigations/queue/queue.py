@@ -1,8 +1,8 @@
 """Distributes queued investigations to replicas without losing any of them.
 
-A stored record in the state `queued` is enough to queue an investigation. It starts within a second, or at once after
-`wake`. If a replica loses its lease, other replicas take over its investigations. A replica that stops lets running
-investigations finish for a limited time, and hands over the rest.
+A stored record in the state `queued` is enough to queue an investigation. The investigation starts within a second, or
+at once after `wake`. If a replica loses its lease, other replicas take over its investigations. When a replica stops,
+its running investigations have a limited time to finish. Other replicas take over the rest.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class InvestigationQueue:
 
     async def start(self) -> None:
         """Start to take investigations from the queue. Raises `DatabaseUnavailable`."""
-        await self._replicas.join()  # before DBOS can assign workflows
+        await self._replicas.join()  # the lease must exist before DBOS can assign workflows
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
         self._taking = (
@@ -96,12 +96,12 @@ class InvestigationQueue:
         await self._workflows.forget(workflow_ids)
 
     def begin_to_stop(self) -> None:
-        """Begin the shutdown without waiting for its end, see `stop`."""
+        """Start the shutdown without waiting until it is complete (see `stop`)."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(), name="holmes-stop")
 
     async def stop(self) -> None:
-        """Take no new investigations, let running investigations finish for `drain_seconds`, and hand over the rest."""
+        """Stop taking investigations, wait up to `drain_seconds` for running investigations, and hand over the rest."""
         self.begin_to_stop()
         if self._stopping is not None:
             await self._stopping
@@ -111,8 +111,8 @@ class InvestigationQueue:
         await _ended(self._taking)
         running = tuple(self._running.values())
         if running:
-            _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(running))
-        stopping = asyncio.create_task(self._workflows.stop())  # `running` keeps the tasks
+            _log.info("waiting up to %.0f s for running investigations: %d", self._settings.drain_seconds, len(running))
+        stopping = asyncio.create_task(self._workflows.stop())  # `running` still refers to the tasks
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
         left = tuple(self._running)
@@ -128,7 +128,7 @@ class InvestigationQueue:
         """Run a workflow that DBOS assigned to this replica."""
         identity = InvestigationId(argument)
         if self._draining:
-            await asyncio.Event().wait()  # DBOS keeps this replica as the owner, so that another replica takes over
+            await asyncio.Event().wait()  # keeps this replica as the owner in DBOS, so that another replica takes over
         if identity in self._running:
             self._running[identity].cancel()  # cancels an attempt that lost its lease
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
@@ -163,9 +163,9 @@ class InvestigationQueue:
             return  # while the database was unavailable, no replica could renew its lease
         recovered = await self._recover(alive)
         if recovered:
-            _log.warning("took over %d investigations of dead replicas", recovered)
+            _log.warning("investigations of dead replicas taken over: %d", recovered)
         columns = INVESTIGATIONS.c
-        # A running investigation has a workflow, even if its id was not stored.
+        # A running investigation has a workflow, even if the workflow id was not stored.
         query = select(columns.id, func.coalesce(columns.workflow_id, columns.id).label("workflow_id")).where(
             or_(columns.state == "running", and_(columns.state == "queued", columns.workflow_id.is_not(None)))
         )
@@ -185,13 +185,13 @@ class InvestigationQueue:
             return 0
 
         def resume(connection: Connection) -> int:
-            lock_recovery(connection)  # another replica may have resumed them in the meantime
+            lock_recovery(connection)  # another replica may have resumed the workflows
             return self._workflows.resume_abandoned(alive)
 
         return await self._database.transaction(resume)
 
     async def _stop_lost(self) -> None:
-        """Stop investigations that were cancelled or that another replica runs."""
+        """Stop the investigations that were cancelled or that another replica runs now."""
         mine = tuple(self._running)
         if not mine:
             return
@@ -217,7 +217,7 @@ async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
 
 
 def _next_workflow(identity: str, workflow: str) -> str:
-    """The next workflow id of an investigation, after the workflow id `workflow`."""
+    """Return the workflow id of an investigation that follows `workflow`."""
     number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
     return f"{identity}.{number + 1}"
 
@@ -239,7 +239,7 @@ def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Run `work` until the context is left."""
+    """Run `work` until the context exits."""
     task = asyncio.create_task(work, name=name)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Runs one investigation to its end, starting after the last finished step of an earlier attempt.
+"""Runs one investigation until it finishes, starting after the last finished step of an earlier attempt.
 
-Independent of HTTP and DBOS. Stores the events of the run for clients.
+Stores the events of the run for clients. Does not depend on HTTP or DBOS.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ T = TypeVar("T")
 class DurableStepRunner:
     """Returns the recorded result of a step, or runs the step and records its result before returning it.
 
-    A failed step leaves only its cost. A finished step is recorded even if the attempt is being cancelled, because the
-    step may have been paid for.
+    Only the cost of a failed step is recorded. A finished step is recorded even if the attempt is being cancelled,
+    because it may have cost money.
     """
 
     def __init__(self, journal: Journal, recorded: Mapping[str, bytes], prefix: str = "") -> None:
@@ -66,7 +66,7 @@ class DurableStepRunner:
             try:
                 return cast("T", step_from_bytes(content))
             except UnreadableStep:
-                pass  # an incompatible version wrote it, so the step runs again
+                pass  # an incompatible version wrote the result, so the step runs again
         await self._journal.require_mine()
         try:
             result = await step()
@@ -82,7 +82,7 @@ class DurableStepRunner:
     def _forget(self, recording: asyncio.Task[object]) -> None:
         self._recording.discard(recording)
         if not recording.cancelled():
-            recording.exception()  # retrieved here, because the waiting task may have been cancelled
+            recording.exception()  # marks the exception as retrieved, because the waiting task may have been cancelled
 
     def now_seconds(self) -> float:
         return time.time()
@@ -100,7 +100,10 @@ _log = logging.getLogger(__name__)
 
 
 class Ask(Protocol):
-    """Function that starts the loop on an investigation. `spent` is the cost of earlier attempts in US dollars."""
+    """Function that starts the agent loop for an investigation.
+
+    `spent` is the cost of earlier attempts in US dollars.
+    """
 
     async def __call__(
         self, record: InvestigationRecord, steps: StepRunner, spent: float
@@ -111,7 +114,10 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of an investigation. `without_llm` is the reason why no LLM wrote the answer; None if an LLM did."""
+    """The outcome of an investigation.
+
+    `without_llm` is the reason why no LLM wrote the answer. It is None if an LLM wrote the answer.
+    """
 
     state: InvestigationState
     answer: str | None = None
@@ -123,7 +129,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """The parts of a worker.
+    """The dependencies and the time limits of a worker.
 
     `on_finished` runs within the transaction that ends an investigation. `announce` runs after this transaction.
     """
@@ -167,7 +173,7 @@ class InvestigationWorker:
             _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Record that this replica stopped these investigations on purpose, so that they do not count as crashes."""
+        """Record that this replica stopped these investigations on purpose, so that this does not count as a crash."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)
@@ -201,7 +207,7 @@ class InvestigationWorker:
         connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
         if barren <= MAX_BARREN_ATTEMPTS:
             return record
-        message = f"The server died in {barren} attempts without progress. Check its memory limit and its logs."
+        message = f"The server crashed in {barren} attempts without progress. Check its memory limit and its logs."
         self._finish(connection, record, Outcome(state="failed", error=message))
         return None
 
@@ -221,15 +227,15 @@ class InvestigationWorker:
 
     async def _without_model(self, record: InvestigationRecord, journal: Journal) -> Outcome:
         """Let `builtin/triage` answer after the model exceeded the time limit."""
-        late = f"not finished after {self._parts.timeout_seconds:.0f} seconds"
+        late = f"did not finish within {self._parts.timeout_seconds:.0f} seconds"
         if record.without_llm is None:
-            again = replace(record, without_llm=f"the model was stopped: {late}")
+            again = replace(record, without_llm=f"the model {late}")
             try:
                 async with asyncio.timeout(_WITHOUT_MODEL_SECONDS):
                     return await self._investigate(again, journal, _WITHOUT_MODEL)
             except (HolmesError, TimeoutError) as error:
-                _log.warning("investigation %s failed without a model too: %s", record.id, error)
-        return Outcome(state="failed", error=f"Stopped: {late}.")
+                _log.warning("investigation %s also failed without a model: %s", record.id, error)
+        return Outcome(state="failed", error=f"The investigation {late}.")
 
     async def _investigate(self, record: InvestigationRecord, journal: Journal, prefix: str = "") -> Outcome:
         recorded = await journal.recorded_steps()
@@ -238,7 +244,7 @@ class InvestigationWorker:
         if record.attempts > 1 and not prefix:
             await recorder.notice(
                 f"resumed-{record.attempts}",
-                f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not repeated.",
+                f"Taken over by {self._parts.replica}. Finished steps ({len(recorded)}) are not repeated.",
             )
         steps = DurableStepRunner(journal, recorded, prefix)
         stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))

@@ -1,8 +1,8 @@
 """Queues one DBOS workflow for each investigation. No other module uses DBOS.
 
-DBOS assigns each queued workflow to exactly one replica and records the owner. It requires a paid controller to take
-over the workflows of a dead replica; `resume_abandoned` replaces this controller. All replicas share one application
-version, because investigations resume from named steps, see `journal`.
+DBOS assigns each queued workflow to exactly one replica and records the owner. DBOS requires a paid controller to take
+over the workflows of a dead replica. `resume_abandoned` replaces this controller. All replicas share one application
+version, because investigations resume from named steps (see `journal`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _POLL_SECONDS: Final = 0.5
 
 
 class WorkflowsUnavailable(HolmesError):
-    """DBOS failed, usually because its database is unavailable."""
+    """Raised if DBOS fails, usually because its database is unavailable."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSettings:
-    """Settings of DBOS and callbacks.
+    """Settings and callbacks for DBOS.
 
-    `run` is called with the argument of each assigned workflow, in the event loop of `launch`. `on_damage` is called if
-    the database file is damaged.
+    `run` is called with the argument of each assigned workflow, in the event loop that called `launch`. `on_damage` is
+    called if the database file is damaged.
     """
 
     database_url: str
@@ -56,7 +56,10 @@ class WorkflowSettings:
 
 
 class Workflows:
-    """The DBOS functions that the queue needs. Create one object for each process; use it from `launch` to `stop`."""
+    """The DBOS functions that the queue needs.
+
+    Create one object for each process, and use it between `launch` and `stop`.
+    """
 
     def __init__(self, settings: WorkflowSettings) -> None:
         self._settings = settings
@@ -72,7 +75,7 @@ class Workflows:
         await self._in_thread(self._running.enqueue, workflow_id, argument)
 
     async def has_abandoned(self, alive: frozenset[str]) -> bool:
-        """Whether a replica that is not `alive` still owns a workflow."""
+        """Return whether a replica that is not `alive` still owns a workflow."""
         return bool(await self._in_thread(self._abandoned, alive))
 
     def resume_abandoned(self, alive: frozenset[str]) -> int:
@@ -87,7 +90,7 @@ class Workflows:
             return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
-        """Select the workflow ids that have ended or do not exist."""
+        """Return the ids of those workflows that have ended or do not exist."""
         return await self._in_thread(self._ended, tuple(workflow_ids))
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
@@ -96,7 +99,7 @@ class Workflows:
             await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
 
     async def stop(self) -> None:
-        """Take no more workflows. This replica owns its running workflows until `resume_abandoned`."""
+        """Stop taking workflows. This replica still owns its running workflows until `resume_abandoned` is called."""
         if self._launched is not None:
             await asyncio.to_thread(self._launched.dbos.destroy, workflow_completion_timeout_sec=0)
 
@@ -114,7 +117,7 @@ class Workflows:
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
         """Translate DBOS errors to `WorkflowsUnavailable` and `DatabaseDamaged`."""
-        # Imported here for the same reason as DBOS.
+        # Imported here, because the import is slow and only the server needs DBOS.
         from dbos import error as dbos_error
 
         try:
@@ -142,7 +145,7 @@ class Workflows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Launched:
-    """The running DBOS, and the function that queues a workflow."""
+    """The running DBOS instance, and the function that queues a workflow."""
 
     dbos: type[DBOS]
     enqueue: Callable[[str, str], None]

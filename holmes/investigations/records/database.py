@@ -1,4 +1,4 @@
-"""The database of the server: SQLite in a file, or PostgreSQL.
+"""The server's database, which is an SQLite file or PostgreSQL.
 
 Each transaction is one function that takes a connection and runs in a thread. If the connection fails, the function is
 called again for a limited time, because databases restart. The function must therefore have no other side effects.
@@ -48,9 +48,9 @@ _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
 class DatabaseUnavailable(HolmesError):
-    """The database is unavailable or full, even after retries.
+    """Raised if the database is unavailable or full, even after retries.
 
-    `is_full` is true if the disk is full, so that retries do not help.
+    `is_full` is true if the disk is full. Retries cannot help in that case.
     """
 
     exit_code = 3
@@ -61,7 +61,7 @@ class DatabaseUnavailable(HolmesError):
 
 
 class DatabaseDamaged(DatabaseUnavailable):
-    """The SQLite file is damaged and must be replaced."""
+    """Raised if the SQLite file is damaged and must be replaced."""
 
     exit_code = 4
 
@@ -71,14 +71,14 @@ class DatabaseDamaged(DatabaseUnavailable):
 
 
 class Database:
-    """Transactions on one database, from `Database.open` to `close`.
+    """Runs transactions on one database, from `Database.open` to `close`.
 
-    `write_problem` is the error of the last transaction, None if that transaction succeeded.
+    `write_problem` is the error of the last transaction, or None if that transaction succeeded.
     """
 
     def __init__(self, url: URL) -> None:
         self._writer = _engine(url)
-        # A separate engine for SQLite, so that reads do not wait for writes.
+        # SQLite uses a separate engine for reads, so that reads do not wait for writes.
         self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
         self.url = url
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
@@ -109,7 +109,7 @@ class Database:
         return _is_postgresql(self.url)
 
     def workflows_url(self) -> str:
-        """The database URL for DBOS: the same PostgreSQL database, or a second file next to the SQLite file."""
+        """Return the database URL for DBOS: the same PostgreSQL database, or a second file next to the SQLite file."""
         if self.shared:
             return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         name = self.url.database
@@ -185,7 +185,10 @@ class Database:
             engine.dispose()
 
     def _name(self) -> str:
-        """The database URL for error messages, without its password and query, which may contain a password too."""
+        """Return the database URL for error messages, without the password and the query.
+
+        The query is omitted, because it may also contain a password.
+        """
         return repr(self.url.set(query={}).render_as_string(hide_password=True))
 
 
@@ -202,7 +205,7 @@ def lock_recovery(connection: Connection) -> None:
 def _lock(connection: Connection, key: int) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
-    # SQLite: BEGIN IMMEDIATE already serializes all transactions, see `_engine`.
+    # SQLite needs no lock, because BEGIN IMMEDIATE already serializes all transactions (see `_engine`).
 
 
 def _parsed(address: str) -> URL:
@@ -231,7 +234,7 @@ def _is_postgresql(url: URL) -> bool:
 
 
 def _identity(url: URL) -> tuple[int, int] | None:
-    """The device and inode of the SQLite file; None for PostgreSQL or a missing file."""
+    """Return the device and inode of the SQLite file, or None for PostgreSQL or a missing file."""
     if _is_postgresql(url) or not url.database:
         return None
     try:
@@ -291,13 +294,13 @@ def _create_tables(connection: Connection) -> None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether SQLite reports a damaged file."""
+    """Return whether SQLite reports a damaged file."""
     code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, DBAPIError) else 0
     return code & _PRIMARY_CODE in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Whether a retry may succeed soon, because the database is locked or unavailable."""
+    """Return whether a retry may succeed soon, because the database is only locked or temporarily unavailable."""
     if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
         return error.connection_invalidated or isinstance(error, OperationalError)
     return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)

@@ -1,8 +1,8 @@
-"""The journal of an investigation: stores finished steps and events under unique names.
+"""Stores the finished steps and the events of an investigation under unique names.
 
-DBOS numbers its steps in execution order and cannot resume a workflow whose order changes. Holmes gives each step a
-unique name instead, so that a recorded step never runs again and a repeated event is stored once. Step results are JSON
-that other replicas and versions can read, see `Codec`.
+DBOS numbers its steps in execution order, and cannot resume a workflow if this order changes. Holmes gives each step a
+unique name instead. A recorded step therefore never runs again, and a repeated event is stored once. Step results are
+JSON that other replicas and versions can read (see `Codec`).
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _STEPS: Final = Codec(
 
 
 class UnreadableStep(ValueError):
-    """A recorded result has a format that this version cannot read. The step must run again."""
+    """Raised for a recorded result in a format that this version cannot read. The step must run again."""
 
 
 def step_to_bytes(result: object) -> bytes:
-    """Encode a step result as JSON. Raises `TypeError` for a type that no step returns."""
+    """Encode a step result as JSON. Raises `TypeError` for a type that steps do not return."""
     return json.dumps(_STEPS.encode(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -76,16 +76,16 @@ def step_from_bytes(content: bytes) -> object:
 
 
 def cost_of(result: object) -> float:
-    """The cost of a step in US dollars. Only model replies have a cost."""
+    """Return the cost of a step in US dollars. Only model replies have a cost."""
     return result.stats.cost if isinstance(result, ModelReply) else 0.0
 
 
-# Long, because a step that may have been paid for must not be lost.
+# The wait is long, because the result of a paid model call must not be lost.
 _RECORD_WAIT_SECONDS = 600.0
 
 
 class LostInvestigation(Exception):
-    """The attempt must stop, because the investigation was cancelled or taken over by another replica."""
+    """Raised if the attempt must stop, because the investigation was cancelled or another replica took it over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +111,9 @@ class Journal:
         return {row.name: bytes(row.result) for row in rows}
 
     async def record_step(self, name: str, result: object) -> object:
-        """Record the result of a step. Returns the earlier result if another replica recorded one first.
+        """Record the result of a step. If another replica recorded the step first, returns its result.
 
-        If this attempt is no longer current, raises `LostInvestigation` after recording.
+        Raises `LostInvestigation` after recording if this attempt is no longer current.
         """
         content = step_to_bytes(result)
 
@@ -153,12 +153,12 @@ class Journal:
         )
 
     async def require_mine(self) -> None:
-        """Raises `LostInvestigation` if this attempt is no longer current."""
+        """Raise `LostInvestigation` if this attempt is no longer current."""
         if not await self._database.transaction(self._is_mine, wait_seconds=_RECORD_WAIT_SECONDS):
             raise LostInvestigation(self._lease.investigation_id)
 
     async def add_events(self, events: tuple[tuple[str, str, str], ...]) -> None:
-        """Store events as (key, name, JSON). An event whose key exists is skipped: an earlier attempt stored it."""
+        """Store events as (key, name, JSON). Skips events whose key exists, because an earlier attempt stored them."""
         now = time.time()
 
         def add(connection: Connection) -> None:
@@ -189,7 +189,7 @@ def insert_once(connection: Connection, table: Table, values: Mapping[str, objec
     """Insert a row unless its key exists. Returns whether the row was inserted."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
-    # Without this option PostgreSQL does not report how many rows were inserted.
+    # Without this option, PostgreSQL does not report how many rows were inserted.
     return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount > 0
 
 
@@ -231,7 +231,7 @@ class EventRecorder:
 
     def _key(self, name: str, data: JsonObject) -> str:
         call = data.get("tool_call_id") or data.get("id")
-        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tools finish in any order
+        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tool calls finish in any order
         self._seen[base] += 1
         return f"{self._prefix}{base}:{self._seen[base]}"
 

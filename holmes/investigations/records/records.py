@@ -1,8 +1,9 @@
 """Lists, reads, cancels and closes stored investigations and incidents.
 
-Functions that take a connection run within a transaction of the caller. Methods run their own transaction. If no
-message resolves the alerts of an incident, the user closes it, or Holmes closes it after a long time without messages.
-Closing sends no notification, and a later message may reopen the incident.
+Functions that take a connection run within the caller's transaction. Methods run their own transaction.
+
+If no message resolves an incident's alerts, the user can close the incident, or Holmes closes it after a long time
+without messages. Holmes sends no notification in these cases, and a later message may reopen the incident.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ _UNFINISHED = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationQuery:
-    """A filter for investigations, newest first. None matches all. `before` is the last id of the previous page."""
+    """A filter for a list of investigations, newest first.
+
+    A field that is None matches all investigations. `before` is the last id of the previous page.
+    """
 
     state: InvestigationState | None = None
     source: str | None = None
@@ -73,14 +77,14 @@ class QueueFigures:
 
 
 def add_investigation(connection: Connection, new: NewInvestigation, now: float) -> InvestigationId:
-    """Queue an investigation within a transaction. Returns its id, which sorts by creation time."""
+    """Queue an investigation within a transaction. Returns its id. Ids sort by creation time."""
     identity = InvestigationId(time_id(now))
     add_investigations(connection, {identity: new}, now)
     return identity
 
 
 def add_investigations(connection: Connection, new: Mapping[InvestigationId, NewInvestigation], now: float) -> None:
-    """Queue investigations within a transaction, under the ids that are the keys of `new`."""
+    """Queue investigations within a transaction. The keys of `new` are their ids."""
     rows = [
         {
             "id": identity,
@@ -133,7 +137,7 @@ class InvestigationRecords:
         return await self._database.transaction(lambda connection: add_investigation(connection, new, time.time()))
 
     async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
-        """Read one investigation; None for an unknown id."""
+        """Read one investigation. Returns None for an unknown id."""
         query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(InvestigationRecord, row)
@@ -143,7 +147,7 @@ class InvestigationRecords:
         return await self._database.read(lambda connection: list_investigations(connection, query))
 
     async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
-        """Read the events of an investigation with ids above `after`, in order."""
+        """Read an investigation's events with ids above `after`, in order."""
         statement = (
             select(EVENTS)
             .where(EVENTS.c.investigation_id == identity, EVENTS.c.id > after)
@@ -154,7 +158,7 @@ class InvestigationRecords:
         return tuple(record_of(StoredEvent, row) for row in rows)
 
     async def cancel(self, identity: InvestigationId) -> bool:
-        """Cancel an unfinished investigation, which then stops within a second. Returns false if it was finished."""
+        """Cancel an unfinished investigation, which then stops within a second. Returns false if it had finished."""
         statement = (
             update(INVESTIGATIONS)
             .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
@@ -172,14 +176,14 @@ class InvestigationRecords:
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def unfinished(self, among: Sequence[InvestigationId]) -> frozenset[InvestigationId]:
-        """Select the queued and running investigations from `among`."""
+        """Return the investigations from `among` that are queued or running."""
         columns = INVESTIGATIONS.c
         query = select(columns.id).where(columns.id.in_(among), columns.state.in_(_UNFINISHED))
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return frozenset(InvestigationId(row.id) for row in rows)
 
     async def spent_today(self) -> float:
-        """The cost of all chats and investigations since midnight UTC, in US dollars."""
+        """Return the cost of all chats and investigations since midnight UTC, in US dollars."""
         return await self._database.read(spent_today)
 
 
@@ -189,7 +193,7 @@ _CURSOR = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})", re.ASCII
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentQuery:
-    """A filter for incidents. `after` is the position of the last incident on the previous page."""
+    """A filter for a list of incidents. `after` is the position of the last incident on the previous page."""
 
     state: IncidentState | None = None
     severity: str | None = None
@@ -205,7 +209,7 @@ EVERY_INCIDENT = IncidentQuery()
 class ListedIncidents:
     """One page of a list of incidents.
 
-    `next_after` is the position of its last incident (update time and id); None on the last page.
+    `next_after` contains the update time and the id of its last incident. It is None on the last page.
     """
 
     incidents: tuple[Incident, ...]
@@ -213,18 +217,18 @@ class ListedIncidents:
 
     @property
     def cursor(self) -> str | None:
-        """`next_after` as text, which `position_of` parses."""
+        """`next_after` as text that `position_of` can parse."""
         return None if self.next_after is None else "{!r}_{}".format(*self.next_after)
 
 
 def position_of(cursor: str) -> tuple[float, str] | None:
-    """Parse the position of an incident; None for invalid text."""
+    """Parse a cursor into the position of an incident. Returns None for invalid text."""
     match = _CURSOR.fullmatch(cursor)
     return (float(match[1]), match[2]) if match else None
 
 
 def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncidents:
-    """List the incidents that match `query`, last changed first, within a transaction."""
+    """List the incidents that match `query`, most recently changed first, within a transaction."""
     statement = select(INCIDENTS).where(and_(True, *_incident_conditions(query)))  # noqa: FBT003  an SQL literal
     statement = statement.order_by(INCIDENTS.c.updated_at.desc(), INCIDENTS.c.id.desc()).limit(query.limit + 1)
     rows = connection.execute(statement).all()
@@ -261,17 +265,17 @@ class IncidentRecords:
         self._database = database
 
     async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
-        """List the incidents that match `query`, last changed first."""
+        """List the incidents that match `query`, most recently changed first."""
         return await self._database.read(lambda connection: list_incidents(connection, query))
 
     async def get(self, identity: IncidentId) -> Incident | None:
-        """Read one incident; None for an unknown id."""
+        """Read one incident. Returns None for an unknown id."""
         query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Incident, row)
 
     async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
-        """Read the alerts of an incident: first the firing, then the resolved alerts, both in order of arrival."""
+        """Read the alerts of an incident. Firing alerts come first, then resolved alerts, each in order of arrival."""
         columns = ALERTS.c
         query = select(ALERTS).where(columns.incident_id == identity)
         # "firing" sorts before "resolved"
@@ -285,12 +289,12 @@ class IncidentRecords:
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def close(self, identity: IncidentId) -> bool:
-        """Close an incident for the user, see `close_by_hand`. Returns false if it is not open."""
+        """Close an incident for the user (see `close_by_hand`). Returns false if it is not open."""
         return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
 
 
 def spent_today(connection: Connection) -> float:
-    """The cost of all chats and investigations since midnight UTC in US dollars, within a transaction."""
+    """Sum the cost of all chats and investigations since midnight UTC within a transaction, in US dollars."""
     midnight = time.time() // SECONDS_PER_DAY * SECONDS_PER_DAY
     return float(
         connection.execute(
@@ -320,14 +324,14 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
 
 _AT_ONCE: Final = 200
 _REPEAT_SECONDS: Final = 5 * 3_600.0
-"""More than the four hours after which Alertmanager repeats firing alerts by default."""
+"""Time in which senders repeat firing alerts. Alertmanager repeats them every four hours by default."""
 
 
 async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
-    """Close a batch of open incidents without messages for `stale_seconds`. Returns the number of closed incidents.
+    """Close a batch of open incidents that got no message for `stale_seconds`. Returns the number of closed incidents.
 
-    `listening_seconds` is the time since the server started. After an outage no incident is closed until senders had
-    time to repeat firing alerts. The alerts stay unchanged, so an alert that still fires reopens its incident with the
+    `listening_seconds` is the time since the server started. After an outage, no incident is closed until senders have
+    had time to repeat firing alerts. Alerts are not changed, so an alert that still fires reopens its incident with the
     next message. Raises `DatabaseUnavailable`.
     """
     if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):

@@ -1,6 +1,6 @@
-"""Manages the leases of replicas, which each replica renews every few seconds, and the keys that replicas share.
+"""Manages the leases of replicas and the keys that replicas share. Each replica renews its lease every few seconds.
 
-Replicas that share a database use the clock of the database. Only one replica can use an SQLite file; a second replica
+Replicas that share a database use the clock of the database. Only one replica can use an SQLite file. A second replica
 fails at once.
 """
 
@@ -50,9 +50,9 @@ class Replicas:
         self._renewed_at = now
 
     def can_judge(self) -> bool:
-        """Whether an expired lease proves that its replica is dead.
+        """Return whether an expired lease proves that its replica is dead.
 
-        False after an outage of the database, until this replica has renewed its own lease for a whole lease period.
+        Returns false after a database outage, until this replica has renewed its own lease for a whole lease period.
         """
         now = time.monotonic()
         is_renewed = self._renewed_at is not None and now - self._renewed_at <= self._lease_seconds / 2
@@ -70,7 +70,7 @@ class Replicas:
         await self._database.transaction(lambda connection: connection.execute(statement))
 
     async def alive(self) -> frozenset[str]:
-        """Read which replicas have a valid lease, including this replica. Deletes leases that expired long ago."""
+        """Return the replicas with a valid lease, including this replica. Deletes leases that expired long ago."""
         return await self._database.transaction(self._alive)
 
     def _renew(self, connection: Connection) -> None:
@@ -87,7 +87,7 @@ class Replicas:
 
 
 def now_seconds(connection: Connection) -> float:
-    """The time of the database clock in seconds since the epoch."""
+    """Return the time of the database clock, in seconds since the epoch."""
     if connection.dialect.name == "postgresql":
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
     return time.time()
@@ -95,7 +95,7 @@ def now_seconds(connection: Connection) -> float:
 
 @contextmanager
 def single_owner(database: Database) -> Iterator[None]:
-    """Lock the SQLite file of `database` until the context is left or the process dies.
+    """Lock the SQLite file of `database` until the context exits or the process ends.
 
     Does nothing for a shared database. Raises `ConfigError` if another process has locked the file.
     """
@@ -118,7 +118,7 @@ KEY_BYTES = 32
 
 
 async def shared_key(database: Database, name: str) -> bytes:
-    """Read the key `name`, 32 random bytes that are created on first use. Raises `DatabaseUnavailable`."""
+    """Read the key `name`, which is 32 random bytes and is created on first use. Raises `DatabaseUnavailable`."""
 
     def read(connection: Connection) -> bytes:
         insert_once(connection, KEYS, {"name": name, "value": os.urandom(KEY_BYTES)})

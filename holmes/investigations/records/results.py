@@ -41,7 +41,7 @@ class DatabaseResultStore:
         self._database = database
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002  the protocol's parameters
-        """Store `content`. Raises `ResultStoreError` for more than 256 MiB, and if the database fails."""
+        """Store `content`. Raises `ResultStoreError` if `content` exceeds 256 MiB or the database fails."""
         if len(content) > MOST_BYTES:
             raise ResultStoreError(f"a result of {len(content):,} bytes is too large for the database")
         identity = ResultId(hashlib.sha256(content).hexdigest()[:ID_CHARACTERS])
@@ -66,7 +66,7 @@ class DatabaseResultStore:
         return StoredResult(id=identity, path=None, size_bytes=len(content), media_type=media_type)
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Read the content and the description of a result. Raises `ResultStoreError` for an unknown id."""
+        """Read the content and the metadata of a result. Raises `ResultStoreError` for an unknown id."""
         query = select(RESULTS.c.content, RESULTS.c.media_type).where(RESULTS.c.id == result_id)
         try:
             row = await self._database.transaction(lambda connection: connection.execute(query).first())
@@ -129,7 +129,7 @@ def _delete_incidents(connection: Connection, oldest: float) -> None:
 
 
 def _workflows(identity: str, last: str) -> tuple[str, ...]:
-    """All workflow ids of an investigation. `last` is the id of the investigation or `<id>.<number>`."""
+    """Return all workflow ids of an investigation. `last` is its newest workflow id: its own id or `<id>.<number>`."""
     number = last.removeprefix(f"{identity}.")
     earlier = range(1, int(number)) if number.isdecimal() and number != last else range(0)
     return (*dict.fromkeys((identity, *(f"{identity}.{each}" for each in earlier), last)),)

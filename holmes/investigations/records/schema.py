@@ -71,7 +71,7 @@ ALERTS = Table(
     Column("ends_at", Float),
     Column("received", Integer, nullable=False),
     Column("tries", Integer, nullable=False, default=0),
-    # Derived from the labels, for queries over many alerts.
+    # These columns are derived from the labels, for queries over many alerts.
     Column("name", Text),
     Column("severity", Text),
     Column("place", Text),
@@ -79,7 +79,7 @@ ALERTS = Table(
     Column("subject", Text),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
-    # For title queries over thousands of alerts. PostgreSQL allows 2.7 kB per index entry.
+    # This index serves title queries over thousands of alerts. PostgreSQL allows 2.7 kB per index entry.
     Index("holmes_alerts_firing", "incident_id", "status", "namespace", "name", "severity", "place", "fingerprint"),
     Index("holmes_alerts_by_subject", "incident_id", "subject"),
 )
@@ -97,7 +97,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
-    # 1 for an investigation that hourly limits count: an alert started it with an LLM.
+    # 1 if the investigation counts towards hourly limits, because an alert started it with an LLM.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),
@@ -114,7 +114,7 @@ INVESTIGATIONS = Table(
     Column("cost", Float, nullable=False, default=0.0),
 )
 CHATS = "chats"
-"""The `investigation_id` of chat costs, because chats have no investigation."""
+"""Value of `investigation_id` for chat costs, because chats have no investigation."""
 STEPS = Table(
     "holmes_steps",
     METADATA,

@@ -59,7 +59,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertGroup:
-    """One notification from a source, with the alerts that the source groups.
+    """One notification from a source, with the alerts that the source grouped.
 
     `key` identifies the group in later notifications. It is empty if the source does not group alerts. `truncated` is
     the number of alerts that the source omitted.
@@ -75,9 +75,10 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAlert:
-    """A stored alert of an incident, as in its last message.
+    """A stored alert of an incident, with the content of its last message.
 
-    `received` is the number of its messages. `tries` is the number of its investigations since it started to fire.
+    `received` is the number of messages about the alert. `tries` is the number of investigations since the alert
+    started to fire.
     """
 
     alert: Alert
@@ -91,7 +92,7 @@ class KnownAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A group of related alerts. `root_cause` is the line of the newest answer that names the cause.
+    """A group of related alerts. `root_cause` is the line that names the cause in the newest answer.
 
     `closed_by` is None if the incident closed because its alerts were resolved.
     """
@@ -115,8 +116,9 @@ class Incident:
 class NewInvestigation:
     """An investigation to queue. By default, `model` and `max_cost` come from the general settings.
 
-    `source` is for example `alertmanager` or `api`. `without_llm` is the limit that requires `builtin/triage`; None if
-    the model may answer. `counted` is true if hourly limits count the investigation.
+    `source` is for example `alertmanager` or `api`. `without_llm` describes the exceeded limit that requires
+    `builtin/triage`. It is None if the model may answer. `counted` is true if the investigation counts towards hourly
+    limits.
     """
 
     question: str
@@ -159,7 +161,7 @@ class InvestigationRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
-    """One event of an investigation. Later events have higher ids. `data` is JSON, see `wire_events`."""
+    """One event of an investigation. Later events have higher ids. `data` is JSON (see `wire_events`)."""
 
     id: int
     name: str
@@ -168,7 +170,7 @@ class StoredEvent:
 
 
 def time_id(seconds: float) -> str:
-    """Create an id that sorts by time: 24 hexadecimal digits from milliseconds since the epoch and random digits."""
+    """Create an id that sorts by time: the milliseconds since the epoch and random digits, all in hexadecimal."""
     return f"{int(seconds * 1000):012x}{uuid.uuid4().hex[:12]}"
 
 
@@ -224,16 +226,16 @@ def storable(text: str) -> str: ...
 @overload
 def storable(text: None) -> None: ...
 def storable(text: str | None) -> str | None:
-    """Replace NUL characters and lone surrogates in `text`, because PostgreSQL and UTF-8 refuse them."""
+    """Replace NUL characters and lone surrogates in `text`, because PostgreSQL and UTF-8 do not allow them."""
     if text is None:
         return None
     return whole_characters(text.replace("\0", "\ufffd"))
 
 
 def root_cause(answer: str) -> str | None:
-    """Find the line of an answer that names the cause, else the first line that is not a heading.
+    """Find the line of an answer that names the cause, or else the first line that is not a heading.
 
-    Removes citation markers and the words "root cause". Notes about unchecked citations are kept.
+    Removes citation markers and the words "root cause". Keeps notes about unchecked citations.
     """
     lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
     said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)

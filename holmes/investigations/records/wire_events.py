@@ -1,4 +1,4 @@
-"""Converts the events of an investigation for clients, with the names and fields of HolmesGPT and additional ones.
+"""Converts the events of an investigation for clients. Adds events and fields to those of HolmesGPT.
 
 `messages` and `conversation_history` are empty here, because only the server can sign a conversation.
 """
@@ -53,7 +53,7 @@ class WireEvent:
 
 
 def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
-    """Convert `event` to its wire form. Empty if clients do not receive the event."""
+    """Convert `event` to its wire form. Returns an empty tuple if clients do not receive the event."""
     match event:
         case TurnStarted() | TextDelta() | AttemptDiscarded() | ModelSwitched() | AssistantReplied():
             return _of_model(event)
@@ -70,7 +70,7 @@ def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
 
 
 def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
-    """The fields `usage` and `costs` for `metadata`."""
+    """Return the fields `usage` and `costs` for `metadata`."""
     usage: dict[str, JsonValue] = {**tokens_of(stats)}
     return {
         "usage": usage,
@@ -89,7 +89,7 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
 
 
 def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
-    """The result of a tool call: the text that the model sees, and the ids of the stored results."""
+    """Describe the result of a tool call, with the text that the model sees and the ids of the stored results."""
     message = event.message
     return {
         "status": message.status,
@@ -108,7 +108,7 @@ def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
 
 
 def arguments_of(call: ToolCall) -> JsonValue:
-    """The arguments of a tool call as JSON, or as text if they are not valid JSON."""
+    """Return the arguments of a tool call as JSON, or as text if they are not valid JSON."""
     try:
         value: JsonValue = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -174,15 +174,17 @@ def _of_tools(
             }
             return WireEvent(name="tool_calling_result", data=finished)
         case ToolResultSpilled():
-            kept = "stored" if event.stored else "not stored"
-            text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}; the model sees a preview."
+            stored, lost = "is stored, and the model sees a preview", "cannot be stored, so the model must request less"
+            end = stored if event.stored else lost
+            text = f"The result of {event.call.name} ({event.tokens:,} tokens) {end}."
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
-            # A notice, because the wire event `approval_required` ends the stream.
+            # Sent as a notice, because the wire event `approval_required` ends the stream.
             return _notice(event.kind, f"Approval required: {event.description}", tool_call_id=event.call.id)
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
-            return _notice(event.kind, f"Shortened {event.count} old tool results from {sizes}.")
+            results = "tool result" if event.count == 1 else "tool results"
+            return _notice(event.kind, f"Masked {event.count} old {results}, from {sizes}.")
         case _:
             assert_never(event)
 
@@ -190,7 +192,7 @@ def _of_tools(
 def _of_compaction(event: CompactionStarted | HistoryCompacted | CompactionFailed | HistoryReplaced) -> WireEvent:
     match event:
         case CompactionStarted():
-            text = f"Compacting the conversation of {event.tokens:,} tokens."
+            text = f"Compacting the conversation ({event.tokens:,} tokens)."
             metadata: JsonObject = {"tokens": event.tokens, "trigger_tokens": event.trigger_tokens}
             return WireEvent(name="conversation_history_compaction_start", data={"content": text, "metadata": metadata})
         case HistoryCompacted():
@@ -230,7 +232,7 @@ def _notice_text(event: HookFired | PromptShortened | ContextOverflowed) -> str:
             counted = f"{event.reported_tokens:,} of about {event.estimated_tokens:,} tokens"
             return f"The model {event.model!r} reports that it read only {counted} of the prompt."
         case ContextOverflowed():
-            return f"The model {event.model!r} refused the request as too long: {event.reason}"
+            return f"The model {event.model!r} rejected the request as too long: {event.reason}"
         case _:
             assert_never(event)
 
@@ -290,7 +292,7 @@ def _notice(kind: str, text: str, **more: JsonValue) -> WireEvent:
 
 
 def _reasoning_text(message: AssistantMessage) -> str | None:
-    """The readable text of the reasoning."""
+    """Return the readable text of the model's reasoning, or None."""
     texts: list[str] = []
     for block in message.reasoning:
         try:

@@ -102,7 +102,7 @@ async def test_a_pointer_that_is_shortened_keeps_its_explanations_before_its_pre
     (after,) = await capped([outcome.message], before - 300, store)
     assert COUNTER.count_message(after) <= before - 300
     assert "Do not guess what is not shown" in after.text
-    assert after.text.endswith("[The rest of this preview was cut; the whole result is stored.]")
+    assert after.text.endswith("[The rest of this preview was cut. The whole result is stored.]")
 
 
 @pytest.mark.row("T10")
