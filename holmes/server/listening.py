@@ -75,7 +75,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def given_up_at(self) -> float:
-        """The deadline of an idle connection, by which idle connections are sorted; 0 for a reused connection."""
+        """The deadline of an idle connection, used to sort idle connections; 0 for a reused connection."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:

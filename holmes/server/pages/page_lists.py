@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """Numbers and cost of an incident. `model` and `state` describe its newest investigation."""
+    """Number of alerts and investigations of an incident, and its cost.
+
+    `model` and `state` describe its newest investigation.
+    """
 
     alerts: int = 0
     firing: int = 0

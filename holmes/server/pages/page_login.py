@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login form, which returns to this page.
+    """Redirect to the login form, which returns to the requested page.
 
     Requests from scripts get 401, because scripts cannot log in.
     """
