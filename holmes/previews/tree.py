@@ -117,7 +117,7 @@ class Tree:
             self._add_scalar(node, value, location)
 
     def enter_object(self, node: Node, location: Location) -> None:
-        """Add an object whose members are added one by one."""
+        """Add an object without its members. The caller adds the members one by one."""
         node.objects += 1
         node.here = Place(location, self.item)
 

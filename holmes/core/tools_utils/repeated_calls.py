@@ -86,7 +86,7 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text with the changes since the earlier result. Lines whose ages only increased are omitted."""
+    """Return the short text with the changes since the earlier result. Omits lines in which only ages increased."""
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None

@@ -135,7 +135,7 @@ class Approver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGate(WrapperToolset):
-    """Requires approval for calls whose tool name matches one of `patterns`, which are shell globs."""
+    """Requires approval for a call if its tool name matches one of `patterns`, which are shell globs."""
 
     patterns: tuple[str, ...]
     approver: Approver | None

@@ -154,7 +154,7 @@ class HistoryBudget:
 
     @property
     def newest_round_tokens(self) -> int:
-        """Maximum size of the newest turn, whose results the model has not seen yet."""
+        """Maximum size of the newest turn. The model has not seen its results yet."""
         return max(self.tail_tokens, int(self.usable_tokens * self.policy.keep.newest_round_share))
 
     @property

@@ -1,9 +1,9 @@
 """Masks old tool results: selects the results to replace, and replaces them in one batch.
 
-A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, results of protected tools, and results
-whose mask would not be smaller stay unchanged. A result that cannot be stored stays whole, so masking loses no data. In
-small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and the model
-never change.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results and results of protected tools stay
+unchanged, and so do results that a mask would not shorten. A result that cannot be stored stays whole, so masking loses
+no data. In small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and
+the model never change.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Shortens any conversation with one library call: moves large tool results into a store, and summarises old messages.
 
 Follows the documentation of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress`
-replaces everything except system and recent messages with a summary. `auto` compacts first, and compresses if more than
-0.75 of the tokens are left. Calls and results stay together. Results and messages are stored before they are replaced.
-No data is lost: results that cannot be stored stay, and after a failed summary the conversation is unchanged.
+replaces all messages except system and recent messages with a summary. `auto` compacts first, and compresses if more
+than 0.75 of the tokens are left. Calls and results stay together. Results and messages are stored before they are
+replaced. No data is lost: results that cannot be stored stay, and after a failed summary the conversation is unchanged.
 """
 
 from __future__ import annotations

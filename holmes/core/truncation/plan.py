@@ -164,8 +164,8 @@ class Plan:
 class _Tail:
     """The positions of the last messages, which stay: whole turns, the newest turn, and notes after the newest turn.
 
-    `pointed` contains the positions of earlier turns whose results become pointers. `shrunk` contains the messages of
-    these turns with the pointers.
+    `pointed` contains the positions of earlier turns in which pointers replace the results. `shrunk` contains the
+    messages of these turns with the pointers.
     """
 
     kept: tuple[int, ...]

@@ -10,6 +10,8 @@ from holmes.diagnosis.facts.pods import container_field
 from holmes.kubernetes.fields import at, child, children, integer, text, texts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterEvent
     from holmes.kubernetes.cluster_state import ClusterState
@@ -194,9 +196,14 @@ def _listening(probe: Probe) -> str:
     declared = children(probe.container.spec, "ports")
     if not declared:
         found = sorted(_command_ports(probe))
-        return f"has {', '.join(map(str, found))} in its command" if found else "declares no ports"
+        return f"has {_ports(map(str, found))} in its command" if found else "declares no ports"
     shown = [
         f"{integer(each, 'containerPort')}" + (f" ({text(each, 'name')})" if text(each, "name") else "")
         for each in declared
     ]
-    return f"declares {', '.join(shown)}"
+    return f"declares {_ports(shown)}"
+
+
+def _ports(shown: Iterable[str]) -> str:
+    words = list(shown)
+    return f"{'port' if len(words) == 1 else 'ports'} {', '.join(words)}"

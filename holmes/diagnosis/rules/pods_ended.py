@@ -27,7 +27,7 @@ _OLD_SECONDS: Final = 86_400.0
 _LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
 _DISRUPTIONS: Final = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
-    "DeletionByTaintManager": "its node got a taint that the pod does not tolerate",
+    "DeletionByTaintManager": "its node has a taint that the pod does not tolerate",
     "EvictionByEvictionAPI": "it was evicted through the API, for example by a drain of the node",
     "DeletionByPodGC": "its node was deleted",
     "TerminationByKubelet": "its node was short of resources or was shut down",
@@ -107,8 +107,8 @@ def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
         title="Pods are evicted repeatedly: they exceed their disk limit",
         severity=_severity_of_repeated(workload, state),
         cause=(
-            f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they used more "
-            f"disk than {limit.path} = {limit.value}, and the new pods have the same limit: {newest.message}"
+            f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they exceeded "
+            f"{limit.path} = {limit.value}, and the new pods have the same limit: {newest.message}"
         ),
         evidence=(limit, *(each.told for each in found.evictions[:_SHOWN_EVICTIONS])),
         next_check=f"kubectl -n {workload.namespace} get events --field-selector reason=Evicted",
@@ -139,7 +139,7 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
     title, cause = "Pod was evicted", f"{who} was evicted from {node}: {message}"
     if limit is not None:
         title = "Pod was evicted: it exceeded its disk limit"
-        cause = f"{who} was evicted because it used more disk than {limit.path} = {limit.value}: {message}"
+        cause = f"{who} was evicted because it used more disk space than {limit.path} = {limit.value}: {message}"
     elif low is not None:
         title = f"Pod was evicted: the node was low on {low[1]}"
         cause = f"{who} was evicted because {node} was low on {low[1]}: {message}"
@@ -354,7 +354,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
     events = state.events_of(pod, *_KILLS)
     silent = node is not None and text(node.condition("Ready"), "status") != "True"
     late = duration(state.now - (pod.deleted or state.now))
-    title, why = "Pod does not terminate", "no reason is visible"
+    title, why = "Pod does not terminate", "it still exists, and no finalizer, node or event explains why"
     proof: tuple[Evidence, ...] = ()
     if finalizers:
         title = "Pod is kept by a finalizer"
@@ -363,7 +363,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
     elif silent and node is not None:
         title, why = (
             "Pod does not terminate: its node no longer reports",
-            f"{node.ref} does not confirm its termination",
+            f"{node.ref} does not confirm the pod's termination",
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:

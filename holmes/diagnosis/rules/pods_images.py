@@ -72,14 +72,14 @@ _BY_PATTERN: Final = (
         _error(
             "rate",
             "Image cannot be pulled: the registry limits requests",
-            ("is rejected by the rate limit of the registry"),
+            "cannot be pulled now, because the registry limits requests",
         ),
     ),
     (
         r"no match for platform|no matching manifest|does not match the specified platform|wrong architecture",
         _error(
             "platform",
-            "Image cannot be pulled: not built for the platform of the node",
+            "Image cannot be pulled: it is not built for the platform of the node",
             "does not exist for the platform of the node",
         ),
     ),

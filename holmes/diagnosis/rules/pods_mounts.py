@@ -213,7 +213,7 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
     runtime = pod.text("spec", "runtimeClassName") if "runtime" in lower and "handler" in lower else ""
     about = (spec_field(pod, state, "runtimeClassName"),) if runtime else ()
     addresses = "ip" in lower.split() or "addresses" in lower
-    title = "No addresses left for pods" if network and addresses else "Network of the node is not ready"
+    title = "No IP addresses are left for pods" if network and addresses else "Network of the node is not ready"
     return Fault(
         subject=pod.ref,
         culprit=node if network else None,

@@ -221,13 +221,13 @@ def _killed_fault(crash: Crash, probe: Probe, state: ClusterState) -> Fault:
     why, ran = verdict(probe, message), crash.ran_seconds
     late = not why.probe_is_wrong and 0 < ran <= probe.budget_seconds + 2 * _period(probe) + 35
     words = last_words(container, state) if why.depends else None
-    budget = f"; it has {probe.budget_seconds} s ({_budget_words(probe)})" if late else ""
+    budget = f"; the probe allows {probe.budget_seconds} s ({_budget_words(probe)})" if late else ""
     started = moment(text(container.status, "state", "running", "startedAt"))
     fails_again = started is not None and any(each.last > started for each in events)
     healed = not crash.again and container.ready and not fails_again
     return Fault(
         subject=crash.pod.ref,
-        title=f"{_TITLES[probe.field]}: {'it starts too early' if late else why.title}",
+        title=f"{_TITLES[probe.field]}: {'the probe starts too early' if late else why.title}",
         severity="warning" if healed else "critical",
         cause=(
             f"The {container_words(container, state)} is killed by its {WORDS[probe.field]}{_after(ran)}: "

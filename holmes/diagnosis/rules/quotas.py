@@ -67,7 +67,7 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=budget.ref,
             cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} for "
-            f"{expected} selected {'pod' if expected == 1 else 'pods'}, so the nodes of these pods cannot be drained",
+            f"{expected} selected {'pod' if expected == 1 else 'pods'}, so no node with a selected pod can be drained",
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )
@@ -274,7 +274,7 @@ def _is_nearly_used(used: str, hard: str) -> bool:
 
 @Row(
     id="Q02",
-    title="Template does not fit the LimitRange",
+    title="Pod template violates the LimitRange",
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),

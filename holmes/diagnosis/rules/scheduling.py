@@ -144,7 +144,7 @@ def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, 
                 return path, _expression_words(each), _what_there_is(key, texts(each, "values"), nodes)
     if selector:
         return "nodeSelector", f"the labels {shown(dict(selector))}", "no available node has all of them"
-    return _AFFINITY, "its required node affinity", "no available node meets it"
+    return _AFFINITY, "labels that match its required node affinity", "no available node has these labels"
 
 
 def _expression_words(expression: JsonObject) -> str:

@@ -264,7 +264,7 @@ def _wrong_port(
     state: ClusterState, service: ClusterObject, edge: Edge, proofs: list[Failure], *, blame_service: bool
 ) -> Fault:
     port = _port_of(edge)
-    known = ", ".join(str(each.port) for each in service_ports(service))
+    known = _port_words([each.port for each in service_ports(service)])
     ports = value(service, "spec.ports[0].port", integer(service.children("spec", "ports")[0], "port"))
     if len(service_ports(service)) > 1:
         ports = value(service, "spec.ports", service.at("spec", "ports"))
@@ -277,13 +277,17 @@ def _wrong_port(
         else "Setting names a port that the Service does not have",
         cause=(
             f"{edge.consumer.ref} connects to port {port} of {service.ref} ({edge.named.object}, {_setting(edge)}), "
-            f"but the Service has only port {known}"
+            f"but the Service has only {known}"
         ),
         evidence=(*first, *(proof.line for proof in proofs))[:_MOST_EVIDENCE],
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
         severity="critical" if proofs or is_sick(state, edge.consumer) else "warning",
         logs=consumer_logs(state, [edge.consumer]),
     )
+
+
+def _port_words(ports: list[int]) -> str:
+    return f"{'port' if len(ports) == 1 else 'ports'} {', '.join(map(str, ports))}"
 
 
 def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
@@ -301,8 +305,8 @@ def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: se
             culprit=each.consumer.ref,
             title="Workload uses a port that the Service does not have",
             cause=(
-                f"{each.consumer.ref} connects to port {each.use.port} of {service.ref}, but the Service has only port "
-                f"{', '.join(map(str, sorted(ports)))}"
+                f"{each.consumer.ref} connects to port {each.use.port} of {service.ref}, but the Service has only "
+                f"{_port_words(sorted(ports))}"
             ),
             evidence=(each.line, value(service, "spec.ports", service.at("spec", "ports"))),
             next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",

@@ -29,7 +29,7 @@ _MOST_PROOFS: Final = 2
 
 @Row(
     id="N-S03",
-    title="Service sends to a port that its pods do not have",
+    title="Service sends requests to a port that its pods do not have",
     severity="critical",
     kinds=("Service", "Pod"),
     reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of clients"),
@@ -74,7 +74,7 @@ def _named(
         subject=service.ref,
         culprit=workload.ref if renamed else service.ref,
         cause=(
-            f"{service.ref} sends port {port.port} to the container port named {target!r} ({port.protocol}), but no "
+            f"{service.ref} forwards port {port.port} to the container port named {target!r} ({port.protocol}), but no "
             f"container of {workload.ref} has a port with this name"
             + (" since its last rollout" if renamed else "")
             + f"; declared ports: {', '.join(names) or 'none'}"
@@ -121,8 +121,9 @@ def _numbered(
         subject=service.ref,
         culprit=service.ref,
         cause=(
-            f"{service.ref} sends port {port.port} to port {target} of its pods, but {workload.ref} {where} {written}"
-            + (" and connections of clients are refused" if proofs else "")
+            f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
+            + written
+            + (", and client connections are refused" if proofs else "")
         ),
         evidence=(
             _target(service, port),
