@@ -123,7 +123,7 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts up to `backlog` connections at once. So uvicorn gets a small value, which is raised here.
+        # asyncio accepts up to `backlog` connections at once, so uvicorn gets a small value, which is raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 

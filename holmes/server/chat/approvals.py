@@ -74,7 +74,7 @@ class ChatApprover:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that wait for approval. Empty while other calls of the turn still run."""
+        """The calls that wait for approval. Empty while other calls in the turn are running."""
         if not self._round or self._round.keys() - self._waiting.keys():
             return ()
         return tuple(

@@ -64,7 +64,7 @@ def count_open(connection: Connection) -> int:
 
 
 def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str, IncidentFigures]:
-    """Read the figures of incidents. Incidents without alerts and investigations are omitted."""
+    """Read the counts and costs of incidents. Incidents without alerts and investigations are omitted."""
     if not ids:
         return {}
     alerts: dict[str, dict[str, int]] = defaultdict(dict)
