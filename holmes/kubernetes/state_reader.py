@@ -39,7 +39,7 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
 
     - `managedFields` keeps manager, operation and time.
     - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
-    - A CustomResourceDefinition loses its schema.
+    - The schema of a CustomResourceDefinition is removed.
     - The last applied configuration is removed.
     """
     slimmer: dict[str, JsonValue] = dict(body)

@@ -209,8 +209,8 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet. Its end takes less than a
-        # second, and further cancellations wait for it.
+        # The program may already be running although this function has no handle to it yet. Ending the program takes
+        # less than a second, and further cancellations wait until it has ended.
         ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
         while not ending.done():
             with contextlib.suppress(asyncio.CancelledError):
