@@ -29,7 +29,7 @@ MAX_LEVELS = 100
 
 
 class YamlError(ValueError):
-    """The file cannot be read or is not YAML. Callers convert this error into an error of their own."""
+    """The file cannot be read or is not YAML. Callers convert this error into their own error."""
 
 
 class UnreadableFile(YamlError):
@@ -38,7 +38,10 @@ class UnreadableFile(YamlError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
-    """A parsed file. `lines` maps the path of a value to its line (from 1). `source` names the file in messages."""
+    """A parsed file. `lines` maps the path of a value to its line (from 1).
+
+    `source` is the name of the file in messages.
+    """
 
     source: str
     content: object
@@ -54,7 +57,7 @@ class YamlDocument:
 
 
 def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
-    """Read and parse the file. Raises `UnreadableFile` if it cannot be read, `YamlError` if it is not YAML."""
+    """Read and parse the file. Raises `UnreadableFile` if it cannot be read, and `YamlError` if it is not YAML."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -123,7 +123,7 @@ async def require_cluster(settings: Settings) -> None:
 async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:
     """Scan the configured cluster, and mask secrets in the report.
 
-    Raises `ClusterUnreachable` and `ConfigError`.
+    Raises `ClusterUnreachable` or `ConfigError`.
     """
     from holmes.app.redaction import make_redactor, text_mask
     from holmes.diagnosis.reports import masked_report

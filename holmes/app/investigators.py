@@ -1,7 +1,7 @@
 """Manages the investigators of the server. Each requested model has one investigator, which is opened on first use.
 
 Recorded steps, a budget and an approver belong to one run. The tools of a run start as tasks while its first event is
-produced, so only these tools can read the context variable with the approver.
+produced. Therefore, only these tools can read the context variable with the approver.
 """
 
 from __future__ import annotations

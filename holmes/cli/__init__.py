@@ -1,1 +1,1 @@
-"""The command line. It shows the events of a run."""
+"""The command line, which shows the events of a run."""

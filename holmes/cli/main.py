@@ -27,7 +27,7 @@ _SUBCOMMANDS: Final = {
     "investigate": ("holmes.cli.commands.questions:investigate", "Investigate alerts from other systems."),
     "rules": ("holmes.cli.commands.list_commands:rules", "Show the rules of `holmes scan`."),
     "scan": ("holmes.cli.commands.scan_command:scan", "Find problems and their causes, without an LLM."),
-    "serve": ("holmes.server.command:serve", "Serve questions and alerts over HTTP, with a web page."),
+    "serve": ("holmes.server.command:serve", "Investigate questions and alerts over HTTP, with web pages."),
     "snapshot": (
         "holmes.cli.commands.snapshot_command:snapshot",
         "Record a cluster into files, and serve or show a recording.",

@@ -148,7 +148,7 @@ class ClusterClient:
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream the body of a response: `async with client.stream_text(path) as pieces`.
 
-        Opening it raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
+        Opening the stream raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
         """
         refuse_outside(path, self.scope)
         return self._sender.stream(path, params or {})
@@ -156,7 +156,7 @@ class ClusterClient:
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
         """Check within `timeout_seconds` that the API server responds and accepts the credentials.
 
-        An exec plugin has its own timeout, which is not included. Raises `ClusterUnreachable` with one line for the
+        The timeout of an exec plugin is separate and not included. Raises `ClusterUnreachable` with one line for the
         user.
         """
         version = ""

@@ -52,8 +52,8 @@ class LogKey:
 class Reading:
     """Describes how the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
-    `namespaces` are the namespaces that were read; if it is empty, all were read. Objects younger than `grace_seconds`
-    may still be starting.
+    `namespaces` are the namespaces that were read. Empty means all namespaces. Objects younger than `grace_seconds` may
+    still be starting.
     """
 
     now: float
@@ -114,11 +114,11 @@ class ClusterState:
 
     @property
     def grace_seconds(self) -> float:
-        """The age below which an object may still be starting."""
+        """The age in seconds below which an object may still be starting."""
         return self.reading.grace_seconds
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
-        """Return all objects of a kind, optionally of one namespace.
+        """Return all objects of a kind, optionally in one namespace only.
 
         Kinds of groups that are not built into Kubernetes are written `Kind.group`.
         """
@@ -135,7 +135,7 @@ class ClusterState:
         return tuple(each for key, objects in sorted(self._by_kind.items()) if "." in key for each in objects)
 
     def get(self, kind: str, namespace: str, name: str) -> ClusterObject | None:
-        """Return one object, or None. Before drawing a conclusion from None, check `is_missing`."""
+        """Return one object, or None if it was not read. Call `is_missing` to find out whether it exists."""
         return self._by_name.get((kind, namespace, name))
 
     def find(self, ref: ObjectRef) -> ClusterObject | None:

@@ -2,7 +2,7 @@
 
 Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) receives
 the `Environment` and its own variables, and has no terminal. Its process group is killed after a timeout or a
-cancellation; the kubernetes package supports neither.
+cancellation, which the kubernetes package does not support.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # the kubelet can replace the file at any time; client-go reads it every minute too
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # as in client-go, because the kubelet can replace the file at any time
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""Errors of the API server for one request, with one-line messages.
+"""Defines the errors of the API server for one request, with one-line messages.
 
 `ClusterUnreachable` means that every request fails.
 """

@@ -1,7 +1,9 @@
-"""Reads fields, times and selectors of Kubernetes objects. Fields that are missing or have another type are empty.
+"""Reads fields, times and selectors of Kubernetes objects.
 
-Objects are dicts, as parsed from JSON. A check for any mapping takes five times as long, and a scan makes a million
-checks.
+A field that is missing or has another type is treated as empty.
+
+Objects are dicts, as parsed from JSON. A check for the abstract type `Mapping` takes five times as long, and a scan
+makes a million checks.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group. The core group is empty."""
+        """The API group. It is empty for the core group."""
         return self.group_version.partition("/")[0] if "/" in self.group_version else ""
 
 
@@ -98,7 +98,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 def api_path(
     group_version: str, resource: str, *, namespace: str | None = None, name: str | None = None, subresource: str = ""
 ) -> str:
-    """Create the path of a resource: `api_path("apps/v1", "deployments", namespace="shop", name="cart")`.
+    """Create the path of a resource, for example `api_path("apps/v1", "deployments", namespace="shop", name="cart")`.
 
     Raises `ToolError` for a name that is empty or has characters that Kubernetes names cannot contain.
     """

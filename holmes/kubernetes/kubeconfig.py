@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pem:
-    """A certificate or key: the content, or the file that contains it. `data` has priority."""
+    """A certificate or key, given as its content or as the file that contains it. `data` has priority."""
 
     what: str
     data: bytes | None = field(default=None, repr=False)
@@ -58,13 +58,13 @@ class Cluster:
 
     @property
     def encrypted(self) -> bool:
-        """Whether the server uses TLS. Without TLS no credentials are sent, as in kubectl."""
+        """Whether the server uses TLS. Like kubectl, Holmes sends no credentials without TLS."""
         return self.server.lower().startswith("https://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecPlugin:
-    """A program that prints credentials. A relative command is relative to `directory`."""
+    """A program that prints credentials. A relative path in `command` is relative to `directory`."""
 
     command: str
     arguments: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Reads the last lines of some logs for the rules, limited in number, bytes and time.
 
-A log that cannot be read is reported with the reason and never fails the scan. The toolset `kubernetes/logs` searches
-logs for users and models.
+A log that cannot be read is reported with the reason, and never makes the scan fail. The toolset `kubernetes/logs`
+searches logs for users and models.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _THERE_IS_NONE: Final = 400
 class LogLimits:
     """Limits for one scan. `logs` is the maximum number of logs.
 
-    `lines` and `bytes` apply to each log, `seconds` to all logs together.
+    `lines` and `bytes` apply to each log, and `seconds` applies to all logs together.
     """
 
     logs: int = 20

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 REMOVED: Final = "(REDACTED)"
-_TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke; compare it by identity
+_TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke, and is compared by identity
 # A text without these characters need not be masked alone, because masking the whole document has the same effect.
 _SAYS_MORE_ALONE: Final = re.compile(r"[\s=\"'\\]|:(?![\d/])")
 _SHORTEST_TOKEN: Final = 20
@@ -109,7 +109,7 @@ class ObjectMasker:
         return key if masked == strip_escape_sequences(key) else masked
 
     def _beside(self, name: str, value: str | float) -> JsonValue:
-        """Mask `value` together with its name. Remove it if masking breaks the JSON of both."""
+        """Mask `value` together with its name. Remove the value if masking breaks the JSON of both."""
         known = (name, str(value))
         if known not in self._known_pairs:
             pair = self._as_json({name: value})

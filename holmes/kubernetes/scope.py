@@ -1,4 +1,4 @@
-"""Limits the namespaces that Holmes reads (SCOPED_NAMESPACES). By default, it reads the whole cluster.
+"""Limits the namespaces that Holmes reads (SCOPED_NAMESPACES). By default, Holmes reads the whole cluster.
 
 This limit applies in addition to the permissions of the credentials. Cluster-scoped kinds are not limited.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
 
 SCOPE_VARIABLE: Final = "HOLMES_SCOPED_NAMESPACES"
-"""Variable in the `Environment` of tools that contains SCOPED_NAMESPACES."""
+"""The variable in the tools' `Environment` that contains SCOPED_NAMESPACES."""
 
 _NAMESPACED: Final = frozenset((kind.group, kind.resource) for kind in (EVENT, *KINDS) if kind.namespaced)
 

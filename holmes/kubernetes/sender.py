@@ -1,6 +1,6 @@
 """Sends GET requests to the API server with credentials, limits and retries.
 
-No other module sends requests to the API server, and other methods are not possible. Responses other than 2xx become
+No other module sends requests to the API server, and no other HTTP method is possible. Responses other than 2xx become
 errors.
 """
 
@@ -38,7 +38,7 @@ _ERROR_BODY_LIMIT_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """Limits of the client. `response_bytes` limits the decompressed response."""
+    """The limits of the client. `response_bytes` is the maximum size of a decompressed response."""
 
     concurrent_requests: int = 8
     request_timeout_seconds: float = 30.0

@@ -1,7 +1,7 @@
 """Reads a cluster into a `ClusterState`, with one list for each kind.
 
-The lists are read concurrently and in pages, limited in time and number. A list that cannot be read becomes a `Gap`
-with the reason. If the cluster responds to no request, the reader raises an error. For Secrets, only metadata is
+The lists are read concurrently and in pages, within limits for time and number. A list that cannot be read becomes a
+`Gap` with the reason. If the cluster responds to no request, the reader raises an error. For Secrets, only metadata is
 requested. Custom resources are listed in one served version, if possible in the stored version. The number of custom
 kinds is limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
@@ -38,7 +38,7 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
 
     - `managedFields` keeps manager, operation and time.
     - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
-    - A CustomResourceDefinition loses its schema.
+    - The schema of a CustomResourceDefinition is removed.
     - The last applied configuration is removed.
     """
     slimmer: dict[str, JsonValue] = dict(body)
@@ -133,7 +133,10 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Limits for reading a cluster. `objects` and `events` apply to each list; `seconds` to all lists together."""
+    """Limits for reading a cluster.
+
+    `objects` and `events` apply to each list, and `seconds` applies to all lists together.
+    """
 
     seconds: float = 60.0
     objects: int = 50_000
@@ -206,7 +209,8 @@ class StateReader:
         # The user did not select these namespaces for the recording, so their absence is expected.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            # No object can be newer than now. A proxy can send a wrong date header, which would make objects look new.
+            # `now` is at least the time of the newest object. A wrong date header from a proxy could otherwise make
+            # objects look new.
             now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),

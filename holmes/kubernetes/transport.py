@@ -1,7 +1,6 @@
-"""Opens connections to the API server, with the TLS settings of the kubeconfig and a proxy if configured.
+"""Opens connections to the API server, with the TLS settings of the kubeconfig.
 
-Other environment variables are ignored. The proxy comes from the kubeconfig or from the proxy variables. Other
-environment variables are ignored.
+The proxy comes from the kubeconfig or from the proxy variables. Other environment variables are ignored.
 
 OpenSSL reads a client certificate only from a file. The file exists only while OpenSSL reads it, in a folder that only
 this user can read.

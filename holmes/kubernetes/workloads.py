@@ -234,7 +234,7 @@ async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, na
 
 
 async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
-    """Find the pod or a workload with this name, because models often use the name of the workload for the pod."""
+    """Find the pod or a workload with this name, because models often use the workload's name for a pod."""
     by_name = {kind.name: kind for kind in _KINDS}
     try:
         return await _found_of(
@@ -326,7 +326,7 @@ async def _with_nearest_names(
 ) -> NotFound:
     """Add similar names to `error`, or else some existing names.
 
-    If no names can be listed, a hint about the namespace is added.
+    If no names can be listed, add a hint about the namespace.
     """
     existing: list[str] = []
     for kind in kinds:

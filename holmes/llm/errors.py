@@ -321,7 +321,7 @@ def _transport_error(error: BaseException) -> BaseException | None:
 
 
 def _asides(error: BaseException) -> str:
-    """Return the error code and llama.cpp's context window from the body, because the message may not contain them."""
+    """Return the error code and llama.cpp's context window from the error body. The message may not contain them."""
     bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
     body = next((found for found in bodies if isinstance(found, dict)), None)
     if body is None:

@@ -31,7 +31,7 @@ _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000
 _DEFAULT_OUTPUT_TOKENS = 4_096
 
-# Entries: (start of a name part, context window, maximum output, vision support). The first match applies.
+# Each entry is (start of a name part, context window, maximum output, vision support). The first match applies.
 _KNOWN_FAMILIES: tuple[tuple[str, int, int, bool], ...] = (
     ("claude-3-", 200_000, 8_192, True),
     ("claude", 200_000, 32_000, True),

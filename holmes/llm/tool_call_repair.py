@@ -64,7 +64,8 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
     """Extract the tool calls that a reply contains as text. Returns the remaining text and the calls.
 
     If a block does not name an available tool, the reply is returned unchanged. The same applies if text follows the
-    last call, or if more than a short sentence precedes a call, because this reply is an answer that quotes calls.
+    last call, or if more than a short sentence precedes a call. In these cases, the reply is an answer that quotes
+    calls.
     """
     if len(text) > _REPAIR_LIMIT_CHARACTERS:
         return text, []

@@ -27,7 +27,7 @@ _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
 _STRANGERS_SECONDS: Final = 20.0
 _DROPPED_BYTES: Final = 64_000_000
-"""Maximum number of bytes of a refused body that are read and dropped.
+"""Maximum number of bytes that are read from a refused body and dropped.
 
 Some clients read the error only after they have sent the whole body.
 """

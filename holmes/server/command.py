@@ -1,7 +1,7 @@
 """Implements `holmes serve`, which serves the HTTP API and the web pages until a signal arrives.
 
-The command prints one line with its URL to standard output, and logs to standard error. Without a key, the server
-listens on loopback only.
+The command prints one line with the server URL to standard output, and logs to standard error. Without a key, the
+server listens on loopback only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", 
 @click.command()
 @click.option("--host", help="Listen on this address. Default: loopback, or all addresses if a key is set.")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), help="Listen on this port; 0 selects a free one. Default: 5050."
+    "--port", type=click.IntRange(0, 65_535), help="Listen on this port; 0 selects a free port. Default: 5050."
 )
 @click.option("--model", help="Use this model: a name from the model list or a litellm model name.")
 @click.option("--config", type=_PATH, help="Read this config file. Default: ~/.holmes/config.yaml.")

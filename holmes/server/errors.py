@@ -66,7 +66,7 @@ class ErrorDocument(BaseModel):
 
 
 class ApiError(HTTPException):
-    """An error response. `code` is for programs. Its default depends on the status."""
+    """An error response. `code` is the error code for programs. The default depends on the status."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
@@ -92,7 +92,7 @@ def api_error(error: HolmesError) -> ApiError:
             return ApiError(400, message, code="bad_request")
         case DatabaseUnavailable():
             # The message contains the database URL, which clients must not see.
-            text = "the disk of the database is full" if error.is_full else _NO_DATABASE
+            text = "the database disk is full" if error.is_full else _NO_DATABASE
             return ApiError(503, text, code="database_unavailable", headers={"Retry-After": str(RETRY_SECONDS)})
         case ClusterUnreachable():
             return ApiError(503, message, code="cluster_unreachable", headers={"Retry-After": str(RETRY_SECONDS)})

@@ -41,7 +41,7 @@ class ChatSlots:
         self._running: Counter[str] = Counter()
 
     def take(self, client: str) -> Callable[[], None]:
-        """Reserve a chat for `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
+        """Reserve a chat slot for `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
         limits = self._service.settings.server
         if self._running[client] >= limits.chats_per_client:
             raise _busy(f"{limits.chats_per_client} of your chats are already running")
@@ -131,7 +131,7 @@ class Draining:
         return self._event.is_set()
 
     def begin(self) -> None:
-        """Let `/readyz` fail, refuse new work, and end the streams of investigations."""
+        """Let `/readyz` fail, refuse new work, and end the event streams of investigations."""
         self._event.set()
 
     def refuse_when_begun(self) -> None:
@@ -161,7 +161,7 @@ _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TrustedProxies:
-    """Finds client addresses behind trusted proxies. `networks` are addresses and CIDR ranges of the proxies."""
+    """Finds client addresses behind trusted proxies. `networks` are the proxies' addresses and CIDR ranges."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(each, strict=False) for each in networks)
@@ -228,7 +228,7 @@ class Guesses:
         return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
 
     def wrong(self, client: str) -> None:
-        """Count a wrong key of `client`."""
+        """Count a wrong key from `client`."""
         now = max(self._paid_until.get(client, 0.0), self._clock())
         _remember(self._paid_until, client, now + _SECONDS_PER_GUESS)
 

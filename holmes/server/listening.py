@@ -75,7 +75,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def given_up_at(self) -> float:
-        """The deadline of an idle connection, by which idle connections are sorted; 0 for a reused connection."""
+        """The deadline of an idle connection, used to sort idle connections; 0 for a reused connection."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:
@@ -123,7 +123,7 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts up to `backlog` connections at once. So uvicorn gets a small value, which is raised here.
+        # asyncio accepts up to `backlog` connections at once, so uvicorn gets a small value, which is raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 

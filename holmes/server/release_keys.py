@@ -1,4 +1,4 @@
-"""Creates the Secret with the keys of a release: `python -m holmes.server.release_keys NAME NAMESPACE`.
+"""Creates the Secret with a release's keys. Run it as `python -m holmes.server.release_keys NAME NAMESPACE`.
 
 A Job of the Helm chart runs this module before an installation. An existing Secret is never read or changed.
 """
@@ -59,7 +59,7 @@ def _secret(name: str, namespace: str) -> JsonObject:
 
 
 def main(arguments: list[str]) -> int:
-    """Create the keys of the release. Returns the exit code."""
+    """Create the release keys. Returns the exit code."""
     name, namespace = arguments
     try:
         print(asyncio.run(make_keys(name, namespace, Environment.of(tool_environment(process_environment())))))  # noqa: T201

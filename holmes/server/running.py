@@ -113,7 +113,7 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
 
 
 async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Database) -> DatabaseDamaged | None:
-    """Wait for a signal, the end of the worker, or a damaged database. Returns the error if the database is damaged."""
+    """Wait for a signal, the worker's exit or a damaged database. Returns the error if the database is damaged."""
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
     damaged = asyncio.create_task(database.damaged(), name="the database is damaged")
@@ -165,7 +165,7 @@ def _ending_on_signals() -> asyncio.Event:
 
 
 async def _drain(application: FastAPI, seconds: float) -> None:
-    """Refuse new work, end the streams of investigations, and let chats and running investigations finish."""
+    """Refuse new work, end the event streams of investigations, and let chats and running investigations finish."""
     application.state.draining.begin()
     application.state.service.worker.begin_to_end()
     await application.state.chats.drain(seconds)

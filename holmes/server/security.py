@@ -1,8 +1,8 @@
 """Checks keys and login sessions, and protects the server against requests from other sites.
 
-Without a key, every client may use the server. It therefore listens on loopback only, and refuses requests for other
-host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of this
-server, because browsers send cookies with requests from any site (CSRF).
+Without a key, every client may use the server. The server therefore listens on loopback only, and refuses requests for
+other host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of
+this server, because browsers send cookies with requests from any site (CSRF).
 """
 
 import hashlib
@@ -45,7 +45,10 @@ _UNAUTHORIZED: Final = "API key required: send it as X-API-Key or as Authorizati
 
 
 class Keys:
-    """The keys of the server. Session tokens are signed with a derived key, so that every replica accepts them."""
+    """The keys of the server.
+
+    Session tokens are signed with a key derived from the API key, so that every replica accepts them.
+    """
 
     def __init__(self, settings: "ServerSettings") -> None:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None

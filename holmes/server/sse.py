@@ -51,7 +51,7 @@ class EventStreamResponse(Response):
         self._heartbeat_seconds = heartbeat_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
-        """Send the stream. It also ends if the client stops reading."""
+        """Send the stream until it ends or the client stops reading."""
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(until_disconnected(receive))
         try:
@@ -73,7 +73,7 @@ class EventStreamResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _with_heartbeats(self) -> AsyncGenerator[bytes, None]:
-        yield b": holmes\n\n"  # because some proxies hold back headers until the body starts
+        yield b": holmes\n\n"  # sent first, because some proxies hold back headers until the body starts
         async with aclosing(self._frames) as frames:
             upcoming = asyncio.ensure_future(anext(frames, None))
             try:

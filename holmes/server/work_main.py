@@ -176,7 +176,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Takes milliseconds, so a thread is not needed.
+                # This takes milliseconds, so a thread is not needed.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 

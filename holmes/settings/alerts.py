@@ -27,7 +27,7 @@ class RouteSettings(_Part):
     investigate: bool = True
     """Investigate the alerts. If false, only show them."""
     model: str | None = Field(default=None, min_length=1)
-    """Model for these alerts, in the form of `model`. Default: the general model."""
+    """Model for these alerts, in the same form as the setting `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
@@ -35,7 +35,7 @@ class RouteSettings(_Part):
     `builtin/triage` answers.
     """
     destinations: tuple[str, ...] | None = None
-    """Names of destinations. Default: all `destinations`."""
+    """Names of destinations. Default: all destinations."""
 
     @field_validator("match")
     @classmethod

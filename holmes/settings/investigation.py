@@ -129,7 +129,7 @@ class StorageSettings(SettingsGroup):
     """Maximum number of stored conversations. The oldest conversations are deleted first."""
 
     cache_path: Annotated[Path, Setting("HOLMES_CACHE_PATH")] = Path("~/.holmes/cache")
-    """Folder of the toolset status cache, which is valid for one hour. The folder is safe to delete."""
+    """Folder of the toolset status cache. Its entries expire after one hour. The folder is safe to delete."""
 
     prompt_history_file: Annotated[Path, Setting("HOLMES_PROMPT_HISTORY_FILE")] = Path("~/.holmes/history")
     """File that stores the history of the interactive prompt."""

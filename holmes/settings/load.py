@@ -211,7 +211,7 @@ def _shorten(value: object, limit: int = 80) -> str:
 
 
 def _model_list(model: ModelSettings, environment: Mapping[str, str], *, asked_for: bool) -> ModelList:
-    """Read the named models. A configured file must exist; the default file is optional."""
+    """Read the named models. A configured file must exist, but the default file is optional."""
     if not asked_for and not model.model_list_file.exists():
         return ModelList()
     return read_model_list(model.model_list_file, environment)

@@ -28,8 +28,8 @@ _ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 class YamlFile:
     """The content of a settings file.
 
-    `unset` contains an error message for each reference to an unset variable, by path. These references remain in the
-    content.
+    `unset` contains an error message for each reference to an unset variable, keyed by its path. These references
+    remain in the content.
     """
 
     path: Path
@@ -114,10 +114,10 @@ _WORDS = {
     "string_type": "must be text",
     "string_too_short": "must not be empty",
     "missing": "is missing",
-    "dict_type": "must be an object: keys and values",
-    "dataclass_type": "must be an object: keys and values",
-    "model_type": "must be an object: keys and values",
-    "model_attributes_type": "must be an object: keys and values",
+    "dict_type": "must be an object (keys and values)",
+    "dataclass_type": "must be an object (keys and values)",
+    "model_type": "must be an object (keys and values)",
+    "model_attributes_type": "must be an object (keys and values)",
     "tuple_type": "must be a list",
     "union_tag_not_found": "the key 'type' is missing",
 }
@@ -150,7 +150,7 @@ def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        message = f"{file.place(*path)}: {spell(path)!r} must be an object: keys and values"
+        message = f"{file.place(*path)}: {spell(path)!r} must be an object (keys and values)"
         raise ConfigError(message)
     return {str(key): item for key, item in value.items()}
 

@@ -60,7 +60,7 @@ class ModelSettings(SettingsGroup):
     """Additional headers for requests to the provider, as a JSON object."""
 
     prompt_caching: Annotated[bool, Setting("HOLMES_PROMPT_CACHING")] = True
-    """Mark the cacheable part of requests for providers that need it (Anthropic, Bedrock)."""
+    """Mark the cacheable part of requests for providers that require this mark, such as Anthropic and Bedrock."""
 
     request_timeout_seconds: Annotated[float, Setting("LLM_REQUEST_TIMEOUT"), Field(gt=0)] = 600
     """Time limit for a request to the model, in seconds. A request that exceeds the limit is repeated."""
@@ -135,7 +135,7 @@ class ModelAccess(BaseModel):
     """Price of a prompt token that is written to the cache."""
 
     extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
-    """Additional arguments for litellm. May contain secrets, so it is never shown."""
+    """Additional arguments for litellm. They may contain secrets, so they are never shown."""
 
     @model_validator(mode="before")
     @classmethod
@@ -155,7 +155,7 @@ class ModelAccess(BaseModel):
 
 
 def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]) -> None:
-    """Raise `ConfigError` for a key below `path` that has no effect, or a different effect than its name suggests."""
+    """Raise `ConfigError` for a key below `path` that has no effect or an unexpected effect."""
     shown = ".".join(str(part) for part in path)
     for field, advice in _OWN_FIELDS.items():
         if field in raw:
@@ -175,7 +175,7 @@ def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]
 
 
 def _from_brain(raw: dict[str, object]) -> dict[str, object]:
-    """Convert a model from the format of Digitorn, where `provider` is a separate key and `config` has key and URL."""
+    """Convert a model from the Digitorn format, which has a separate `provider`, and key and URL below `config`."""
     if "provider" not in raw:
         return raw
     below = raw.get("config")

@@ -1,4 +1,4 @@
-"""Reads the model list, whose entries define how to reach a model and how to manage its context window.
+"""Reads the model list. Each entry defines how to reach a model and how to manage its context window.
 
 Error messages contain the file and the line.
 """

@@ -29,8 +29,8 @@ def process_environment() -> Mapping[str, str]:
 def add_env_file(path: Path) -> None:
     """Set the variables of a file of `NAME=value` lines, except those that are already set.
 
-    Quotes, `export` and comments work as in a shell; variables in values are not expanded. Raises `ConfigError` with
-    file and line and without values, which may be secrets. In that case, no variable is set.
+    Quotes, `export` and comments work as in a shell. Variables in values are not expanded. If a line is invalid, sets
+    no variable and raises `ConfigError` with file and line. The error omits values, because they may be secrets.
     """
     for name, value in _read_env_file(path).items():
         os.environ.setdefault(name, value)
@@ -82,7 +82,7 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables that make programs trust the authorities of CERTIFICATE, in addition to the public ones.
+    """Return the variables that make programs trust the authorities of CERTIFICATE, in addition to public authorities.
 
     Writes a bundle below `~/.holmes/cache`, because OpenSSL, Go and Python all accept a file path. Raises
     `ConfigError`.
@@ -149,7 +149,7 @@ _NAMES = frozenset(
         "HELM_DRIVER", "HELM_NAMESPACE", "HELM_KUBECONTEXT",
         "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "USE_GKE_GCLOUD_AUTH_PLUGIN",
         "MSI_ENDPOINT", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
-        # network access
+        # variables for network access
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     }

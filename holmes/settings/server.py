@@ -22,7 +22,7 @@ class ServerSettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     host: Annotated[
-        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback; all interfaces with a key")
+        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback, or all interfaces with a key")
     ] = None
     """Address to listen on. Without a key, only loopback is allowed."""
 
@@ -182,7 +182,7 @@ class TelemetrySettings(SettingsGroup):
     """Complete URL for traces, if it is not `v1/traces` below `telemetry.otlp_endpoint`."""
 
     otlp_protocol: Annotated[str, Setting("OTEL_EXPORTER_OTLP_PROTOCOL")] = "http/protobuf"
-    """Protocol for traces. Only `http/protobuf` is supported; other values disable traces."""
+    """Protocol for traces. Only `http/protobuf` is supported. Other values disable traces."""
 
     traces_exporter: Annotated[str, Setting("OTEL_TRACES_EXPORTER")] = "otlp"
     """`none` disables traces."""

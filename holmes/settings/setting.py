@@ -48,7 +48,7 @@ class Setting:
 class SettingsGroup(BaseModel):
     """Base class of all settings groups.
 
-    A group is frozen and has no unknown fields. The docstring of each field documents the setting. The keys of a group
+    A group is frozen and rejects unknown fields. The docstring of each field documents the setting. The keys of a group
     with a `section` are below this key. If `flat_aliases` is true, settings with a variable are also accepted at the
     top level.
     """

@@ -85,7 +85,7 @@ class Settings:
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
         """Return warnings for the user about `ignored` (default: `ignored_keys`) and about skipped models."""
         names = ", ".join(self.ignored_keys if ignored is None else ignored)
-        told = (f"ignored, not supported by Holmes: {names}",) if names else ()
+        told = (f"Holmes does not support these settings and ignores them: {names}",) if names else ()
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:

@@ -1,8 +1,8 @@
 """Creates a recording from the objects in manifests and cluster dumps.
 
-Adds the fields that a cluster would set, always with the same values: namespace, uid and creation time. Values of
-Secrets are removed. These sources do not contain API discovery, so this module lists the built-in kinds and guesses the
-paths of other kinds.
+Adds the namespace, uid and creation time that a cluster would set, always with the same values. Values of Secrets are
+removed. These sources do not contain API discovery, so this module lists the built-in kinds and guesses the paths of
+other kinds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class KnownKind:
     categories: tuple[str, ...] = ()
 
 
-# Group and version, then `Kind plural short,names`. `*` marks cluster-scoped kinds; `+` marks kinds of `get all`.
+# Group and version, then `Kind plural short,names`. `*` marks cluster-scoped kinds, and `+` marks the kinds that `get
+# all` lists.
 _TABLE: Final = {
     "v1": (
         "ConfigMap configmaps cm", "Endpoints endpoints ep", "Event events ev", "LimitRange limitranges limits",
@@ -132,10 +133,10 @@ _DEFAULT_VERSION: Final = "v1.34.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """Objects and logs that a loader read. `changed_at` is the newest modification time of its files.
+    """Objects and logs that a loader read. `changed_at` is the newest modification time of the files.
 
-    It is the recording time if the objects contain no time. `namespaces` are the completely loaded namespaces, or empty
-    if they are unknown.
+    It becomes the recording time if the objects contain no time. `namespaces` contains the completely loaded
+    namespaces, and is empty if they are unknown.
     """
 
     source: Path
@@ -227,7 +228,7 @@ def _filled(item: JsonObject, kind: KnownKind, recorded_at: datetime) -> JsonObj
 
 
 def _stored_secret(secret: JsonObject) -> JsonObject:
-    """Return the Secret as a cluster stores it, without its values."""
+    """Return the Secret in the form that a cluster stores, but without its values."""
     stored = dict(without_values(secret))
     plain = text_map(stored.pop("stringData", {}))
     stored["data"] = {**text_map(stored, "data"), **{key: REMOVED_BASE64 if plain[key] else "" for key in plain}}

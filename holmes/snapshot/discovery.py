@@ -1,4 +1,4 @@
-"""Stores the API groups and resources of a cluster, in the form of the Kubernetes discovery endpoints."""
+"""Stores the API groups and resources of a cluster, in the format of the Kubernetes discovery endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
-    """One kind of object in one version: `deployments` of `apps/v1`. `group` is empty for the core group."""
+    """One kind of object in one version, for example `deployments` in `apps/v1`.
+
+    `group` is empty for the core group.
+    """
 
     group: str
     version: str

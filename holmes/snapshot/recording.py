@@ -1,6 +1,7 @@
 """Stores a recorded cluster in memory, and defines the files that `holmes snapshot create` writes.
 
-A recording that is incomplete, malformed or of a newer format is rejected with the file and the position.
+A recording that is incomplete, malformed or in a newer format is rejected with an error that names the file and
+position.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class RecordedLog:
         with self.path.open("rb") as file:
             file.seek(self.offset_bytes)
             content = file.read(self.size_bytes)
-        # Not `splitlines`, because a single carriage return, as in progress bars, does not end a line.
+        # `splitlines` is not used, because a single carriage return, as in progress bars, does not end a line.
         return [line for line in re.split(rb"(?<=\n)", content) if line]
 
 
@@ -151,7 +152,7 @@ class Recording:
     """A recorded cluster.
 
     `namespaces` are the recorded namespaces. Empty means all namespaces. `namespace` is the default namespace. The keys
-    of `objects` are group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
+    of `objects` are pairs of group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
     """
 
     source: Path

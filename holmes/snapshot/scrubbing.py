@@ -1,7 +1,7 @@
 """Removes secrets and bookkeeping fields from objects and logs before they are written.
 
 A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
-empty value is kept, because users should see this fault. `managedFields` keeps who changed the object and when.
+empty value is kept, because it is a fault that users should see. `managedFields` keeps who changed the object and when.
 
 Texts are also searched for the values of Secrets, because patterns do not recognise every value, for example a random
 word in a line. Values are compared in parts, so the search time does not depend on the number of values.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.values.json_types import JsonObject, JsonValue
 
-# Longer values are whole archives (Helm releases), which no other text contains.
+# Longer values are not searched, because they are whole archives (Helm releases), which no other text contains.
 _LONGEST_CHARACTERS: Final = 16 * 1024
 # A value is split at characters that delimit it in texts: `user:VALUE@host`, `token=VALUE,`, parts of a web token.
 _PIECE: Final = re.compile(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")
@@ -37,7 +37,7 @@ class KnownSecrets:
     """Masks the values of some Secrets in texts.
 
     Parts that people could have chosen are not masked: names, hosts and words. Certificates are not masked, because
-    they are not secret: ConfigMaps and webhooks contain them too.
+    they are not secret. ConfigMaps and webhooks contain them too.
     """
 
     def __init__(self, secrets: Iterable[JsonObject] = ()) -> None:
@@ -59,7 +59,7 @@ class KnownSecrets:
 
 
 def _forms(encoded: str) -> Iterator[str]:
-    """Return the value in base64, as the API stores it, and decoded."""
+    """Return the value in the base64 form that the API stores, and the decoded value."""
     yield encoded
     try:
         yield base64.b64decode(encoded, validate=True).decode()

@@ -1,6 +1,6 @@
 """Loads a recording, a `kubectl cluster-info dump`, or manifests.
 
-A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, but neither Secrets nor most
+A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, but no Secrets and only a few
 other kinds. Its logs lack timestamps, so they cannot be filtered by time.
 """
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class RecordingWriter:
-    """Writes one recording; see `open`."""
+    """Writes one recording. Use `open` to create a writer."""
 
     def __init__(self, target: Path, hidden: Path) -> None:
         self._target = target

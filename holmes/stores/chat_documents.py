@@ -1,9 +1,9 @@
 """Reads conversations from files and writes them back in the same format.
 
-A file contains a JSON list of messages, an object with "messages" (such as a report of `holmes ask
---json-output-file`), or a conversation of `--continue` as lines of JSON. Messages are in the format of Holmes or
-OpenAI. Unchanged messages are written back unchanged, including unknown fields. An error message is one line that names
-the message and the key.
+A file contains a JSON list of messages, a JSON object with "messages", or a conversation of `--continue` as lines of
+JSON. A report of `holmes ask --json-output-file` is an object with "messages". Messages are in the format of Holmes or
+OpenAI. Messages without changes are written back exactly, including unknown fields. An error is one line that names the
+message and the key.
 """
 
 from __future__ import annotations

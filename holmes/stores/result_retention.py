@@ -70,7 +70,7 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether any result exceeds a limit, whether or not it is protected.
+    """Whether any result, protected or not, exceeds a limit.
 
     Only reads the files, without a lock. Raises `OSError`.
     """

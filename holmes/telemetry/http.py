@@ -32,7 +32,10 @@ class _Route(Protocol):
 
 
 class HttpTelemetry:
-    """The middleware. Add this middleware last, with `application.add_middleware(HttpTelemetry, metrics=metrics)`."""
+    """The telemetry middleware. Add it as the last middleware.
+
+    For example, call `application.add_middleware(HttpTelemetry, metrics=metrics)`.
+    """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app

@@ -1,1 +1,1 @@
-"""Toolsets: the YAML engine and the toolsets written in Python."""
+"""Contains the engine for YAML toolsets and the toolsets that are written in Python."""

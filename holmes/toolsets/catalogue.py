@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
-# HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning; any other unknown name is
+# HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning. Any other unknown name is
 # an error. Remove a name when Holmes supports the toolset. The unsupported configuration keys are in
 # `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
@@ -96,7 +96,7 @@ class CatalogueFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCatalogue:
-    """Merged entries before the schema check.
+    """The merged toolset entries before the schema check.
 
     `variable_names` are the variables that custom toolsets declare. The caller must make them available to tools before
     it calls `load_catalogue`.
@@ -116,7 +116,10 @@ class WrittenCatalogue:
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
-    """Read and merge all files. `entry_points` overrides the installed entry points. Raises `ConfigError`."""
+    """Read and merge the definitions from all files and entry points.
+
+    `entry_points` overrides the installed entry points. Raises `ConfigError`.
+    """
     factories, broken = discover_factories(entry_points)
     reading = _Reading({factory.name: factory for factory in factories})
     for path in files.shipped:
@@ -184,7 +187,7 @@ def load_catalogue(
 ) -> Catalogue:
     """Check every enabled entry. An error in one toolset affects only its status.
 
-    `default_configs` maps names of Python toolsets to default values of `config`.
+    `default_configs` maps the names of Python toolsets to the default values of `config`.
     """
     definitions: list[YamlToolsetDefinition] = []
     statuses = list(written.statuses)

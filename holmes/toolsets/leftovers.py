@@ -1,4 +1,4 @@
-"""Finds and ends processes that a tool's program started outside its process group. Linux only.
+"""Finds and ends processes that a tool's program started outside its process group. Works only on Linux.
 
 Each program has a mark in an environment variable. A program that calls setsid leaves the group and may lose its
 parent, but it keeps this variable.
@@ -67,7 +67,7 @@ def end_marked(mark: str) -> None:
 
 
 def send(process: int, number: int) -> None:
-    """Send a signal to a process; ignore a process that has ended or belongs to another user."""
+    """Send a signal to a process. A process that has ended or belongs to another user is ignored."""
     try:
         os.kill(process, number)
     except (ProcessLookupError, PermissionError):

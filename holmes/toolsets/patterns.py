@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PATTERN: Final = 2_000
 LONGEST_OF_USERS: Final = 10_000
-# Each element of a compiled pattern takes about 270 bytes, and one microsecond to compile.
+# Each element of a compiled pattern takes about 270 bytes of memory and one microsecond to compile.
 _MOST_ELEMENTS: Final = 10_000
 
 _UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
@@ -57,10 +57,10 @@ def bounded_pattern(
         reason = "is not a valid regular expression: a set is not closed or has an unknown class"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
     if _expanded_elements(written) > _MOST_ELEMENTS:
-        reason = f"repeats too much: unrolled it has more than {_MOST_ELEMENTS:,} elements"
+        reason = f"repeats too much: unrolled, it has more than {_MOST_ELEMENTS:,} elements"
         raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
     try:
-        # Not cached, because the library's cache would keep hundreds of large patterns.
+        # The pattern is not cached, because the library's cache would keep hundreds of large patterns.
         return regex.compile(written, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
     except (regex.error, ValueError, LookupError, ArithmeticError) as error:
         reason = f"is not a valid regular expression: {error}"
@@ -70,7 +70,7 @@ def bounded_pattern(
 
 
 def _calls_a_group(written: str) -> bool:
-    """Whether the pattern matches a group inside another group or itself, which makes depth and memory unlimited."""
+    """Whether the pattern matches a group inside another group or itself, which makes its memory use unlimited."""
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 

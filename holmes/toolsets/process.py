@@ -1,7 +1,7 @@
 """Runs one program for a tool, and ends it together with all processes that it started.
 
-The program runs in its own session. After a timeout, a cancellation, too much output or the end of the program, the
-whole process group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the
+The program runs in its own session. After a timeout, a cancellation, too much output or the end of the program, Holmes
+ends the whole process group, first with SIGTERM, then with SIGKILL. On Linux, this includes processes that left the
 group with setsid, unless the program has ended and its output is complete. When Holmes itself is killed, the guard
 process in `leftovers` ends all processes. Standard input is closed, standard error is captured separately, and the size
 of the output is limited. Callers decide which programs may run.
@@ -37,8 +37,8 @@ _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# RLIMIT_DATA instead of RLIMIT_AS, because Go programs such as kubectl reserve hundreds of megabytes that they never
-# use. If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
+# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs such as kubectl reserve hundreds of megabytes that
+# they never use. If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(
@@ -51,7 +51,7 @@ _OUT_OF_MEMORY = re.compile(
 class ProcessOutcome:
     """The output of a program, and how the program ended. `return_code` is negative if a signal ended the program.
 
-    `output_truncated` means that the program was stopped at the output limit; its output until then is kept.
+    `output_truncated` means that the program was stopped at the output limit. The output up to the limit is kept.
     `memory_exceeded` means that the program reached the memory limit.
     """
 
@@ -133,7 +133,7 @@ class _Capture:
 
     @property
     def writers(self) -> tuple[int, int]:
-        """The pipe ends for the program's standard output and standard error."""
+        """The writing ends of the pipes for the program's standard output and standard error."""
         return self._writers[0], self._writers[1]
 
     def begin(self) -> None:
@@ -209,8 +209,8 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet. Its end takes less than a
-        # second, and further cancellations wait for it.
+        # The program may already be running although this function has no handle to it yet. Ending the program takes
+        # less than a second, and further cancellations wait until it has ended.
         ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
         while not ending.done():
             with contextlib.suppress(asyncio.CancelledError):
@@ -274,7 +274,7 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
-    """End the group and the processes that left it. The search comes first, because orphans lose their parent."""
+    """End the group and the processes that left it. Find these processes first, because orphans lose their parent."""
     outside = {each for each in marked(mark) if not _is_in_group(each, process.pid)}
     for each in outside:
         send(each, signal.SIGTERM)

@@ -1,7 +1,7 @@
 """Checks which toolsets of a catalogue can run here.
 
 All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Tool names are
-unique: a toolset fails if an earlier toolset has a tool of the same name, or if the name is reserved.
+unique. A toolset fails if an earlier toolset has a tool with the same name, or if the name is reserved.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SUCCESS_LIFETIME_SECONDS = 3600.0
 _FILE_NAME = "toolset_checks.json"
 _FORMAT = 1
 
-# Time limit for a cancelled check to end its processes.
+# Time limit within which a cancelled check must end its processes.
 _CLEAN_UP_SECONDS = 2.0
 
 
@@ -83,7 +83,7 @@ class CheckPolicy:
 class _Checked:
     status: ToolsetStatus
     ready: ReadyToolset | None = None
-    # Cache key of the check, set if the check has succeeded now or within the last hour.
+    # Cache key of the check. It is set if the check succeeded now or within the last hour.
     key: str | None = None
     checked_at_seconds: float = 0.0
 

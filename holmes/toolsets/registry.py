@@ -1,7 +1,7 @@
 """The interface of Python toolsets, which are found through the entry point group `holmes.toolsets`.
 
-An entry point names a class or a function without arguments that returns a `PythonToolsetFactory`. A package that
-cannot be imported disables only its own toolset.
+An entry point names a class or a function. When it is called without arguments, it returns a `PythonToolsetFactory`. A
+package that cannot be imported disables only its own toolset.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetStatus:
-    """The status of one toolset. `reason` explains why it is disabled or failed; `source` is its file or package."""
+    """The status of one toolset.
+
+    `reason` explains why the toolset is disabled or failed, and `source` is its file or package.
+    """
 
     name: str
     state: ToolsetState
@@ -41,9 +44,9 @@ class ToolsetContext:
     """Arguments for the creation of a toolset.
 
     `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
-    is `config:` of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool. `redactor`
-    masks secrets; it is None if redaction is off. A wrapper masks results, so only a tool that removes the names of
-    values needs the redactor.
+    is the `config:` section of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool.
+    `redactor` masks secrets, or is None if redaction is off. A wrapper masks results, so only a tool that removes the
+    names of values needs the redactor.
     """
 
     environment: Environment
@@ -53,7 +56,7 @@ class ToolsetContext:
 
 
 class PythonToolsetFactory(Protocol):
-    """Creates one toolset. Its attributes are available without slow imports."""
+    """Creates one toolset. The attributes of a factory are available without slow imports."""
 
     @property
     def name(self) -> str:
@@ -62,12 +65,12 @@ class PythonToolsetFactory(Protocol):
 
     @property
     def description(self) -> str:
-        """One line for `holmes toolset list`."""
+        """The description that `holmes toolset list` shows, on one line."""
         ...
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """A subset of `core`, `cluster` and `cli`."""
+        """The tags of the toolset: any of `core`, `cluster` and `cli`."""
         ...
 
     @property

@@ -1,8 +1,8 @@
 """Checks toolsets repeatedly, and logs changes.
 
 While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets can run, the pause is the
-maximum. A run keeps its tools, because its cached prompt must not change; the next run uses the toolsets of the last
-check. In a server one process checks the toolsets. The other process adopts the statuses, so that both use the same
+maximum. A run keeps its tools, because its cached prompt must not change. The next run uses the toolsets of the last
+check. In a server, one process checks the toolsets. The second process adopts the statuses, so that both use the same
 toolsets.
 """
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Checked(Protocol):
-    """Result of a check of all toolsets."""
+    """The result of checking all toolsets."""
 
     @property
     def readiness(self) -> Readiness: ...
@@ -83,7 +83,10 @@ class ToolsetWatch(Generic[T]):
         return bool(self.failed) and all(status.state != "enabled" for status in self.statuses)
 
     async def current(self) -> T:
-        """Return the toolsets of the last check, as the same object until a status changes. Raises `ConfigError`."""
+        """Return the toolsets of the last check. The object remains the same until a status changes.
+
+        Raises `ConfigError`.
+        """
         await self._checked.wait()
         if self._opened is None:
             assert self._problem is not None  # noqa: S101  a check sets one of the two
@@ -136,6 +139,6 @@ class ToolsetWatch(Generic[T]):
             if status.state == "failed" and (known is None or known.reason != status.reason):
                 more = "can no longer be used" if known and known.state == "enabled" else "cannot be used"
                 reason = " ".join((status.reason or "").split())
-                _log.warning("toolset %r %s: %s; it is checked again", status.name, more, reason)
+                _log.warning("toolset %r %s: %s; Holmes will check it again", status.name, more, reason)
             elif status.state == "enabled" and known is not None and known.state == "failed":
                 _log.info("toolset %r can be used again", status.name)

@@ -1,4 +1,4 @@
-"""Wrappers around a toolset: `Redacted` masks its results, `Selected` offers only some of its tools."""
+"""Defines wrappers around a toolset. `Redacted` masks its results, and `Selected` offers only some of its tools."""
 
 from __future__ import annotations
 

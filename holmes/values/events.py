@@ -236,8 +236,8 @@ class Citation:
 
     Line numbers start at 1, and `last_line` is included. An outcome is `checked` if the lines support the whole claim.
     It is `cited` if the lines contain the claim's names, numbers and quotes, but cannot prove the claim, for example a
-    cause. It is `not_found` if the lines do not contain the parts in `missing`. This tuple is empty if no part can be
-    named.
+    claim about a cause. It is `not_found` if the lines do not contain the parts in `missing`. `missing` is empty if the
+    missing parts cannot be determined.
     """
 
     result_id: ResultId

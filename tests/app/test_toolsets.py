@@ -42,7 +42,7 @@ async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_
     opened = await open_toolsets(settings)
     toolsets = "toolset prometheus/metrics, toolset slack"
     assert opened.warnings == (
-        f"ignored, not supported by Holmes: opsgenie_query, jira_url, {toolsets}",
+        f"Holmes does not support these settings and ignores them: opsgenie_query, jira_url, {toolsets}",
         f"{tmp_path / 'mine.yaml'}:8: mcp_servers are not supported yet: 'one' are ignored",
     )
     report = await toolset_report(settings, refresh=False)

@@ -79,7 +79,7 @@ def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Pat
     file = write_payload(tmp_path, WATCHDOG)
     done = home.run("investigate", "alertmanager", f"--alertmanager-file={file}", "--demo")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "disables the investigation of all 1 firing alerts" in done.stderr
+    assert "disables the investigation of 1 firing alert" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_a_window_of_0_asks_the_provider_and_an_unset_one_does_not(
         ),
         ("keep_recent: 3\n", "config.yaml:1: unknown key 'keep_recent'; did you mean 'context.keep_recent'?"),
         ("execution:\n  model: x\n", "config.yaml:2: unknown key 'execution.model'; valid keys: context, hooks"),
-        ("context: 5\n", "config.yaml:1: 'context' must be an object: keys and values"),
+        ("context: 5\n", "config.yaml:1: 'context' must be an object (keys and values)"),
         (
             "context:\n  strategy: trim\n",
             "config.yaml:2: 'context.strategy'='trim': must be 'summarize' or 'truncate'",
@@ -202,7 +202,7 @@ def test_a_mistake_below_context_is_one_line_with_place_and_nearest_key(
             "model_list.yaml:4: 'summary_brain' is an alias of 'summary_model': remove one of them",
         ),
         ("hooks: [{id: h}]", "model_list.yaml:4: hook 'h': 'condition': is missing"),
-        ("5", "model_list.yaml:4: 'mine.context' must be an object: keys and values"),
+        ("5", "model_list.yaml:4: 'mine.context' must be an object (keys and values)"),
     ],
 )
 def test_a_mistake_below_a_models_context_is_one_line_with_its_place(tmp_path: Path, entry: str, expected: str) -> None:
@@ -224,7 +224,7 @@ def test_a_window_that_is_given_twice_for_one_model_is_a_mistake(tmp_path: Path)
         ("- condition: {type: always}\n  action: {type: log, message: m}", "1: hook number 1: 'id': is missing"),
         ("- id: a\n  condition: {type: sometimes}", "2: hook 'a': 'condition': the type must be one of 'context_press"),
         ("- id: a\n  condition: {threshold: 3}", "2: hook 'a': 'condition': the key 'type' is missing"),
-        ("- id: a\n  condition: always", "2: hook 'a': 'condition'='always': must be an object: keys and values"),
+        ("- id: a\n  condition: always", "2: hook 'a': 'condition'='always': must be an object (keys and values)"),
         (
             "- id: a\n  condition:\n    type: turn_count\n    count: x",
             "4: hook 'a': 'condition.count'='x': must be a whole",
@@ -246,7 +246,7 @@ def test_a_window_that_is_given_twice_for_one_model_is_a_mistake(tmp_path: Path)
             "- id: a\n  condition: {type: always}\n  action: {type: log, message: m}\n  cooldwn: 3",
             "4: hook 'a': 'cooldwn'=3: unknown key; did you mean 'cooldown'?",
         ),
-        ("- 5", "1: hook number 1=5: must be an object: keys and values"),
+        ("- 5", "1: hook number 1=5: must be an object (keys and values)"),
     ],
 )
 @pytest.mark.row("C8")

@@ -83,7 +83,7 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
         ("a: b: c\n", "~/.holmes/config.yaml:1: the file is not valid YAML: mapping values are not allowed"),
         ("- model\n", "~/.holmes/config.yaml: the top level must be an object (keys and values), not a list"),
         ("model: x\nmodel: y\n", "~/.holmes/config.yaml:2: duplicate key 'model'; first defined in line 1"),
-        ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object: keys and values"),
+        ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object (keys and values)"),
         (
             "max_steps: 5\nextra_headers:\n  X-Team: '{{ env.MISSING }}'\n",
             "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the unset variable 'MISSING'",

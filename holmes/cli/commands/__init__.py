@@ -1,1 +1,1 @@
-"""The commands of the terminal, and the session of `holmes ask`."""
+"""The subcommands of `holmes`, and the session of `holmes ask`."""

@@ -34,7 +34,7 @@ _EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadArguments:
-    """The arguments and options of the command."""
+    """The arguments and options of `holmes context offload`."""
 
     file: str
     mode: Mode
@@ -65,7 +65,7 @@ def context() -> None:
     help="compact moves large results; compress summarises old messages; auto compacts, and "
     "compresses if that frees less than a quarter.",
 )
-@click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder of stored results.")
+@click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder for stored results.")
 @click.option(
     "--max-total-tokens",
     type=_TOKENS,
@@ -78,7 +78,7 @@ def context() -> None:
     type=_TOKENS,
     default=2_000,
     show_default=True,
-    help="Keep results of at most this number of tokens.",
+    help="Keep results of at most this number of tokens in the conversation.",
 )
 @click.option(
     "--group-token-threshold", type=_TOKENS, help="Summarise in groups of this number of tokens. Default: one group."
@@ -86,7 +86,7 @@ def context() -> None:
 @click.option(
     "--keep-recent-count",
     type=_TOKENS,
-    help="Keep this number of newest messages. Default: 1 to compact, 2 to compress.",
+    help="Keep this number of newest messages unchanged. Default: 1 for compact, 2 for compress.",
 )
 @click.option("--chat-id", help="Store groups under this name. Default: a new UUID.")
 @click.option("--output", type=PATH, help="Write to this file instead of standard output.")
@@ -98,14 +98,14 @@ def context() -> None:
 def offload(command: click.Context, /, **given: object) -> None:
     """Move large tool results of the conversation in FILE into files, and summarise old messages.
 
-    FILE is JSON: a list of messages in the format of OpenAI or Holmes, an object with "messages" (such as a report of
-    `holmes ask`), or a conversation that `holmes ask` stored. Use - to read standard input.
+    FILE is JSON: a list of messages in OpenAI or Holmes format, an object with "messages" (such as a report of `holmes
+    ask`), or a conversation that `holmes ask` stored. Use - to read standard input.
     """
     command.exit(_run(OffloadArguments(**given)))  # type: ignore[arg-type]  # checked by click
 
 
 def _run(arguments: OffloadArguments) -> int:
-    """Read the conversation, offload it and write it. Returns the exit code."""
+    """Read, offload and write the conversation. Returns the exit code."""
     # Imported here, because `holmes context --help` does not need these modules.
     import asyncio
 
@@ -141,13 +141,13 @@ def _run(arguments: OffloadArguments) -> int:
 
 
 def _directory(settings: Settings, directory: Path | None) -> Path:
-    """Return the folder of results. Raises `ConfigError` if no folder is given and storage is disabled."""
+    """Return the folder for stored results. Raises `ConfigError` if no folder is given and storage is disabled."""
     from holmes.values.errors import ConfigError
 
     if directory is not None:
         return directory
     if not settings.storage.results_enabled:
-        raise ConfigError("storage of tool results is disabled: name a folder with --store-dir")
+        raise ConfigError("storage of tool results is disabled: specify a folder with --store-dir")
     return settings.storage.results_path
 
 

@@ -1,6 +1,6 @@
 """Collects the input of a command: the question, files, piped text and alerts.
 
-Rejects binary data and input above 64 MB. Waiting for data on an open pipe has a time limit.
+Rejects binary data and input larger than 64 MB. Waiting for data on an open pipe has a time limit.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ async def firing_alerts(
     except AlertPayloadError as error:
         if file is not None:
             raise ConfigError(f"the file {str(file)!r}: {error}") from None
-        message = f"the response of Alertmanager is not valid: {error}; check --alertmanager-url"
+        message = f"the response from Alertmanager is not valid: {error}; check --alertmanager-url"
         raise SourceUnreachable(message) from None
     firing = (each for each in group.alerts if each.status == "firing" and matches_all(matchers, each.labels))
     return replace(group, alerts=tuple(firing)[:limit])

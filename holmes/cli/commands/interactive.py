@@ -48,7 +48,7 @@ class InteractiveLoop:
         self._color = color
 
     async def run(self, first: Question) -> int:
-        """Answer `first` if it has a text, then each question of the user. Returns the exit code.
+        """Answer `first` if it has text, then each question that the user types. Returns the exit code.
 
         Files and piped text without a question are attached to the first question that the user types.
         """

@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Let Ctrl-C end only the work of `run`. It has no effect just before a prompt appears."""
+        """Let Ctrl-C end only the work of `run`. Just before a prompt appears, Ctrl-C has no effect."""
         self._stays = True
         try:
             yield

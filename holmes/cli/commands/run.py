@@ -28,7 +28,7 @@ from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.commands.terminal_input import TerminalApprover, make_line_reader
 from holmes.cli.render.event_lines import Detail
 from holmes.cli.render.rendering import choose_renderer
-from holmes.cli.render.terminal import is_terminal, one_line, write_line
+from holmes.cli.render.terminal import counted, is_terminal, one_line, write_line
 from holmes.settings.process import process_environment
 from holmes.telemetry.readers import traced
 from holmes.telemetry.runs import RunAttributes
@@ -174,7 +174,7 @@ async def _open_or_report(
 
 
 async def _converse(job: AskJob, desk: Desk, session: Session) -> int:
-    """Answer the question of the job. In interactive mode, also answer follow-up questions. Returns the exit code."""
+    """Answer the job's question. In interactive mode, also answer follow-up questions. Returns the exit code."""
     if not job.interactive:
         return _exit_code(await session.ask(job.question))
     environment = process_environment()
@@ -210,7 +210,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
         names = (*job.settings.model_names(), *(entry.name for entry in job.settings.model_chain()))
         cases = investigations_of(group, alert_routes(job.settings, tuple(dict.fromkeys(names))))
         if not cases:
-            none = f"alerts.routes disables the investigation of all {len(group.alerts)} firing alerts"
+            none = f"alerts.routes disables the investigation of {counted(len(group.alerts), 'firing alert')}"
             write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert fires'}")
             return 0
         async with chosen_cluster(job.settings, job.cluster) as settings:

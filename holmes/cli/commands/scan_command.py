@@ -72,13 +72,13 @@ class Seconds(click.FloatRange):
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="Scan only this namespace; may be repeated.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Scan the whole cluster, even if a namespace is configured.")
 @click.option(
-    "-l", "--selector", help="Show only incidents of objects with these labels, for example app=web,tier=front."
+    "-l", "--selector", help="Show only incidents about objects with these labels, for example app=web,tier=front."
 )
 @click.option(
     "--kind",
     "kinds",
     multiple=True,
-    help="Show only incidents of objects of this kind, for example Pod; may be repeated.",
+    help="Show only incidents about objects of this kind, for example Pod; may be repeated.",
 )
 @click.option(
     "--severity",
@@ -87,7 +87,7 @@ class Seconds(click.FloatRange):
     show_default=True,
     help="Lowest severity to show.",
 )
-@click.option("--rule", "rules", multiple=True, help="Apply only this rule of `holmes rules list`; may be repeated.")
+@click.option("--rule", "rules", multiple=True, help="Apply only this rule from `holmes rules list`; may be repeated.")
 @click.option(
     "-o",
     "--output",

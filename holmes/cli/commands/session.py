@@ -140,7 +140,7 @@ class Session:
         await self._parts.interrupts.run(work)
 
     async def compact(self) -> None:
-        """Compact the conversation now, and show the result and its cost. Raises `HolmesError` if that fails."""
+        """Compact the conversation now, and show the result and its cost. Raises `HolmesError` on failure."""
         if not self._conversation.messages:
             raise HolmesError("nothing to compact yet")
         self._parts.renderer.start()
@@ -189,7 +189,7 @@ class Session:
             write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
 
     def _as_message(self, question: Question) -> UserMessage:
-        """Return the form of a question that is stored until the loop replaces it at the end of the run."""
+        """Return the message that is stored for a question until the loop replaces it at the end of the run."""
         room = self._parts.kept_attachment_characters
         attachments = [
             Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")

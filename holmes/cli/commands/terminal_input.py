@@ -33,12 +33,12 @@ class LineReader(Protocol):
     """Reads the questions of an interactive session."""
 
     async def read(self) -> str | None:
-        """Return the next input, or None at its end (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
+        """Return the next input, or None at the end of the input (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
         ...
 
 
 class PlainLineReader:
-    """Uses `input()`. It blocks the event loop, which is acceptable because no other work runs at the prompt."""
+    """Uses `input()`. The call may block the event loop, because no other work runs at the prompt."""
 
     async def read(self) -> str | None:
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -116,7 +116,7 @@ _LONGEST_ANSWER_BYTES = 4_096
 
 
 class _Question:
-    """A call that needs approval. `answer` is None until the user decides."""
+    """A call that requires approval. `answer` is None until the user decides."""
 
     def __init__(self, invocation: ToolInvocation, description: str) -> None:
         arguments = ", ".join(f"{name}={value!r}" for name, value in invocation.arguments.items())

@@ -34,7 +34,7 @@ class CitedSource:
 
 
 class CitedSources:
-    """Collects the results of all questions of a session from the events."""
+    """Collects the sources of citations from the events of a session."""
 
     def __init__(self) -> None:
         self.by_id: dict[ResultId, CitedSource] = {}

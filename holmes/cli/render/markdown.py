@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _LeftHeading(Heading):
-    """A left-aligned heading, because rich centres headings."""
+    """A left-aligned heading, unlike the centred headings of rich."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text

@@ -75,7 +75,7 @@ class PlainRenderer:
         write_line(sys.stderr, sanitized(text))
 
     def _print_thought(self, text: str, *, checked: bool) -> None:
-        """Print the text of the model before its tool calls, with the sources of its citations."""
+        """Print the model's text before its tool calls, with the sources of its citations."""
         citations = ShortCitations(self._sources.by_id)
         self.notice(citations.shorten(text) if checked else text)
         for line in citations.lines():

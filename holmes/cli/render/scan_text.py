@@ -1,4 +1,4 @@
-"""The report of a scan as text, for a terminal, a ticket or a program."""
+"""Formats a scan report as text for a terminal, a ticket or a program."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def usage(stats: RequestStats) -> str:
 
 
 def _compaction_share(stats: RequestStats) -> str:
-    """Return the share of summaries in tokens and price, or `free` if no summary was written."""
+    """Return the tokens and price of summaries, or `free` if no summary was written."""
     if not stats.compaction_tokens:
         return "free"
     share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
@@ -135,7 +135,7 @@ def _compaction_share(stats: RequestStats) -> str:
 
 
 def spending(stats: RequestStats) -> str:
-    """Return tokens and price. The share of compaction includes failed summaries."""
+    """Return tokens and price, with the share of compaction. Failed summaries are included."""
     if stats.compactions:
         return f"{usage(stats)} · {counted(stats.compactions, 'compaction')} ({_compaction_share(stats)})"
     if stats.compaction_tokens:
@@ -154,7 +154,7 @@ def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elap
 
 
 _BAR_CELLS = 40
-# Each level: upper limit of the used share, word, and colour. 214 is orange.
+# Each level has an upper limit of the used share, a word and a colour. 214 is orange.
 _LEVELS: tuple[tuple[float, str, str | int], ...] = (
     (0.50, "PEAK", "green"),
     (0.70, "GOOD", "yellow"),

@@ -107,8 +107,8 @@ def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
         title="Pods are evicted repeatedly: they exceed their disk limit",
         severity=_severity_of_repeated(workload, state),
         cause=(
-            f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they used more "
-            f"disk than {limit.path} = {limit.value}, and the new pods have the same limit: {newest.message}"
+            f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they exceeded "
+            f"{limit.path} = {limit.value}, and the new pods have the same limit: {newest.message}"
         ),
         evidence=(limit, *(each.told for each in found.evictions[:_SHOWN_EVICTIONS])),
         next_check=f"kubectl -n {workload.namespace} get events --field-selector reason=Evicted",

@@ -67,7 +67,7 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=budget.ref,
             cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} for "
-            f"{expected} selected {'pod' if expected == 1 else 'pods'}, so the nodes of these pods cannot be drained",
+            f"{expected} selected {'pod' if expected == 1 else 'pods'}, so no node with a selected pod can be drained",
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )

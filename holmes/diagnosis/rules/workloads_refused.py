@@ -218,7 +218,7 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="W03e",
-    title="Admission webhook does not answer, so pods are refused",
+    title="Admission webhook cannot be called, so pods are refused",
     severity="critical",
     kinds=_KINDS,
     needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),

@@ -134,7 +134,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """Return the limit that forbids the next investigation of `route` to use an LLM, or None."""
+        """Return the limit that prevents the next investigation of `route` from using an LLM, or None."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))

@@ -187,7 +187,7 @@ class IntakePlan:
         )
 
     def _may_try_again(self, known: KnownAlert) -> bool:
-        """Return whether the alert's investigation failed and may be retried, by its age and the number of tries."""
+        """Return whether the alert's failed investigation may be retried, given its age and the number of tries."""
         failed = self._before.investigations.get(known.investigation_id) if known.investigation_id else None
         if failed is None or failed.state != "failed" or failed.finished_at is None or known.tries >= _MOST_TRIES:
             return False

@@ -1,7 +1,7 @@
 """Reads the state that the alert intake needs, and writes its decisions, within one transaction.
 
 A group may have thousands of alerts, so each statement handles many rows. An incident may have tens of thousands of
-other alerts. Their full rows are not read, because other replicas wait for the transaction.
+other alerts. The full rows of these alerts are not read, because other replicas wait for the transaction.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
 class Subject:
     """The object that an alert is about. `namespace` is empty for cluster-scoped objects.
 
-    `workload` is the name of the owner, guessed from the name of the object. Use it only to group alerts.
+    `workload` is the name of the owner, guessed from the name of the object. Use `workload` only to group alerts.
     """
 
     kind: str
@@ -122,7 +122,7 @@ def workload_of_pod(pod: str) -> str:
 
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the labels of the measured object. Restored label names replace the labels of the scrape target."""
+    """Return the labels of the measured object. Labels that Prometheus renamed replace the target's labels."""
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
     if not renamed:
         return labels

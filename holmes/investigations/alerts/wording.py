@@ -26,7 +26,7 @@ _MOST_TITLE_CHARACTERS: Final = 200
 
 
 class AlertFacts(NamedTuple):
-    """The facts about an alert that titles use.
+    """Alert facts that appear in titles.
 
     `place` is the object that the alert is about, for example `shop/checkout`, or empty.
     """

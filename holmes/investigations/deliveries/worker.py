@@ -64,7 +64,7 @@ class DeliveryPolicy:
 
 
 class DeliveryWorker:
-    """Sends deliveries to `destinations`, a mapping by name, until cancelled. `count` is called with each outcome."""
+    """Sends deliveries until cancelled. `destinations` is keyed by name. `count` is called with each outcome."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class _Lane:
             return
         _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
         for task in late:
-            task.cancel()  # the outcome is unknown, so the next worker sends it again with the same key
+            task.cancel()  # the outcome is unknown, so the next worker repeats it with the same key
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, claim: Claim) -> None:
@@ -203,7 +203,7 @@ class _Lane:
         except DeliveryFailed as failure:
             return failure
         except TimeoutError:
-            return DeliveryFailed(f"{name}: not finished after {self._policy.send_seconds:.0f} s", retryable=True)
+            return DeliveryFailed(f"{name}: did not finish within {self._policy.send_seconds:.0f} s", retryable=True)
         except HolmesError as error:
             return DeliveryFailed(str(error), retryable=True)
         except Exception:  # noqa: BLE001  a bug must not stop the lane

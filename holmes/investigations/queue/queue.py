@@ -163,7 +163,7 @@ class InvestigationQueue:
             return  # while the database was unavailable, no replica could renew its lease
         recovered = await self._recover(alive)
         if recovered:
-            _log.warning("investigations of dead replicas taken over: %d", recovered)
+            _log.warning("took over investigations of dead replicas: %d", recovered)
         columns = INVESTIGATIONS.c
         # A running investigation has a workflow, even if the workflow id was not stored.
         query = select(columns.id, func.coalesce(columns.workflow_id, columns.id).label("workflow_id")).where(
@@ -217,7 +217,7 @@ async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
 
 
 def _next_workflow(identity: str, workflow: str) -> str:
-    """Return the workflow id of an investigation that follows `workflow`."""
+    """Return the next workflow id of an investigation. `workflow` is the current workflow id."""
     number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
     return f"{identity}.{number + 1}"
 

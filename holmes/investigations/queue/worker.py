@@ -150,7 +150,7 @@ class InvestigationWorker:
         self._parts = parts
 
     async def run(self, identity: InvestigationId) -> None:
-        """Start or resume the investigation until it is answered, failed or cancelled.
+        """Start or resume the investigation, and run it until it is answered, failed or cancelled.
 
         Returns at once if the investigation is already finished or another replica takes it over. If this call is
         cancelled, the record stays unchanged, so that another replica can take over.
@@ -173,7 +173,7 @@ class InvestigationWorker:
             _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Record that this replica stopped these investigations on purpose, so that this does not count as a crash."""
+        """Record that this replica stopped these investigations on purpose, so that this is not counted as a crash."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)
@@ -207,7 +207,7 @@ class InvestigationWorker:
         connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
         if barren <= MAX_BARREN_ATTEMPTS:
             return record
-        message = f"The server crashed in {barren} attempts without progress. Check its memory limit and its logs."
+        message = f"The server crashed during {barren} attempts without progress. Check its memory limit and its logs."
         self._finish(connection, record, Outcome(state="failed", error=message))
         return None
 

@@ -90,7 +90,7 @@ class Workflows:
             return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
-        """Return the ids of those workflows that have ended or do not exist."""
+        """Return the ids of the workflows that have ended or do not exist."""
         return await self._in_thread(self._ended, tuple(workflow_ids))
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:

@@ -158,7 +158,7 @@ class InvestigationRecords:
         return tuple(record_of(StoredEvent, row) for row in rows)
 
     async def cancel(self, identity: InvestigationId) -> bool:
-        """Cancel an unfinished investigation, which then stops within a second. Returns false if it had finished."""
+        """Cancel an unfinished investigation, which then stops within a second. Returns false if it has finished."""
         statement = (
             update(INVESTIGATIONS)
             .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
@@ -328,11 +328,11 @@ _REPEAT_SECONDS: Final = 5 * 3_600.0
 
 
 async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
-    """Close a batch of open incidents that got no message for `stale_seconds`. Returns the number of closed incidents.
+    """Close a batch of open incidents that received no message for `stale_seconds`.
 
-    `listening_seconds` is the time since the server started. After an outage, no incident is closed until senders have
-    had time to repeat firing alerts. Alerts are not changed, so an alert that still fires reopens its incident with the
-    next message. Raises `DatabaseUnavailable`.
+    Returns the number of closed incidents. `listening_seconds` is the time since the server started. After an outage,
+    no incident is closed until senders have had time to repeat firing alerts. Alerts are not changed, so an alert that
+    still fires reopens its incident with the next message. Raises `DatabaseUnavailable`.
     """
     if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
         return 0

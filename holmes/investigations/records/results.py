@@ -129,7 +129,7 @@ def _delete_incidents(connection: Connection, oldest: float) -> None:
 
 
 def _workflows(identity: str, last: str) -> tuple[str, ...]:
-    """Return all workflow ids of an investigation. `last` is its newest workflow id: its own id or `<id>.<number>`."""
+    """Return all workflow ids of an investigation. `last` is the newest id, in the form `<id>` or `<id>.<number>`."""
     number = last.removeprefix(f"{identity}.")
     earlier = range(1, int(number)) if number.isdecimal() and number != last else range(0)
     return (*dict.fromkeys((identity, *(f"{identity}.{each}" for each in earlier), last)),)

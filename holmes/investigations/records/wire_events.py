@@ -184,7 +184,7 @@ def _of_tools(
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
             results = "tool result" if event.count == 1 else "tool results"
-            return _notice(event.kind, f"Masked {event.count} old {results}, from {sizes}.")
+            return _notice(event.kind, f"Masked {event.count} old {results} ({sizes}).")
         case _:
             assert_never(event)
 

@@ -58,7 +58,7 @@ class AlertReceipt(BaseModel):
     """The outcome of storing the received alerts."""
 
     incidents: list[str] = Field(description="Ids of the incidents that contain the alerts.")
-    investigations: list[str] = Field(description="Ids of the investigations of the firing alerts.")
+    investigations: list[str] = Field(description="Ids of the investigations for the firing alerts.")
     accepted: int = Field(description="Number of alerts that started to fire.")
     duplicates: int = Field(description="Number of alerts that repeat the stored state or are older than it.")
     resolved: int = Field(description="Number of alerts that stopped firing.")

@@ -1,7 +1,7 @@
 """Serves `POST /api/checks/execute`, where a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. If it answers, a check passes if the diagnosis finds no critical incident,
-and the rationale says so.
+`builtin/triage` cannot judge statements. It lets a check pass if the diagnosis finds no critical incident, and the
+rationale says that no LLM was used.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ _SCHEMA: Final[JsonObject] = {
     "required": ["passed", "rationale"],
 }
 _INSTRUCTIONS: Final = (
-    "You verify a statement about the cluster. Use your tools to find out if it is true now. It passes only if you "
-    "have seen evidence for it; without evidence it does not pass. `rationale` explains in one or two sentences what "
-    "you saw.\n\n"
+    "You verify a statement about the cluster. Use your tools to find out whether the statement is true now. `passed` "
+    "is true only if you have seen evidence for the statement. `rationale` explains the evidence in one or two "
+    "sentences.\n\n"
 )
 
 

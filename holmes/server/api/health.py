@@ -102,7 +102,7 @@ def _states(service: Service) -> list[ToolsetState]:
 
 
 class WriteProbe:
-    """Checks whether the database accepts writes, one at a time. Reads would not detect a full disk."""
+    """Checks whether the database accepts a write, because reads do not detect a full disk."""
 
     def __init__(self, database: Database, seconds_between: float = _SECONDS_BETWEEN_WRITES) -> None:
         self._database = database

@@ -174,7 +174,7 @@ class InvestigationRoutes:
     async def events(
         self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
     ) -> Response:
-        """Stream past and future events until the investigation ends. A JSON response has only past events."""
+        """Stream past and future events until the investigation ends. A JSON response contains only past events."""
         record = await self._record(identity)
         after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
         if "json" in accept and MEDIA_TYPE not in accept:
@@ -186,7 +186,7 @@ class InvestigationRoutes:
         return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
 
     async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
-        """Stream past and future events until the server stops, so that clients reconnect to another replica."""
+        """Stream past and future events. When the server stops, the stream ends and clients use another replica."""
         while not self._draining.begun:
             record = await self._service.investigations.get(
                 identity

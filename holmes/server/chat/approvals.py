@@ -1,7 +1,7 @@
-"""Handles approvals over HTTP. A chat ends instead of waiting for approval, and the next request continues it.
+"""Handles approvals over HTTP. A chat ends instead of waiting for approval, and the next request continues the chat.
 
 The first run stops before the next model call, when all tool calls of a reply are finished or wait for approval. The
-next request contains the decisions. Its run starts with the waiting tool calls instead of a model reply.
+next request contains the decisions, and its run starts with the waiting tool calls instead of a model reply.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ChatApprover:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that wait for approval. Empty while other calls of the turn still run."""
+        """The calls that wait for approval. Empty while other calls in the turn are running."""
         if not self._round or self._round.keys() - self._waiting.keys():
             return ()
         return tuple(

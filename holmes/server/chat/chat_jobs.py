@@ -94,7 +94,7 @@ class ChatJob:
     """The parameters of one chat.
 
     `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. The answer
-    must match `schema`. With `triage_may_answer`, an answer of `builtin/triage` does not have to match.
+    must match `schema`. With `triage_may_answer`, an answer from `builtin/triage` does not have to match.
     """
 
     ask: AskRequest
@@ -108,8 +108,8 @@ class ChatJob:
 def json_rule(schema: JsonObject) -> str:
     """Return the instruction to answer in JSON."""
     return (
-        "A program reads your final answer, so it must be one JSON value that matches this JSON schema, "
-        f"without any other text and without a code fence:\n{json.dumps(schema)}"
+        "A program reads your final answer. The answer must be one JSON value that matches this JSON schema, "
+        f"without any other text or code fence:\n{json.dumps(schema)}"
     )
 
 
@@ -141,7 +141,7 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """Return the model's waiting calls that have a decision. Calls of hooks are omitted, because hooks repeat them."""
+    """Return the model's waiting calls that have a decision. Hook calls are omitted, because hooks repeat them."""
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
@@ -177,7 +177,7 @@ Object = dict[str, PydanticJson]
 
 
 class Document(BaseModel):
-    """A request. Unknown fields are ignored, because clients of other servers may send them."""
+    """Base class of request bodies. Unknown fields are ignored, because clients of other servers may send them."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
@@ -236,7 +236,7 @@ class PendingApproval(BaseModel):
 
 
 class ChatAnswer(BaseModel):
-    """The response to a chat request. `analysis` has the answer; it is empty if a tool call waits for approval."""
+    """The response to a chat request. `analysis` is the answer, or empty if a tool call waits for approval."""
 
     analysis: str
     conversation_history: list[Object]

@@ -1,4 +1,4 @@
-"""Runs one chat as a stream of wire events. The last event has the answer and the signed conversation."""
+"""Runs one chat as a stream of wire events. The last event contains the answer and the signed conversation."""
 
 from __future__ import annotations
 

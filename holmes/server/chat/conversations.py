@@ -43,7 +43,7 @@ class ConversationError(ConfigError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The messages without the system prompt, and the tool calls of the last reply that wait for approval."""
+    """The messages without the system prompt, and the tool calls in the last reply that wait for approval."""
 
     messages: tuple[Message, ...] = ()
     pending: tuple[ToolCall, ...] = ()
@@ -56,7 +56,7 @@ class ConversationCodec:
         self._key = key
 
     def encode(self, messages: Sequence[Message], pending: Sequence[ToolCall] = ()) -> list[JsonObject]:
-        """Encode a conversation. `pending` has the tool calls of the last reply that wait for approval."""
+        """Encode a conversation. `pending` are the tool calls in the last reply that wait for approval."""
         items: list[JsonObject] = []
         calls: dict[str, ToolCall] = {}
         waiting = {call.id for call in pending}

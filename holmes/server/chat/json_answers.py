@@ -27,7 +27,7 @@ _MAX_SCHEMA_LEVELS: Final = 64
 _MAX_NESTED_CHECKS: Final = 120
 _MAX_QUOTED_CHARACTERS: Final = 60
 _MAX_MESSAGE_CHARACTERS: Final = 300
-# These keywords would run regular expressions of the client. The last two read `patternProperties`.
+# These keywords would run regular expressions from the client. The last two read `patternProperties`.
 _NOT_CHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 
 _Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
@@ -130,7 +130,7 @@ def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no 
 
 
 def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[int]) -> _Check:
-    """Wrap `check` of the keyword `name` with the limits. `open_checks` has the number of unfinished checks."""
+    """Wrap `check` of the keyword `name` with the limits. `open_checks[0]` is the number of unfinished checks."""
     from referencing.exceptions import Unresolvable
 
     def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401  any JSON

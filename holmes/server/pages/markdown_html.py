@@ -70,7 +70,7 @@ def result_address(marker: Marker) -> str:
 
 
 def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
-    """Create one token for each citation marker in a bracket. This is a parser rule of markdown-it."""
+    """Create one token for each citation marker in a bracket. The function is a markdown-it parser rule."""
     if not state.src.startswith("[[", state.pos):
         return False
     match = _MARKER.match(state.src, state.pos)

@@ -1,7 +1,6 @@
 """The pages of one incident and of one investigation, during and after its run.
 
-The script in the page uses the event stream only as a signal. It then fetches the changed HTML from
-`/investigations/<id>/updates`.
+The script in the page fetches the changed HTML from `/investigations/<id>/updates` when an event arrives.
 """
 
 from __future__ import annotations

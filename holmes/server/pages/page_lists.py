@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """Numbers and cost of an incident. `model` and `state` describe its newest investigation."""
+    """Number of alerts and investigations of an incident, and its cost.
+
+    `model` and `state` describe its newest investigation.
+    """
 
     alerts: int = 0
     firing: int = 0
@@ -61,7 +64,7 @@ def count_open(connection: Connection) -> int:
 
 
 def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str, IncidentFigures]:
-    """Read the figures of incidents. Incidents without alerts and investigations are omitted."""
+    """Read the counts and costs of incidents. Incidents without alerts and investigations are omitted."""
     if not ids:
         return {}
     alerts: dict[str, dict[str, int]] = defaultdict(dict)

@@ -52,7 +52,7 @@ class PageRoute(APIRoute):
                 return problem(403, "This form was sent from another site", "Go back, reload the page and try again.")
             except HolmesError as error:
                 refusal = api_error(error)
-                response = problem(refusal.status_code, "The page is not available now", str(refusal.detail))
+                response = problem(refusal.status_code, "The page is currently unavailable", str(refusal.detail))
                 response.headers.update(refusal.headers or {})
                 return response
 
@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login form, which returns to this page.
+    """Redirect to the login form, which returns to the requested page.
 
     Requests from scripts get 401, because scripts cannot log in.
     """

@@ -156,7 +156,7 @@ def lines_range(text: str | None) -> tuple[int, int] | None:
 
 
 def cited_range(text: str | None) -> tuple[int, int] | None:
-    """Parse a line range like `lines_range`, limited to the number of lines that a page can mark."""
+    """Parse a line range as `lines_range` does, and limit it to the number of lines that a page can mark."""
     found = lines_range(text)
     return (found[0], min(found[1], found[0] + _MAX_CITED_LINES)) if found else None
 

@@ -67,7 +67,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """The use of the context window and of the budget. `cost` is in US dollars, None if unknown."""
+    """Use of the context window and the budget. `cost` is in US dollars, None if unknown."""
 
     tokens: int
     max_tokens: int

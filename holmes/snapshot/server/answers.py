@@ -1,4 +1,4 @@
-"""Responds to requests for logs and for discovery, as recorded or in aggregated form."""
+"""Responds to requests for logs and for discovery documents, which are as recorded or aggregated."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _GROUPS = (
 
 
 def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) -> bytes:
-    """Return the requested part of a log of `pod`. Raises `ApiFailure`."""
+    """Return the requested part of a container log of `pod`. Raises `ApiFailure`."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     container = _container(pod, query.get("container", ""))
     previous = _flag(query, "previous")

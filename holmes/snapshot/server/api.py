@@ -1,4 +1,4 @@
-"""Serves a recording over HTTP: finds the object or list of a path and returns it.
+"""Serves a recording over HTTP: finds the object or list at a path and returns it.
 
 Requests that would change something on a real cluster are rejected with 405.
 """
@@ -49,7 +49,7 @@ _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """One HTTP request. `impersonated` is the subject of `--as`, by default the client itself."""
+    """One HTTP request. `impersonated` is the subject from `--as`. By default, it is the client itself."""
 
     method: str
     path: str

@@ -110,7 +110,7 @@ def _component_status(item: JsonObject, _: datetime) -> Cells:
 
 
 def _event(item: JsonObject, now: datetime) -> Cells:
-    """Create the row of a core event. Events of events.k8s.io are converted first."""
+    """Create the table row of a core event. Events of events.k8s.io are converted first."""
     first = since(text(item, "firstTimestamp") or text(item, "eventTime"), now)
     last = since(text(item, "lastTimestamp"), now) if text(item, "lastTimestamp") else first
     count = integer(item, "count") or 1

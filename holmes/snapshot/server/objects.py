@@ -1,6 +1,6 @@
 """Responds to get and list requests, in pages, with the objects of a recording.
 
-Requests for resources that were not recorded are rejected with the reason, never answered with an empty list. Events of
+Requests for resources that were not recorded are rejected with the reason. They never return an empty list. Events of
 `events.k8s.io/v1` are converted from core events, because only core events are recorded.
 """
 
@@ -109,9 +109,9 @@ class ObjectRequest:
 
 
 class ObjectAnswers:
-    """Responds with the objects of one recording. Safe for concurrent use by threads.
+    """Responds with the objects of one recording. Several threads can use it concurrently.
 
-    Caches selected objects for the pages of a long list.
+    It caches the selected objects for the pages of a long list.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -121,7 +121,7 @@ class ObjectAnswers:
 
     @property
     def resource_version(self) -> str:
-        """The resource version of every list, which is the version of the newest object."""
+        """The resource version that every list reports: the version of the newest object."""
         return self._newest
 
     def one(self, request: ObjectRequest) -> JsonObject:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class _Restarts:
-    """Number of restarts, and the time at which the last restarted container ended."""
+    """The number of restarts, and the time at which the last terminated instance ended."""
 
     count: int = 0
     last: str = ""
@@ -32,7 +32,7 @@ class _Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class _Summary:
-    """The pod status while the containers are examined.
+    """The status of a pod while its containers are examined.
 
     `initializing` is true until the last init container is done.
     """

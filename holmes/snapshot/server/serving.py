@@ -91,7 +91,7 @@ def _is_over(process: str) -> bool:
 
 
 def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> uvicorn.Server:
-    # Imported here because both take 150 ms and are needed only by a server.
+    # Imported here because both imports take 150 ms and only a server needs them.
     import uvicorn
 
     from holmes.snapshot.server.api import SnapshotApp

@@ -37,7 +37,7 @@ class Column:
 class Layout:
     """The table of one kind. `cells` creates the row of an object at the recording time.
 
-    `order` is set for the few kinds that are not sorted by name.
+    `order` is set only for the kinds that are not sorted by name.
     """
 
     columns: tuple[Column, ...]

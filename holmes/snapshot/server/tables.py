@@ -46,7 +46,10 @@ def layout_of(recording: Recording, kind: ResourceType) -> Layout:
 def table(
     layout: Layout, items: Sequence[JsonObject], *, now: datetime, metadata: JsonObject, include: str
 ) -> JsonObject:
-    """Create the `Table` of `items`. `include` is the part of each object in its row: None, Metadata or Object."""
+    """Create the `Table` of `items`.
+
+    `include` selects the part of each object that its row contains: None, Metadata or Object.
+    """
     rows: list[JsonValue] = []
     for item in sorted(items, key=layout.order) if layout.order else items:
         row: dict[str, JsonValue] = {"cells": layout.cells(item, now)}

@@ -1,1 +1,1 @@
-"""Toolset `kubernetes/diagnosis`: detects faults and their causes by rules, and finds objects related to an object."""
+"""Implements the toolset `kubernetes/diagnosis`, which detects faults by rules and finds related objects."""

@@ -153,7 +153,7 @@ def _backends(ingress: JsonObject) -> Iterator[str]:
 
 
 def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
-    """Find the workloads whose pod template refers to a ConfigMap, Secret, claim or service account."""
+    """Find the workloads that refer in their pod templates to a ConfigMap, Secret, claim or service account."""
     if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
         return []
     wanted = f"{about.ref}:"
@@ -171,7 +171,7 @@ def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
 
 
 def _events(state: ClusterState, about: ClusterObject) -> list[str]:
-    """Format the newest events of the object and its dependents, oldest first."""
+    """Format the newest events of the object and its dependents. The oldest of these events comes first."""
     family = [about, *state.owned_by(about), *_pods(state, about)]
     uids = {each.uid: each for each in family}
     events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)

@@ -132,7 +132,7 @@ class KubernetesDiagnosisToolset:
             return ToolResult(status="success", data=text, invocation=None)
         report = result.about(IncidentFilter(resource=text_argument(arguments, "resource")))
         max_tokens = _max_tokens(arguments)
-        # Mask before truncating, because the path that names a value must still be next to the value.
+        # Mask before truncating, because masking needs the path that names a value next to the value.
         text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
@@ -142,7 +142,7 @@ class KubernetesDiagnosisToolset:
         return () if given == "*" else (given,)
 
     async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
-        """Return a scan that is at most 30 s old, so that the tool calls of one turn share a scan."""
+        """Return a scan that is at most 30 s old. The tool calls of one turn share a scan."""
         async with self._reading:
             found = self._last.get(namespaces)
             if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:

@@ -1,1 +1,1 @@
-"""Toolset `kubernetes/logs`: container logs by pod or workload."""
+"""Implements the toolset `kubernetes/logs`, which reads container logs by pod or workload."""

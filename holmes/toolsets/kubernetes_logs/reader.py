@@ -38,7 +38,7 @@ _LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-
 class ReadLimits:
     """Limits of one tool call. `newest_lines` is the maximum number of lines to read if `until` is not set.
 
-    All containers share `kept_bytes`; `container_bytes` is the maximum to read from each container.
+    All containers share `kept_bytes`. `container_bytes` is the maximum number of bytes to read from each container.
     """
 
     timeout_seconds: float = 60.0
@@ -52,8 +52,9 @@ class ReadLimits:
 class Section:
     """The log of one container instance.
 
-    `unread` is the reason for a missing log, and `notes` describe missing parts. `exact` is false if the log has more
-    lines than were read, so the counts are lower bounds. `failure` is the error that caused `unread`, if any.
+    `unread` is the reason for a missing log, and `notes` describe the parts that are missing. `exact` is false if the
+    log has more lines than were read. The counts are then lower bounds. `failure` is the error that caused `unread`, if
+    any.
     """
 
     pod: PodView
@@ -86,7 +87,7 @@ class LogReader:
         return tuple(section for group in sections for section in group)
 
     async def _sections(self, pod: PodView, container: ContainerView, kept_bytes: int) -> tuple[Section, ...]:
-        """Read the current instance, and the previous instance if it explains more."""
+        """Read the log of the current instance, and of the previous instance if it explains more."""
         blank = Section(pod=pod, container=container, previous=self._request.previous is True)
         reason = why_unreadable(pod, container, previous=blank.previous)
         if reason:
@@ -165,7 +166,10 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """Return the next block, large enough to count in a thread, and why reading ended, or None if it continues."""
+        """Return the next block, and the reason why reading ended, if it ended.
+
+        A thread counts the lines of a block.
+        """
         gathered = bytearray()
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -211,7 +215,7 @@ def _reason(reason: str, message: str) -> str:
 def _previous_tells_more(section: Section) -> bool:
     """Whether to read the previous instance too, because the log of the current instance has only a few lines.
 
-    A waiting container has no current instance: its log already belongs to the last instance.
+    A waiting container has no current instance, so its log already belongs to the last instance.
     """
     container = section.container
     return container.last is not None and container.state.status != "waiting" and section.total_lines < _FEW_LINES

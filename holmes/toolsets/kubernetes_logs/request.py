@@ -33,7 +33,7 @@ _DURATION_PART = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailLines:
-    """Number of newest lines to read from each container: the default and the maximum."""
+    """The default number and the maximum number of newest lines to read from each container."""
 
     default: int = DEFAULT_TAIL_LINES
     most: int = MAX_TAIL_LINES
@@ -65,7 +65,7 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFilter:
-    """Selects lines that match `include` and not `exclude`, up to the time `until` (inclusive)."""
+    """Selects lines that match `include` but not `exclude`, up to and including the time `until`."""
 
     include: regex.Pattern[str] | None = None
     exclude: regex.Pattern[str] | None = None
@@ -90,7 +90,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
         until_time = now - until_age
     begin = now - since_age if since_age is not None else since_time
     if begin is not None and until_time is not None and begin >= until_time:
-        raise ToolError(f"since {since!r} is not before until {until!r}; swap or widen them")
+        raise ToolError(f"since {since!r} is not before until {until!r}; swap the times or widen the range")
     previous = arguments.get("previous")
     return LogRequest(
         name=name,

@@ -50,7 +50,7 @@ def _optional(name: str, kind: JsonType, description: str, default: JsonValue = 
 KUBERNETES_LOGS = Tool(
     name="kubernetes_logs",
     description=(
-        "Read container logs of a pod, or of all pods of a workload, oldest line first. Includes init containers; "
+        "Read container logs of a pod, or of all pods of a workload, oldest line first. Includes init containers, and "
         "explains why a container has no log (e.g. ImagePullBackOff)."
     ),
     parameters=(

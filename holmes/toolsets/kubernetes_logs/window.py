@@ -1,4 +1,4 @@
-"""Counts log lines and keeps the last matching lines, in bounded memory.
+"""Counts log lines and keeps the last matching lines, within a memory limit.
 
 `total_lines` and `matching_lines` are exact for the bytes that `feed` received.
 """
@@ -27,7 +27,7 @@ _OUT_OF_ORDER = timedelta(minutes=1)  # lines of stdout and stderr may be slight
 class LineWindow:
     """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
-    `stored_lines` is at least the number of lines that the node counts for `tailLines`, where a long line counts
+    `stored_lines` is at least the number of lines that the node counts for `tailLines`, which counts a long line
     several times. `past_end` becomes true after a line that is later than the end of the time range.
     """
 

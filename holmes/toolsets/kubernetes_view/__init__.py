@@ -23,10 +23,10 @@ class ViewError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewRequest:
-    """The output of kubectl or helm, and the form in which to show it.
+    """The output of kubectl or helm, and the form of its view.
 
-    `argument` is the jq expression, the columns, or the path by which to count. `objects` is the JSON of the objects in
-    a table.
+    `argument` is the jq expression, the columns, or the path that groups the counts. `objects` is the JSON of the
+    objects in a table.
     """
 
     form: ViewForm

@@ -1,4 +1,4 @@
-"""Runs one view in a separate process that can be stopped and has a memory limit, for jq and large outputs.
+"""Runs one view for jq or a large output, in a separate process that can be stopped and has a memory limit.
 
 Reads one request as JSON from standard input and writes the view to standard output. The request contains the key for
 placeholders. The key is empty if redaction is off, and null if the text is already masked.
@@ -48,7 +48,7 @@ def _plain(result: Json) -> str:
 
 
 def _view(request: ViewRequest, key: str) -> str:
-    # Import only here: the import is slow, and the input of jq is usually masked already.
+    # Imported only here, because the import is slow and the input of jq is usually masked already.
     from holmes.redaction.redactor import Redactor
     from holmes.toolsets.kubernetes_view.forms import view
 
@@ -56,7 +56,7 @@ def _view(request: ViewRequest, key: str) -> str:
 
 
 def main() -> int:
-    """Return exit code 0 for success, or 1 for an invalid input or expression."""
+    """Run the view, and return exit code 0 for success or 1 for an invalid input or expression."""
     fields = json.load(sys.stdin.buffer)
     key = fields.pop("key")
     request = ViewRequest(**fields)

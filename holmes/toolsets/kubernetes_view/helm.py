@@ -1,10 +1,10 @@
 """Shows Helm releases: values without secrets, and manifests parsed as Kubernetes parses them.
 
 Secrets in values are recognised by their names, in multi-line texts (`config: |`), in container arguments and
-variables, in URLs, and as private keys. Recognition is heuristic: a secret with a harmless name stays visible.
+variables, in URLs, and as private keys. Recognition is heuristic, so a secret with a harmless name remains visible.
 
 PyYAML has types that the YAML parser of Kubernetes lacks: dates, `22:30` as a number in base 60, and `=`, which PyYAML
-refuses. Here all of them stay strings, as in the cluster.
+refuses. In this module, these values remain strings, as in the cluster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from holmes.toolsets.kubernetes_view import Json
 
-# A name must start at a word boundary, because the search would be slow in long words.
+# A name must start at a word boundary, because otherwise the search would be slow in long words.
 _SCHEME: Final = r"(?<![\w+.-])([a-z][\w+.-]{0,30}://"
 # The user name may be empty, and the password may contain a slash. `host:443/image@sha256:` is not a password.
 _PASSWORD_IN_URL: Final = re.compile(
@@ -143,12 +143,12 @@ def _written(value: Json, *, as_json: bool) -> str:
 
 
 def _without_value(found: re.Match[str], value: str) -> str:
-    """Return the match, with its value hidden if its name suggests a secret."""
+    """Return the matched text. Its value is hidden if its name suggests a secret."""
     return found.group().replace(value, HIDDEN) if sounds_secret(found["name"]) and value != HIDDEN else found.group()
 
 
 def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Hides the values of names that suggest secrets, and the indented lines below `name: |`."""
+    """Hide the values of names that suggest secrets, and the indented lines below `name: |`."""
     block: int | None = None
     for line in lines:
         indentation = len(line) - len(line.lstrip())
@@ -214,7 +214,7 @@ def _documents(text: str) -> Iterator[object]:
 
 
 def _json_like(value: object) -> Json:
-    """Convert a value to JSON types. Keys become strings (`on` becomes "true"), and so do bytes."""
+    """Convert a value to JSON types. Keys (`on` becomes "true") and bytes become strings."""
     if isinstance(value, dict):
         return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view import Json
 
 _NO_VALUE = "<none>"
-# One long cell must not widen every row.
+# Maximum width of a column, because one long cell must not widen every row.
 _WIDEST = 200
 _STEP = re.compile(
     r"""\.?\[\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<index>-?\d+)|(?P<all>\*)
@@ -105,7 +105,7 @@ class _Condition:
 
 
 class _Everything:
-    """The path step `*`, which selects every item."""
+    """The step `*` of a path, which selects every item."""
 
 
 _Step: TypeAlias = str | int | _Condition | _Everything

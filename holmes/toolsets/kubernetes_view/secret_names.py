@@ -35,7 +35,7 @@ _SECRET_PARTS: Final = re.compile(
     r"|clientsecret|connectionstring|webhookurl"
 )
 _SECRET_PAIRS: Final = frozenset({("connection", "string"), ("webhook", "url"), ("slack", "url"), ("p", "12")})
-# `key` marks a secret after these words (`encryptionKey`, `tls.key`), also before an id or a number (`masterKey1`).
+# `key` marks a secret after these words (`encryptionKey`, `tls.key`), even if an id or a number follows (`masterKey1`).
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "crypt",

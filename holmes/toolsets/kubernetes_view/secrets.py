@@ -35,7 +35,7 @@ _SECRET_KIND = re.compile(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""
 _DATA_KEY = re.compile(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
 _COPY_BEGINS = re.compile(r"""\{|map\[|\bapiVersion\b""")
 _OWN_LINE = re.compile(r"""\s*(?:- +)*["']?""")
-# Matches an event in a description; lines of YAML or JSON never have this format.
+# Matches an event in a description. Lines of YAML or JSON never have this format.
 _EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 
 _ANNOTATIONS = re.compile(r" *Annotations: +")
@@ -49,14 +49,14 @@ _HARMLESS_KINDS = re.compile(
     r"|hpa|horizontalpodautoscalers?|ing|ingress(es)?|netpol|networkpolic(y|ies)|pdb|poddisruptionbudgets?"
     r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
 )
-# In a table, a value shorter than this is hidden only as a separate word.
+# In a table, a value shorter than this length is hidden only as a separate word.
 _SHORT_VALUE = 6
 _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
 _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `text` contains the kind Secret in the syntax of an object, complete or truncated."""
+    """Whether `text` contains the kind Secret in the syntax of a complete or truncated object."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 
@@ -83,7 +83,7 @@ def masked_description(text: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _HiddenBlock:
-    """Recognises the lines below a hidden key: lines deeper than `column`, and lines until the brackets close."""
+    """Recognises the lines below a hidden key: lines indented deeper than `column`, or up to the closing bracket."""
 
     column: int | None
     open_brackets: int
@@ -109,7 +109,7 @@ def _without_data(lines: Sequence[str]) -> Iterator[str]:
             if block.holds(line):
                 continue
             block = None
-        # Search this word first: few lines contain it, and the search is much faster than the pattern.
+        # Search this word first, because few lines contain it and the search is much faster than the pattern.
         found = _DATA_KEY.search(line) if "ata" in line else None
         if found is None:
             yield line
@@ -147,7 +147,7 @@ def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
         end = position + 1
         while end < len(lines) and lines[end].startswith(margin):
             end += 1
-        # Only the description of a Secret continues with these lines.
+        # These lines follow only in the description of a Secret.
         of_secret = [line[:5] for line in lines[end : end + 2]] == ["", "Type:"]
         title = found.group()
         for entry in _entries([line[found.end() :] for line in lines[position:end]]):
@@ -232,7 +232,7 @@ def is_harmless_table(kinds: str) -> bool:
 
 
 def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
-    """Hide the secret values of `objects` in `table`, because a custom resource chooses its own columns."""
+    """Hide the secret values of `objects` in `table`, because a custom resource defines its own columns."""
     table = strip_escape_sequences(table)
     for value in sorted(_hidden_values(objects, shown_objects), key=len, reverse=True):
         if value not in table:
@@ -246,7 +246,7 @@ def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
 
 
 def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
-    """Return the values of `objects` that `shown_objects` hides, as a table column prints them."""
+    """Return the values of `objects` that are hidden in `shown_objects`, in the form that a table column prints."""
     hidden = {strip_escape_sequences(value) for value in _values(objects)} - set(_values(shown_objects))
     lines = {line.strip() for value in hidden for line in value.splitlines()}
     # For a column that contains an object, kubectl prints JSON in Go's format.

@@ -1,6 +1,7 @@
 """Searches stored text by regular expression, reads line ranges, and calculates statistics.
 
-A pattern that takes too long is an error and never blocks the run. Omitted matches and lines are counted.
+A pattern that takes too long is an error and never blocks the run. The results state how many matches and lines are
+omitted.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MAX_STATS_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """A search for `pattern` in each line. A long line can have several matches."""
+    """The parameters of a search for `pattern` in each line. A long line can have several matches."""
 
     pattern: str
     ignore_case: bool
@@ -114,7 +115,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
 
 
 def _matches_in(pattern: Pattern[str], line: str, deadline: float) -> Iterator[tuple[int, int]]:
-    """Yield one match of a normal line, but all matches of a long line. Raises `TimeoutError` after `deadline`."""
+    """Yield one match for a normal line, but all matches for a long line. Raises `TimeoutError` after `deadline`."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -187,7 +188,7 @@ def _range(reader: Reader, content: bytes, stored: StoredResult, wanted: tuple[i
 
 
 def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) -> ToolResult:
-    """Return as much of a single line as fits. The next part begins at another start_column."""
+    """Return as much of a single line as fits. The result states the start_column of the next part."""
     window = line[column - 1 : column - 1 + 8 * reader.room_tokens]
     piece = window[: prefix_that_fits(window, reader.room_tokens, reader.counter)]
     if line and not piece:

@@ -1,6 +1,6 @@
-"""Runs `query_stored_result`: a jq expression over stored JSON or JSON Lines.
+"""Runs `query_stored_result`, which applies a jq expression to stored JSON or JSON Lines.
 
-libjq cannot be interrupted and has no memory limit, so the expression runs in a separate process, see `jq_program`. The
+libjq cannot be interrupted and has no memory limit, so the expression runs in a separate process with `jq_program`. The
 process ends after a time limit, or when the call or Holmes ends. Results that are not JSON are refused.
 """
 

@@ -94,7 +94,7 @@ class Reader:
         return ToolResult(status="success", data=text, spillable=False)
 
     def fitting(self, blocks: Sequence[str]) -> int:
-        """Return how many of the first `blocks` fit into one result, at least one."""
+        """Return how many blocks from the start of `blocks` fit into one result, but at least 1."""
         room = self.room_tokens
         total = 0
         for count, block in enumerate(blocks):
@@ -112,7 +112,7 @@ class Reader:
 
 
 def decoded(content: bytes) -> str:
-    """Decode `content`; invalid UTF-8 becomes U+FFFD. Decodes in pieces, so that other threads can run."""
+    """Decode `content` in pieces, so that other threads can run. Invalid UTF-8 becomes U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), _PIECE_BYTES)]
     return "".join((*pieces, decoder.decode(b"", final=True)))
@@ -145,6 +145,6 @@ def _whole_lines(text: str) -> Iterator[str]:
 
 
 def number(arguments: JsonObject, name: str, default: int) -> int:
-    """Return an integer from `arguments`, or `default`."""
+    """Return the argument `name` as an integer, or `default` if it is not a number."""
     value = arguments.get(name)
     return int(value) if isinstance(value, int | float) else default

@@ -137,12 +137,12 @@ class StoredResultsToolset:
         """Instructions for the system prompt. Each pointer explains the rest."""
         return (
             "A tool result that is too large is stored and replaced by a pointer with a preview. "
-            f"Use {SEARCH_TOOL} first and {LINES_TOOL} around what it finds; never conclude from the preview alone."
+            f"Use {SEARCH_TOOL} first and {LINES_TOOL} around the matches. Never conclude from the preview alone."
         )
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools; the picture tool is included only if the model has vision."""
+        """All tools. The picture tool is included only if the model can read pictures."""
         return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:

@@ -1,6 +1,6 @@
 """Checks one toolset entry against the schema and builds its definition, with warnings about its commands.
 
-Runs after overrides are merged. Raises `ConfigError` with a message that begins with `file:line`; the catalogue stores
+Runs after overrides are merged. Raises `ConfigError` with a message that begins with `file:line`. The catalogue stores
 the error as the status of that toolset. A warning never disables a toolset.
 """
 
@@ -73,7 +73,7 @@ _EVAL = re.compile(r"(^|[\s;&|(])eval\s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKeys:
-    """An entry that matches the schema. `warnings` name the ignored keys of its tools."""
+    """An entry that matches the schema. `warnings` list the ignored keys of its tools."""
 
     keys: ToolsetKeys
     warnings: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Whether to ignore the error: an unknown key of a tool, or an unsupported JSON Schema keyword of a parameter."""
+    """Whether to ignore the error, because it is an unknown key of a tool or an unsupported JSON Schema keyword."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known
@@ -322,7 +322,7 @@ def _built_in(name: str) -> Path:
 def lint_command(
     template: str, *, tool: str, place: str, declared: Collection[str], used: Collection[str]
 ) -> tuple[LintWarning, ...]:
-    """Return the warnings for one command. `declared` are its parameters, `used` the names in the command."""
+    """Return the warnings for one command. `declared` are its parameters, and `used` are the names in the command."""
     messages = [*_quoted_expressions(template)]
     if _EVAL.search(template):
         messages.append("'eval' parses its text twice, so values may contain only letters, digits and _@%+=:,./-")

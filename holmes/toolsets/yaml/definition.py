@@ -1,4 +1,4 @@
-"""Values of a YAML toolset after validation, ready to run."""
+"""Defines the values of a YAML toolset that is validated and ready to run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ViewTransformer:
 class YamlTool:
     """One tool: its schema for the model, its template, and how to run it.
 
-    `transformers` are applied to the output in order, and then `parse`.
+    `transformers` are applied to the output in order, and `parse` is applied last.
     """
 
     tool: Tool
@@ -102,7 +102,7 @@ Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | Command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlToolsetDefinition:
-    """An enabled toolset from a file, after overrides.
+    """An enabled toolset from a file. Overrides are already applied.
 
     `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction` masks secrets in results. With
     `chosen_cluster`, commands use the chosen context and namespace.

@@ -1,8 +1,8 @@
 """Reads toolset files.
 
 `read_toolsets` returns the entries of a file, the catalogue merges overrides, and `build_definition` checks one entry.
-Invalid YAML or an unknown top-level key raises `ConfigError`. Any other error disables only its toolset, and names file
-and line.
+Invalid YAML or an unknown top-level key raises `ConfigError`. Any other error disables only its toolset. Its message
+contains the file and line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class WrittenValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenToolset:
-    """A toolset entry before validation. `source` is `file:line`; `keys` keep their locations after a merge."""
+    """A toolset entry before validation. `source` is `file:line`.
+
+    The values in `keys` keep their locations after a merge.
+    """
 
     name: str
     source: str
@@ -135,7 +138,7 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
 
 
 def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
-    """Rename the deprecated keys of an entry, with a warning for each."""
+    """Rename the deprecated keys of an entry, and add a warning for each key."""
     keys: dict[str, WrittenValue] = {}
     warnings: list[str] = []
     for key, value in written.keys.items():
@@ -148,7 +151,7 @@ def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[s
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Write the message for an unknown key, with the most similar valid key."""
+    """Return the message for an unknown key, with the most similar valid key."""
     nearest = get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"valid keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"
@@ -174,7 +177,7 @@ def _declared(value: object) -> set[str]:
 def with_environment(value: object, variables: Mapping[str, str], *, key: str = "") -> object:
     """Replace every `{{ env.NAME }}` in `value`, except in commands.
 
-    In commands the renderer replaces it with a reference, which does not contain the value. Raises `ConfigError` for a
+    In commands, the renderer replaces it with a reference, which does not contain the value. Raises `ConfigError` for a
     variable that is not set.
     """
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Checks whether a YAML toolset can run here.
+"""Checks whether a YAML toolset can run on this machine.
 
-`enabled` and variables are checked before commands. The first unmet prerequisite gives the reason.
+`enabled` and variables are checked before commands. The first unmet prerequisite determines the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_FOUND = re.compile(r"(\S+): command not found")
 class Obstacle:
     """The reason why a toolset cannot run.
 
-    `disabled` means that its author disabled it; `failed` means that a prerequisite is not met.
+    `disabled` means that its author disabled it, and `failed` means that a prerequisite is not met.
     """
 
     state: Literal["disabled", "failed"]
@@ -43,7 +43,7 @@ class Obstacle:
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
-    """Find the first unmet prerequisite that needs no command: `enabled`, then environment variables."""
+    """Find the first unmet prerequisite that needs no command. `enabled` is checked before environment variables."""
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
             return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")

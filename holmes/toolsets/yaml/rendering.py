@@ -57,7 +57,7 @@ _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedCommand:
-    """A bash script, its variables, and the same command in a form that users can paste."""
+    """A bash script, its environment variables, and the same command in a form that users can paste."""
 
     script: str
     variables: tuple[tuple[str, str], ...]
@@ -112,7 +112,7 @@ def _rendered(
 
 
 def render_description(template: str, arguments: JsonObject) -> str:
-    """Render a `user_description` as one line for users. Values are not quoted, because the line never runs."""
+    """Render a `user_description` as one line for the user. Values are not quoted, because the line never runs."""
     values = ValueList()
     names = {VALUES: values, **{name: value for name, value in arguments.items() if value is not None}}
     try:

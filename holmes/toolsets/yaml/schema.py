@@ -27,7 +27,7 @@ class _Keys(BaseModel):
 
 
 class ParameterKeys(_Keys):
-    """A parameter of a tool. The engine checks `pattern` and `allow_leading_dash`; the model does not see them."""
+    """A parameter of a tool. The engine checks `pattern` and `allow_leading_dash`, which are not sent to the model."""
 
     description: str = ""
     type: ParameterTypes = Field(default_factory=list)
@@ -83,7 +83,7 @@ class ViewKeys(_Keys):
 
 
 class UpstreamTransformerKeys(BaseModel):
-    """A `transformers` entry of HolmesGPT, accepted without effect."""
+    """A `transformers` entry of HolmesGPT, which is accepted but has no effect."""
 
     name: Literal["llm_summarize"]
 

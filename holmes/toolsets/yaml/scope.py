@@ -1,7 +1,7 @@
 """Sets the cluster, namespace and variables of a command.
 
 By default, a command uses the chosen context and namespace, unless it names others. With SCOPED_NAMESPACES, a command
-that names another namespace is refused. Commands are split into words as bash splits them, also in scripts within
+that names another namespace is refused. Commands are split into words as bash splits them, even in scripts within
 quotes. Programs that access the cluster in other ways are not recognised.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import Tool
 
 # A kuberc file changes the defaults of kubectl's options. For example, `-o yaml` for `get` would show the values of
-# Secrets. The first variable is a feature gate, which disappears when the feature is stable; the second variable is
+# Secrets. The first variable is a feature gate, which disappears when the feature is stable. The second variable is
 # permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,7 +57,7 @@ _STARTER: Final = """() {{
 }}"""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
-# The lexer forgets quotes: a symbol or an empty text in quotes is a word, not a separator or comment.
+# The lexer removes quotes, but a symbol or an empty text in quotes is a word, not a separator or comment.
 _MARK: Final = "\x01"
 _QUOTED_SIGN: Final = re.compile(r"""(['"])(?=[#;|&()<>`\n'"])""")
 _SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
@@ -81,7 +81,7 @@ def process_environment(environment: Environment) -> Environment:
 
 
 def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """Add the default namespace of the scope to the arguments, if the tool takes a namespace and none is given.
+    """Add the default namespace of the scope to the arguments, if the tool takes a namespace but they contain none.
 
     Raises `ToolError` for a namespace outside the scope.
     """
@@ -127,7 +127,7 @@ def refuse_outside(command: str, scope: Sequence[str]) -> None:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """Find the words after each program that reads the cluster."""
+    """Yield the words after each program that reads the cluster."""
     for words in _split(text.replace("\\\n", " ")):
         for word in words:
             if any(space in word for space in " \t\n") and word != text:
@@ -138,7 +138,10 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> Iterator[list[str]]:
-    """Split into the words of each simple command. If a quote is not closed, quotes are ordinary characters."""
+    """Split the script into the words of each simple command.
+
+    If a quote is not closed, quotes are ordinary characters.
+    """
     text = _QUOTED_SIGN.sub(rf"\1{_MARK}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
@@ -161,7 +164,7 @@ def _plain(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the namespaces in options, and the other words, which include the paths of `--raw`."""
+    """Return the namespaces in options, and the remaining words, which include the paths of `--raw`."""
     named, rest, left = list[str](), list[str](), list(words)
     while left:
         word = left.pop(0)

@@ -29,7 +29,7 @@ _EXPANSIONS: tuple[tuple[str, _Frame], ...] = (
     ("<(", "word"),
     (">(", "word"),
 )
-# Each opening sign, the frame that it opens, and whether it does so only at the beginning of a word.
+# Each opening sign, the frame that it opens, and whether it opens the frame only at the beginning of a word.
 _OPENINGS: tuple[tuple[str, _Frame, bool], ...] = (
     ("'", "single", False),
     ('"', "double", False),

@@ -1,7 +1,7 @@
 """Compiles command templates and lists their parameters. The output of every expression becomes a mark.
 
 Jinja2 runs in its sandbox. A value never becomes script text. `{{ x }}`, `{{ "-n " ~ x }}` and `{{ x if x else "" }}`
-are rewritten: literals of the author are kept, and every other value passes through `place`. `place` writes a mark into
+are rewritten. Literals of the author are kept, and every other value passes through `place`. `place` writes a mark into
 the script and collects the value. The renderer later decides how to pass the value to the script. A string that the
 rewriting misses is treated as a value, so a mistake quotes too much, never too little. Statements that could undo this
 are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
@@ -199,7 +199,7 @@ def compile_command(template: str) -> Template:
 
 
 def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
-    """Return the variables of a command in order of appearance, each with whether it is required.
+    """Return the variables of a command in order of appearance, and whether each one is required.
 
     Shell comments are ignored. A variable is optional if every use has a `default` or is in an `if` that checks it.
     """
@@ -220,7 +220,7 @@ def _parse(template: str) -> nodes.Template:
     if "\x00" in template:
         raise ConfigError("a command cannot contain the character NUL")
     if "{% raw" not in template:
-        # In bash, `${#` is the length of a variable; in Jinja2, `{#` begins a comment.
+        # In bash, `${#` is the length of a variable, but in Jinja2, `{#` begins a comment.
         template = template.replace("${#", '{{ "${#" }}')
     try:
         return _environment().parse(template)

@@ -1,4 +1,4 @@
-"""A toolset whose tools are bash commands.
+"""Implements a toolset with bash commands as tools.
 
 Renders the command, runs it in its own process group and applies the transformers. An exit code other than 0 is an
 error. Empty output has the status `no_data`, and any other output is a success. The exit code is the exit code of the
@@ -53,7 +53,7 @@ _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper",
 class YamlToolset:
     """Runs the tools of one definition. `memory_limit_mb` and `output_limit_bytes` limit every process.
 
-    `redactor` masks objects before a transformer selects parts of them; it is None if redaction is off.
+    `redactor` masks objects before a transformer selects parts of them, or is None if redaction is off.
     """
 
     definition: YamlToolsetDefinition
@@ -73,7 +73,7 @@ class YamlToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools in the order of the file."""
+        """The tools, in the order of the file."""
         return tuple(tool.tool for tool in self.definition.tools)
 
     def describe(self, invocation: ToolInvocation) -> str:
@@ -85,7 +85,7 @@ class YamlToolset:
         return f"{tool.tool.name} {arguments}".strip()
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the command. A refused argument returns an error result; cancellation ends the process group."""
+        """Run the command. A refused argument returns an error result. Cancellation ends the process group."""
         tool = self._tool(invocation.tool.name)
         limits = ProcessLimits(
             timeout_seconds=tool.timeout_seconds,
@@ -205,9 +205,9 @@ def _last_words(text: str) -> str:
 
 
 def normalised(text: str, parse: ParseFormat) -> str:
-    """Normalise the layout: `json` and `yaml` with one value per line, `table` without padding.
+    """Normalise the layout. `json` and `yaml` get one value per line, and `table` loses its padding.
 
-    Never fails, because invalid text stays unchanged.
+    Invalid text is returned unchanged.
     """
     if parse == "text" or not text.strip() or len(text) > _LARGEST_PARSED_CHARACTERS:
         return text

@@ -1,6 +1,6 @@
 """Applies the transformer `kubernetes_view` to the output of a command.
 
-The view runs in this process, outside the event loop. Large outputs, and views with jq, which may never end, have a
+The view runs in this process, outside the event loop. Large outputs, and views with jq, which may never end, run in a
 separate process within the limits of the tool. Incomplete output is not shown, because secrets are recognised by the
 words around them.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
 
-# A view of this size takes up to half a second, which is longer than the start of a process.
+# A view of an output of this size takes up to half a second, which is longer than the start of a process.
 _LARGE_CHARACTERS: Final = 500_000
 _SHORTEST_SECONDS: Final = 0.1
 _VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
@@ -89,7 +89,7 @@ async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutc
     try:
         objects = await _behind(what, written, means.limits)
         request = ViewRequest(form=what.form, text=outcome.stdout, argument=what.argument, objects=objects)
-        # Each column may repeat a whole object.
+        # The view can be larger than the output, because each column may repeat a whole object.
         times = 1 + what.argument.count(",") if what.form == "columns" else 1
         if len(request.text) * times + len(objects) > _LARGE_CHARACTERS:
             return _joined(outcome, await _in_own_process(request, means), request.form)
