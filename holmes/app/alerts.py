@@ -65,7 +65,7 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """Return the investigations that a server without stored alerts would start for `group`, in the order of alerts."""
+    """Return the investigations that a server without stored alerts would start for `group`, in alert order."""
     plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
     plan.take(group)
     return tuple(plan.changes().new_investigations.values())
