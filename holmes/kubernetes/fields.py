@@ -100,12 +100,12 @@ def duration(seconds: float) -> str:
 
 
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether a Service selector matches. An empty selector matches nothing."""
+    """Return whether a Service selector matches. An empty selector matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
 def matches_selector(selector: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Whether a selector with `matchLabels` and `matchExpressions` matches. An empty selector matches everything."""
+    """Return whether a selector with `matchLabels` and `matchExpressions` matches. An empty selector always matches."""
     if any(labels.get(key) != value for key, value in text_map(selector, "matchLabels").items()):
         return False
     return all(_holds(expression, labels) for expression in children(selector, "matchExpressions"))

@@ -304,6 +304,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
+    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

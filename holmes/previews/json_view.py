@@ -19,7 +19,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is a JSON object or array.
+    """Return whether `text` is a JSON object or array.
 
     If the text has more than 5 MB, only its ends are checked. A large text is parsed in pieces, because `json.loads`
     would block the interpreter.

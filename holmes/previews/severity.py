@@ -149,7 +149,7 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """Whether `line` may contain severe words. If not, `word_severity` is 0."""
+    """Return whether `line` may contain severe words. If not, `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
@@ -190,7 +190,7 @@ def badness_of(value: str, *, total: int, count: int) -> float:
 
 
 def condition_is_bad(kind: str, status: str) -> bool:
-    """Whether `status` is bad for a condition of type `kind`."""
+    """Return whether `status` is bad for a condition of type `kind`."""
     if kind.endswith(NEGATIVE_CONDITIONS):
         return status == "True"
     return status in {"False", "Unknown"}

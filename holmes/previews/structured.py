@@ -169,5 +169,5 @@ def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structu
 
 
 def _decodes(text: str) -> bool:
-    """Whether every lone surrogate is a byte that is not valid UTF-8."""
+    """Return whether every lone surrogate is a byte that is not valid UTF-8."""
     return all(not "\ud800" <= letter <= "\udfff" or "\udc80" <= letter <= "\udcff" for letter in text)

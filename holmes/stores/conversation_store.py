@@ -251,7 +251,7 @@ def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
 
 
 def is_conversation(line: bytes) -> bool:
-    """Whether `line` is the first line of a conversation file."""
+    """Return whether `line` is the first line of a conversation file."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -57,7 +57,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
 
 
 def is_whole(blob: Path, size_bytes: int) -> bool:
-    """Whether `blob` exists and is complete."""
+    """Return whether `blob` exists and is complete."""
     try:
         return blob.stat().st_size == size_bytes
     except OSError:
@@ -112,7 +112,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
-    """Whether the file at `path` already has the required content."""
+    """Return whether the file at `path` already has the required content."""
     try:
         if view is None:
             return path.samefile(blob)

@@ -167,7 +167,7 @@ class TokenCounter:
             return known
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
+        """Return whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:

@@ -61,7 +61,7 @@ class EstimatingCounter(TokenCounter):
         return self._exact or self
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` has at most `limit_tokens`.
+        """Return whether `text` has at most `limit_tokens`.
 
         The number of bytes or a high estimate can decide. Otherwise, the tokens are counted exactly.
         """

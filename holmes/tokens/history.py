@@ -91,7 +91,7 @@ class History(Sequence[Message]):
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:
-        """Whether the history has more than `limit_tokens`.
+        """Return whether the history has more than `limit_tokens`.
 
         The upper bound or a high estimate can decide. Otherwise, the messages are counted exactly.
         """

@@ -96,7 +96,7 @@ def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> 
 
 
 def _fits(value: JsonValue, schema: ParameterSchema) -> bool:
-    """Whether `value` matches `schema` without conversion."""
+    """Return whether `value` matches `schema` without conversion."""
     if schema.any_of:
         return any(_fits(value, option) for option in schema.any_of)
     if schema.types and not any(_has_type(value, name) for name in schema.types):

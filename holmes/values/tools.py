@@ -177,7 +177,7 @@ class WrapperToolset:
         return self.inner.describe(invocation)
 
     def needs_approval(self, invocation: ToolInvocation) -> bool:
-        """Whether a wrapper inside this wrapper requires approval of the call."""
+        """Return whether a wrapper inside this wrapper requires approval of the call."""
         return isinstance(self.inner, WrapperToolset) and self.inner.needs_approval(invocation)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:

@@ -122,7 +122,7 @@ class SourceSurvey:
         return tuple(entity for entity in checkable_entities(summary) if not is_mentioned(entity, self.source))
 
     def is_fabricated(self, summary: str) -> bool:
-        """Whether `summary` has enough checkable entities, and more than half of them are invented."""
+        """Return whether `summary` has enough checkable entities, and more than half of them are invented."""
         checkable = checkable_entities(summary)
         return len(checkable) >= _LEAST_CHECKED_FOR_FABRICATION and 2 * len(self.invented_in(summary)) > len(checkable)
 
@@ -169,14 +169,14 @@ def checkable_entities(text: str) -> tuple[Entity, ...]:
 
 
 def is_mentioned(entity: Entity, lowered_texts: Sequence[str]) -> bool:
-    """Whether `lowered_texts` contain `entity`, in any spelling."""
+    """Return whether `lowered_texts` contain `entity`, in any spelling."""
     value = entity.value.lower()
     spellings = ((value,), *_other_spellings(entity.kind, value))
     return any(all(_is_in_any(part, lowered_texts) for part in parts) for parts in spellings)
 
 
 def _is_in_any(value: str, texts: Sequence[str]) -> bool:
-    """Whether one of `texts` contains `value` as a separate word or number."""
+    """Return whether one of `texts` contains `value` as a separate word or number."""
     for text in texts:
         start = text.find(value)
         while start >= 0:
