@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL: Final = "private-key"
-# The length of the key type is limited, so that a row of dashes takes linear time.
+# The length of the key type is limited, so that matching a row of dashes takes linear time.
 _BORDER: Final = re.compile(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )

@@ -151,7 +151,7 @@ def _is_a_state(question: Question) -> bool:
 def _kind(asked: Asked) -> str:
     """Return the kind that the question asks for.
 
-    This is the first kind, except `Namespace` if the namespace is only the scope.
+    This is the first kind in the question. `Namespace` is skipped if the question also contains another kind.
     """
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
