@@ -222,7 +222,7 @@ def _parts(value: str) -> set[str]:
 class Lookup:
     """Finds fields of `record` by the words of a claim.
 
-    If `last` is true, the previous state is searched, if the record has one. `words` contains all words of the claim.
+    If `last` is true, fields of the previous state are preferred. `words` contains all words of the claim.
     """
 
     record: Record
