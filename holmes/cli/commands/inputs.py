@@ -68,7 +68,7 @@ class AskJob(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigateJob(Job):
-    """The options of `holmes investigate`: at most `limit` firing alerts that match."""
+    """The options of `holmes investigate`, which selects at most `limit` firing alerts that match all `matchers`."""
 
     matchers: tuple[LabelMatcher, ...]
     limit: int | None
@@ -182,7 +182,7 @@ _MAX_ALERT_BYTES: Final = 64_000_000
 async def firing_alerts(
     sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
 ) -> AlertGroup:
-    """Return the first `limit` matching alerts that fire, from the file or Alertmanager.
+    """Return the first `limit` firing alerts that match, from the file or Alertmanager.
 
     Raises `ConfigError` and `SourceUnreachable`.
     """

@@ -39,7 +39,7 @@ class Interrupts:
         self._stays = False
 
     def __enter__(self) -> Self:
-        """Install the signal handlers. Without inner work, a signal cancels the current task."""
+        """Install the signal handlers. If no inner work is running, a signal cancels the current task."""
         task = asyncio.current_task()
         if task is not None:
             self._targets.append(task)

@@ -235,7 +235,7 @@ class LiveRenderer:
             self.notice(line)
 
     def _foot(self) -> RenderableType:
-        """Return the live view. It is never taller than the screen, because a taller view would leave copies behind."""
+        """Return the live view. It is never taller than the screen, because a taller view cannot be erased."""
         now = self._clock()
         room = max(self._console.height - 2, 1)
         moving = list(self._calls.values())[: max(room - 1, 1)]

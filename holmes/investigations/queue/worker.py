@@ -281,7 +281,7 @@ class InvestigationWorker:
                 if time.monotonic() > deadline:
                     raise
                 if await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}"):
-                    _log.warning("investigation %s waits for the cluster: %s", record.id, error)
+                    _log.warning("investigation %s is waiting for the cluster: %s", record.id, error)
                 await asyncio.sleep(min(_CLUSTER_PAUSE_SECONDS, self._parts.cluster_wait_seconds))
 
     def _finish(self, connection: Connection, record: InvestigationRecord, outcome: Outcome) -> InvestigationRecord:
