@@ -81,7 +81,9 @@ def context() -> None:
     help="Keep results of at most this number of tokens in the conversation.",
 )
 @click.option(
-    "--group-token-threshold", type=_TOKENS, help="Summarise in groups of this number of tokens. Default: one group."
+    "--group-token-threshold",
+    type=_TOKENS,
+    help="Summarise messages in groups of this number of tokens. Default: one group.",
 )
 @click.option(
     "--keep-recent-count",

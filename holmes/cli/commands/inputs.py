@@ -75,7 +75,7 @@ class InvestigateJob(Job):
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
-    """Combine the sources of a question. Without another source, piped text is the question.
+    """Combine the sources of a question. If no other source contains the question, the piped text is the question.
 
     Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
     """
@@ -96,7 +96,7 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
 
 
 def read_text_file(path: Path) -> str:
-    """Return the text of a file, with U+FFFD for invalid UTF-8. Raises `ConfigError`."""
+    """Return the text of a file, in which U+FFFD replaces invalid UTF-8. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_INPUT_BYTES + 1)

@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Let Ctrl-C end only the work of `run`. Just before a prompt appears, Ctrl-C has no effect."""
+        """Let Ctrl-C end only the work of `run`. If no such work is running, Ctrl-C has no effect."""
         self._stays = True
         try:
             yield

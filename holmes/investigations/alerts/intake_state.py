@@ -33,7 +33,7 @@ def _model_may_answer(_route: Route) -> str | None:
 
 
 def every_model(_model: str | None) -> bool:
-    """Treat every model as an LLM."""
+    """Return true, because this function treats every model as an LLM."""
     return True
 
 
