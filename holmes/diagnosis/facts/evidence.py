@@ -96,7 +96,7 @@ def pod_words(pod: ClusterObject, state: ClusterState) -> str:
 
 
 def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the workload of a pod has its desired number of ready pods without this pod."""
+    """Return whether the workload of a pod has its desired number of ready pods, not counting this pod."""
     workload = state.workload_of(pod)
     if workload.kind not in WORKLOADS:
         return False

@@ -34,7 +34,10 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""Directives of CoreDNS and of well-known external plugins. An unknown similar name is probably a misspelling."""
+"""Directives of CoreDNS and of well-known external plugins.
+
+An unknown name that is similar to one of these names is probably a misspelling.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,9 +67,9 @@ def _in_words(differences: tuple[Difference, ...]) -> str:
     severity="critical",
     kinds=("Deployment", "ReplicaSet"),
     reads=("status.conditions[Progressing]", "ReplicaSet status.readyReplicas", "ReplicaSet spec.template"),
-    explanation="The newest ReplicaSet of a Deployment does not become ready. Its progress deadline has passed, or "
-    "the older ReplicaSet still runs after several minutes. The differences between the two ReplicaSets are shown. "
-    "This is a symptom of a fault in the new pods; `kubectl rollout undo` restores the previous version. The severity "
+    explanation="The newest ReplicaSet of a Deployment does not become ready. Its progress deadline has passed, or the "
+    "older ReplicaSet still has pods after several minutes. The differences between the two ReplicaSets are shown. "
+    "This is a symptom of a fault in the new pods. `kubectl rollout undo` restores the previous version. The severity "
     "is warning while old pods are available.",
 )
 def rollout_stuck(state: ClusterState) -> Iterator[Fault]:
@@ -114,7 +114,7 @@ def _stuck_for(
         evidence.value(newest, "status.readyReplicas", ready),
         evidence.field(newest, "spec", "replicas"),
     )
-    return f"no pod of {newest.ref} is ready while older pods still run", newest.created, proof
+    return f"no pod of {newest.ref} is ready while older pods are still running", newest.created, proof
 
 
 @Row(
@@ -205,7 +205,7 @@ def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
     reads=("spec.paused", "spec.template", "ReplicaSet spec.template"),
     explanation=(
         "The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change reaches no pod "
-        "until `kubectl rollout resume`. The severity is info if no change is pending."
+        "until you run `kubectl rollout resume`. The severity is info if no change is pending."
     ),
 )
 def paused(state: ClusterState) -> Iterator[Fault]:
