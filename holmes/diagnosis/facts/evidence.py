@@ -1,6 +1,7 @@
 """Builds evidence (a value with its path) and the phrases that name pods and workloads in causes.
 
-If a pod and the template of its workload agree on a field, the evidence refers to the template, otherwise to the pod.
+If a field has the same value in a pod and in the template of its workload, the evidence refers to the template.
+Otherwise it refers to the pod.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """Return the field that contains the host: the field of the text, or an expanded variable."""
+        """Return the field that contains the host, which is the field of the text or of an expanded variable."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:

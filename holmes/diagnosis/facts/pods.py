@@ -77,7 +77,7 @@ class Container:
 
     @property
     def last_terminated(self) -> JsonObject:
-        """The field `lastState.terminated`, or an empty object if the container never terminated before."""
+        """The field `lastState.terminated`, or an empty object if the container has not terminated before."""
         return child(self.status, "lastState", "terminated")
 
     def evidence(self, *path: str, of: Literal["spec", "status"] = "status") -> Evidence:

@@ -251,11 +251,11 @@ _SCALE_TO_ZERO: Final = "keda.sh"
         "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
     explanation=(
-        "The workload has spec.replicas 0, and a Service that has no other pods selects it. The severity is critical "
-        "when an Ingress or autoscaler refers to the workload, Service clients fail, or the workload was scaled down "
-        "within an hour. It is warning when the settings of another workload name the Service. Otherwise it is info, "
-        "because the scaling is probably intended. A workload without these references, with a replacement, or scaled "
-        "to zero by KEDA is not a fault."
+        "The workload has spec.replicas 0. A Service without other pods selects it, or an autoscaler targets it. The "
+        "severity is critical when an Ingress or autoscaler needs the workload, when clients of the Service fail, or "
+        "when the workload has clients and was scaled down within the last hour. It is warning when only the settings "
+        "of another workload name the Service. Otherwise it is info, because the scaling is probably intended. The "
+        "rule ignores a workload that has a replacement behind its Service, or that KEDA scales."
     ),
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
