@@ -189,7 +189,10 @@ def _with_stderr(stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the end of a program's output on one line. The reason usually follows the log lines of Go programs."""
+    """Return the end of a program's output on one line.
+
+    Log lines of Go programs are skipped, because the error message usually follows them.
+    """
     if not text:
         return ""
     # Mask before truncating, because truncation may remove the name of a secret.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
 
-# A view of an output of this size takes up to half a second, which is longer than the start of a process.
+# Formatting output of this size takes up to half a second, which is longer than starting a process.
 _LARGE_CHARACTERS: Final = 500_000
 _SHORTEST_SECONDS: Final = 0.1
 _VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
