@@ -1,9 +1,10 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-The marker contains the outcome. A checked claim has no suffix. `[[<id>:12-18 cited]]` means that the lines cannot prove
-the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines lack a part of it. One bracket
-may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[
--f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
+After the check, the marker contains the outcome. The marker of a checked claim has no suffix. `[[<id>:12-18 cited]]`
+means that the lines cannot prove the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines
+lack a part of it. One bracket may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in
+double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block
+before a marker.
 """
 
 from __future__ import annotations
@@ -310,7 +311,7 @@ def _claim_text(statement: str) -> str:
 
 
 def clipped_claim(line: str) -> str:
-    """Clip `line` to 240 characters. A clipped line is unchanged."""
+    """Clip `line` to 240 characters. A line that is already clipped is unchanged."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

@@ -109,7 +109,10 @@ _MOST = 12.0
 
 
 def level_of(line: str) -> float | None:
-    """Return the level that `line` states, or None. Searches only the start of the line and the level field."""
+    """Return the level that `line` states, or None if it states no level.
+
+    Searches only the start of the line and the level field.
+    """
     window = line[:_LEVEL_WINDOW]
     klog = _KLOG.match(window)
     if klog:
@@ -215,9 +218,9 @@ def image_parts(images: str) -> list[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=16_384)
 def number_of(cell: str) -> float | None:
-    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h`, or None.
+    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h`.
 
-    Durations are converted to seconds.
+    Durations are converted to seconds. Returns None if the cell does not contain such a number.
     """
     if not cell or not (cell[0].isdigit() or cell[0] == "-") or len(cell) > 40:
         return None

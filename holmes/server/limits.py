@@ -236,7 +236,7 @@ class Guesses:
         _remember(self._paid_until, client, now + _SECONDS_PER_GUESS)
 
 
-class GuessLimiter:
+class KeyGuessMiddleware:
     """ASGI layer that counts wrong keys in headers, and responds with 429 to clients that must wait."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:

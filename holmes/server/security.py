@@ -179,7 +179,7 @@ def is_same_origin(headers: Headers) -> bool:
     return bool(netloc) and netloc == headers.get("host", "").lower()
 
 
-class Doorkeeper:
+class SecurityMiddleware:
     """ASGI layer that adds security headers. Without a key, it also refuses requests for or from other sites."""
 
     def __init__(self, app: "ASGIApp", keys: Keys) -> None:

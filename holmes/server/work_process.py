@@ -189,7 +189,7 @@ class WorkProcess:
         """Request the metrics. The future is done when they have arrived."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
-            self._tell(work_main.TellFigures())
+            self._tell(work_main.SendFigures())
         return self._told
 
     async def _end(self) -> None:

@@ -157,7 +157,7 @@ _POLL_SECONDS = 0.005
 def folder_lock(path: Path, *, shared: bool, timeout_seconds: float) -> Iterator[None]:
     """Lock the file at `path` within the `with` block. Creates the file if necessary.
 
-    Blocks the thread. Raises `OSError`, also after `timeout_seconds`.
+    Blocks the thread. Raises `OSError` if this fails or takes longer than `timeout_seconds`.
     """
     deadline = time.monotonic() + timeout_seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

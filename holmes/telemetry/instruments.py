@@ -251,7 +251,7 @@ class QueueReading:
 
 
 class QueueGauges(Collector):
-    """Exports one reading of the database. Without a reading, only `holmes_database_up` has a value."""
+    """Exports one reading of the database. If no reading is available, only `holmes_database_up` has a value."""
 
     def __init__(self) -> None:
         self._reading: QueueReading | None = None

@@ -164,7 +164,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def _text_of(incident: Incident) -> str:
-    """Return the text in which symptom words are searched: titles, causes and kinds, in lower case."""
+    """Return the text to search for symptom words: titles, causes and kinds, in lower case."""
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]

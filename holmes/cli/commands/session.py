@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.cli.render.rendering import Renderer
-    from holmes.core.upkeep import ContextUsage
+    from holmes.core.context_usage import ContextUsage
     from holmes.redaction.redactor import Redactor
     from holmes.stores.conversation_store import Conversation, ConversationStore
     from holmes.values.events import AgentEvent

@@ -15,7 +15,7 @@ import click
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from holmes.core.upkeep import ContextUsage
+    from holmes.core.context_usage import ContextUsage
     from holmes.values.stats import RequestStats
 
 _ESCAPE_SEQUENCE = re.compile(
