@@ -1,7 +1,7 @@
 """Reads a YAML file and records the line of each key.
 
 All files that users write are read with this module. Invalid YAML, duplicate keys, and files that need too much memory
-or stack are refused with file and line. Keys are not interpreted.
+or stack are refused with an error that names the file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
