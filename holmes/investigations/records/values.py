@@ -53,7 +53,7 @@ class Alert:
 
     @property
     def severity(self) -> str | None:
-        """The value of the label `severity`, or None."""
+        """The value of the label `severity`, or None if the alert does not have this label."""
         return self.labels.get("severity") or None
 
 
