@@ -178,7 +178,7 @@ class WorkProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether the process exited unexpectedly. Valid after the end of the `working` context."""
+        """Whether the process exited unexpectedly. Valid after the context manager `working` exits."""
         return self._lost or self._process.exitcode != 0
 
     @property
