@@ -49,7 +49,7 @@ class LabelMatcher:
 
 
 def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
-    """Whether the labels meet all conditions. Raises `ConfigError` for a regular expression that takes too long."""
+    """Return whether the labels meet all conditions. Raises `ConfigError` if a regular expression takes too long."""
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:

@@ -8,19 +8,11 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
 import httpx
 
-from holmes.destinations.slack import SlackDestination
-from holmes.destinations.slack_api import SlackApi
-from holmes.destinations.webhook import WebhookDestination
-from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy
-from holmes.investigations.alerts.intake_plan import IntakePlan
-from holmes.investigations.alerts.intake_state import IntakeRules, IntakeState
 from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
-from holmes.investigations.deliveries.records import NewDelivery, queue_delivery
 from holmes.settings.alerts import UPSTREAM_SLACK, SlackSettings, WebhookSettings
 from holmes.settings.located import nearest
 from holmes.values.errors import ConfigError, ToolError
@@ -32,10 +24,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.destinations.destination import Destination
-    from holmes.investigations.alerts.intake import OnNews
+    from holmes.investigations.alerts.intake import AlertIntake, OnNews
     from holmes.investigations.alerts.intake_state import IncidentEvent
     from holmes.investigations.records.database import Database
-    from holmes.investigations.records.values import AlertGroup, Incident, NewInvestigation
+    from holmes.investigations.records.values import Incident
     from holmes.settings.alerts import DestinationSettings, RouteSettings
     from holmes.settings.settings import Settings
     from holmes.yaml_documents import KeyPath
@@ -62,13 +54,6 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
                 there = nearest(destination, tuple(known)) if known else "alerts.destinations is empty"
                 raise ConfigError(f"{place}: unknown destination {destination!r}; {there}")
     return Routes(routes)
-
-
-def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """Return the investigations that a server without stored alerts would start for `group`, in the order of alerts."""
-    plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
-    plan.take(group)
-    return tuple(plan.changes().new_investigations.values())
 
 
 def _route(given: RouteSettings) -> Route:
@@ -101,6 +86,8 @@ def alert_intake(
     settings: Settings, database: Database, models: Collection[str], on_queued: Callable[[], None]
 ) -> AlertIntake:
     """Build the alert intake of the server. Raises `ConfigError` for invalid routes."""
+    from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy
+
     alerts, max_cost_per_day = settings.alerts, settings.server.max_cost_per_day
     policy = IntakePolicy(
         reopen_hours=alerts.reopen_hours,
@@ -122,6 +109,8 @@ def destinations_of(route: Route, configured: Collection[str]) -> tuple[str, ...
 
 
 def _tell(configured: Collection[str]) -> OnNews:
+    from holmes.investigations.deliveries.records import NewDelivery, queue_delivery
+
     def tell(connection: Connection, incident: Incident, event: IncidentEvent, route: Route) -> None:
         new = NewDelivery(event=event, incident_id=incident.id, ordinal=incident.reopened)
         queue_delivery(connection, new, destinations_of(route, configured), time.time())
@@ -163,6 +152,10 @@ def _refuse_half(settings: Settings) -> None:
 
 
 def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: DestinationSettings) -> Destination:
+    from holmes.destinations.slack import SlackDestination
+    from holmes.destinations.slack_api import SlackApi
+    from holmes.destinations.webhook import WebhookDestination
+
     where = f"{_place(settings, 'alerts', 'destinations', name)}destination {name!r}"
     match own:
         case SlackSettings():

@@ -45,7 +45,7 @@ class ClusterChoice:
 
 @asynccontextmanager
 async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
-    """Yield the settings for the chosen cluster. A recording is served until the context is left.
+    """Yield the settings for the chosen cluster. A recording is served until the context exits.
 
     Raises `ConfigError` for an unreadable recording.
     """

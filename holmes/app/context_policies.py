@@ -69,7 +69,7 @@ def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
     messages = own.keep_recent_count if own.keep_recent is None else own.keep_recent
     if messages:  # a number of messages overrides the tokens and shares of the policy
         named = named.counting(messages)
-    elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # without a message limit, limit the tokens
+    elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # if no message limit is set, limit the tokens
         named = replace(KeepPolicy(), fraction=named.fraction)
     elif messages == 0:
         named = replace(named, messages=None)

@@ -67,8 +67,8 @@ class FittedTools:
 def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
     """Omit tools with schemas that do not fit the context window.
 
-    A context window of at least 16,000 tokens gets all tools. A smaller context window gets the essential tools, and
-    other tools as long as all schemas fit in 12% of the context window.
+    With a context window of at least 16,000 tokens, no tool is omitted. Otherwise, the model gets the essential tools,
+    and other tools as long as all schemas fit in 12% of the context window.
     """
     if window_tokens >= SMALL_WINDOW_TOKENS:
         return FittedTools(toolsets=tuple(toolsets))

@@ -1,7 +1,8 @@
 """Manages the investigators of the server. Each requested model has one investigator, which is opened on first use.
 
-Recorded steps, a budget and an approver belong to one run. The tools of a run start as tasks while its first event is
-produced. Therefore, only these tools can read the context variable with the approver.
+Recorded steps, a budget and an approver belong to one run. A context variable contains the approver, but only while the
+first event of a run is produced. The tool tasks of the run inherit the variable from this moment, so the tools of other
+runs cannot read it.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ class Investigators:
 
 
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
-    """Return the maximum cost of an investigation, or None without a limit.
+    """Return the maximum cost of an investigation, or None if its cost is not limited.
 
     The limit of a route may be higher than the general limit, because the operator configures both. A client may only
     request a lower limit.

@@ -58,7 +58,7 @@ def make_metrics(settings: Settings) -> Metrics:
 
 @asynccontextmanager
 async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator[InvestigationTracer | None]:
-    """Open the tracer, or yield None without traces. See `open_telemetry`."""
+    """Open the tracer, or yield None if traces are disabled. See `open_telemetry`."""
     level = logging.WARNING if warn else logging.DEBUG
     address = settings.telemetry.traces_address()
     problem = _problem(address, settings.telemetry.otlp_protocol)

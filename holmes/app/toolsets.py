@@ -164,12 +164,15 @@ def watch_toolsets(
 
 
 async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
-    """Check all toolsets. With `refresh`, ignore earlier checks. Raises `ConfigError`."""
+    """Check all toolsets. If `refresh` is true, ignore earlier checks. Raises `ConfigError`."""
     return (await open_toolsets(settings, refresh=refresh)).report
 
 
 def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:
-    """Return the warnings for the user. Toolsets use the variables in `declared`, so these cause no warning."""
+    """Return the warnings for the user.
+
+    Toolsets use the variables in `declared`, so these variables cause no warning.
+    """
     keys = (key for key in settings.ignored_keys if key not in declared)
     ignored = (*keys, *(f"toolset {name}" for name in catalogue.ignored_names))
     return (*settings.warnings(ignored), *catalogue.warnings)

@@ -63,7 +63,7 @@ class Work:
 
 @asynccontextmanager
 async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bool = False) -> AsyncIterator[Work]:
-    """Run queued work until the context is left. Then wait for running work. See `InvestigationQueue.stop`.
+    """Run queued work until the context exits. Then wait for running work to end. See `InvestigationQueue.stop`.
 
     If `adopts` is true, another process checks the toolsets. Raises `ConfigError` for invalid settings, and
     `DatabaseUnavailable`.

@@ -94,7 +94,7 @@ class DeliveryFailed(HolmesError):
     """The news did not arrive, or its arrival is unknown.
 
     The message is one line that contains no secrets and names the next step. `retryable` is true if a retry may
-    succeed. `retry_after_seconds` is set if the destination requested a delay. With `reference`, the next attempt
+    succeed. `retry_after_seconds` is set if the destination requested a delay. If `reference` is set, the next attempt
     continues this delivery.
     """
 
@@ -114,9 +114,11 @@ class Destination(Protocol):
     def name(self) -> str: ...
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Deliver `news`. Returns a reference in JSON for later news about the same incident, or None.
+        """Deliver `news`.
 
-        `reference` is the return value of the previous delivery for this incident, or None. Raises `DeliveryFailed`.
+        Returns a reference in JSON for later news about the same incident, or None if the destination needs none.
+        `reference` is the return value of the previous delivery for this incident, or None for the first delivery.
+        Raises `DeliveryFailed`.
         """
         ...
 

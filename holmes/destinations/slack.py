@@ -135,7 +135,7 @@ class SlackDestination:
         return tuple(await self._arrived("conversations.replies", arguments))
 
     async def _arrived(self, method: str, arguments: dict[str, str]) -> dict[str, str]:
-        """Return the timestamps of Holmes' messages by key. Without the right to read, the dictionary is empty."""
+        """Return the timestamps of Holmes' messages by key, or an empty dictionary if they cannot be read."""
         try:
             reply = await self._api.read(method, {**arguments, "limit": "200", "include_all_metadata": "true"})
         except SlackFailed:

@@ -21,7 +21,7 @@ from holmes.destinations.slack_markdown import (
     one_line,
     sections,
 )
-from holmes.evidence import scan_markers
+from holmes.evidence import OUTCOME_WORDS, scan_markers
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
     from holmes.evidence import Marker
-    from holmes.values.events import CitationOutcome
     from holmes.values.json_types import JsonObject
 
 SECTION_UNITS: Final = 2_900
@@ -42,11 +41,6 @@ _TEXT_UNITS: Final = 1_000
 _PLAIN_UNITS: Final = 3_900
 _SHOWN_ALERTS: Final = 6
 _SHOWN_LABELS: Final = 12
-_OUTCOMES: Final[Mapping[CitationOutcome, str]] = {
-    "checked": "checked",
-    "cited": "cited, not checked",
-    "not_found": "not found there",
-}
 _EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}
 
 
@@ -127,7 +121,7 @@ def _numbered(markdown: str) -> tuple[str, list[str]]:
         for piece in scan_markers(markdown)
     )
     counts = Counter(marker.outcome for marker in numbers)
-    words = "; ".join(f"{counts[outcome]} {word}" for outcome, word in _OUTCOMES.items() if counts[outcome])
+    words = "; ".join(f"{counts[outcome]} {word}" for outcome, word in OUTCOME_WORDS.items() if counts[outcome])
     return shown, [f"Citations: {words}"] if words else []
 
 

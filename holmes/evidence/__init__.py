@@ -4,7 +4,15 @@
 Compaction keeps checked claims in a `Ledger`. `scan_markers` finds citations in finished text.
 """
 
-from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
+from holmes.evidence.markers import (
+    OUTCOME_WORDS,
+    Marker,
+    MarkerGroup,
+    MarkerScanner,
+    markers_in,
+    scan_markers,
+    without_markers,
+)
 from holmes.evidence.passages import NumberedText
 from holmes.evidence.verification import (
     LEDGER_HEADING,
@@ -22,6 +30,7 @@ from holmes.evidence.verification import (
 
 __all__ = [
     "LEDGER_HEADING",
+    "OUTCOME_WORDS",
     "CitationFilter",
     "CitationVerifier",
     "Ledger",

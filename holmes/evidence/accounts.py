@@ -239,14 +239,17 @@ class Account:
         return self.tokens[index - 1].concept("kind") if index else ""
 
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
-        """Return whether a text uses the name for another kind than the claim: `volume "certs"` instead of a Secret."""
+        """Return whether a text uses the name for a different kind of object than the claim does.
+
+        For example, the text has `volume "certs"`, and the claim means a Secret.
+        """
         claimed = self._kind_before(index)
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
         told = {_noun(text[at - 1]) for at in places}
         return bool(claimed and told) and "" not in told and claimed not in told
 
     def _is_of_another_kind(self, index: int) -> bool:
-        """Return whether the record uses this name for another kind than the claim."""
+        """Return whether the record uses this name for a different kind of object than the claim does."""
         claimed = self._kind_before(index)
         named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
         kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}

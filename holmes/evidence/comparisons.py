@@ -57,7 +57,11 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
 
 
 def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bool:
-    """Return whether the claim means another time, because the record has not ended or describes the previous run."""
+    """Return whether the claim and the record refer to different times.
+
+    For example, the claim refers to the end of a process that is still running, or the record describes the previous
+    run.
+    """
     ended = any(token.concept("state") in ("succeeded", "finished") for token in tokens) or _COMPLETED.search(verb.text)
     is_before = any("laststate" in each.path for each in record.fields)
     says_last = any(token.has("last") for token in tokens)

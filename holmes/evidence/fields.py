@@ -175,7 +175,10 @@ def _conditions(record: Record) -> frozenset[str]:
 
 
 def _tells_of(record: Record, state: str) -> bool | None:
-    """Return whether a log entry or event reports a failure. Its words decide only without a status code or level."""
+    """Return whether a log entry or event reports a failure.
+
+    Its words are used only if it has no status code or level.
+    """
     if state == "failed" and (code := _code_of(record)) is not None:
         return code
     if state == "error" and (levels := record.of(_LEVELS)):
@@ -184,7 +187,7 @@ def _tells_of(record: Record, state: str) -> bool | None:
 
 
 def _code_of(record: Record) -> bool | None:
-    """Return whether the HTTP status code of the record is an error, or None without a code."""
+    """Return whether the HTTP status code of the record is an error, or None if the record has no status code."""
     codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
     return next(iter(codes)) >= "4" if len(codes) == 1 else None
 
@@ -219,7 +222,7 @@ def _parts(value: str) -> set[str]:
 class Lookup:
     """Finds fields of `record` by the words of a claim.
 
-    With `last`, it searches the previous state, if the record has one. `words` contains all words of the claim.
+    If `last` is true, the previous state is searched, if the record has one. `words` contains all words of the claim.
     """
 
     record: Record
@@ -314,7 +317,7 @@ def keys_of(token: Token) -> frozenset[str]:
 
 
 def ways(each: Field) -> frozenset[str]:
-    """Return all names in the path of a field: keys, and element labels in the form of keys."""
+    """Return all names in the path of a field: keys, and the labels of list elements, converted to keys."""
     return frozenset(plain_key(part) if part.startswith("=") else part for part in each.path)
 
 

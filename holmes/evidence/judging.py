@@ -47,7 +47,7 @@ def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
 
 
 def stands_there(statement: str, passage: Passage) -> bool:
-    """Return whether the cited lines quote the whole statement. A quoted statement is not proved."""
+    """Return whether the cited lines quote the whole statement. A quotation does not prove a statement."""
     cited = _words(passage.text)
     parts = (_words(statement), _words(statement.partition(": ")[2]))
     return any(part in cited and part.count(" ") > _FEWEST_WORDS for part in parts)

@@ -1,9 +1,10 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-The marker contains the outcome. A checked claim has no suffix. `[[<id>:12-18 cited]]` means that the lines cannot prove
-the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines lack a part of it. One bracket
-may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[
--f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
+After the check, the marker contains the outcome. The marker of a checked claim has no suffix. `[[<id>:12-18 cited]]`
+means that the lines cannot prove the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines
+lack a part of it. One bracket may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in
+double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block
+before a marker.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holmes.values.events import CitationOutcome
 
@@ -24,6 +25,12 @@ CONTEXT_CHARACTERS = 4_000
 MAX_MISSING = 4
 _MAX_FURTHER_MARKERS = 19
 _MISSING_CHARACTERS = 30
+OUTCOME_WORDS: Final[Mapping[CitationOutcome, str]] = {
+    "checked": "checked",
+    "cited": "cited, not checked",
+    "not_found": "not found there",
+}
+"""How people read an outcome. Markers in texts for the model are shorter."""
 _CITED: Final = "cited"
 _NOT_FOUND: Final = "not found there"
 
@@ -304,7 +311,7 @@ def _claim_text(statement: str) -> str:
 
 
 def clipped_claim(line: str) -> str:
-    """Clip `line` to 240 characters. A clipped line is unchanged."""
+    """Clip `line` to 240 characters. A line that is already clipped is unchanged."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

@@ -115,7 +115,7 @@ class Numbers(Account):
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Return whether a number is a limit, request or capacity, but the claim omits this or states usage."""
+        """Return whether a number is a limit, request or capacity, but the claim does not say this or states usage."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -288,7 +288,7 @@ class Numbers(Account):
         return True
 
     def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
-        """Judge a time without a field word as an age, duration or period. Returns whether one applies."""
+        """Judge a time without a field word as an age, duration or period. Returns whether one of these applies."""
         if "time" not in quantity.dimensions:
             return False
         beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}

@@ -286,7 +286,7 @@ def _is_quoted_from(line: str, cited: str) -> bool:
 
 
 def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float) -> Marker | None:
-    """Return `marker` moved to the only other lines that prove the whole claim, or None.
+    """Return a marker for the only other lines that prove the whole claim, or None if they are not found or not unique.
 
     These lines must belong to a record of a named object or contain a long quote. The outcome is at most *cited*,
     because the answer named other lines.

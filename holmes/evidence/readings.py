@@ -133,7 +133,7 @@ class Readings:
         judgement = self._best_trial(own, rest)
         if len(own) > 1 and judgement.outcome == "checked" and own[0].form in ("row", "object"):
             shown = {each.first_line for each in own if self._trial(each, rest).outcome == "checked"}
-            self._own[subject.text] = shown  # later assertions mean the same one of these objects
+            self._own[subject.text] = shown  # later assertions are about the same object
         return judgement
 
     def _misplaced(self, subject: Token, tokens: tuple[Token, ...], record: Record) -> Judgement | None:

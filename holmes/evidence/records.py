@@ -80,7 +80,7 @@ class Record:
     is_part: bool = False
 
     def within(self, first_line: int, last_line: int) -> Record | None:
-        """Return the part of the record in these lines, or None."""
+        """Return the part of the record in these lines, or None if these lines contain no part of it."""
         if self.last_line < first_line or self.first_line > last_line:
             return None
         if first_line <= self.first_line and self.last_line <= last_line:
@@ -271,7 +271,10 @@ def not_found(*missing: str) -> Judgement:
 
 
 def best_of(judgements: Sequence[Judgement]) -> Judgement:
-    """Return the best judgement. If none is found, the judgement with the fewest missing parts is best."""
+    """Return the best judgement.
+
+    Of several judgements with the outcome *not found*, the one with the fewest missing parts is best.
+    """
     return max(judgements, key=lambda each: (_ORDER.index(each.outcome), -len(each.missing)))
 
 

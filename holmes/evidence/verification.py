@@ -92,7 +92,7 @@ class CitationVerifier:
                     self._sources.setdefault(stored.id, source_of(self._calls[message.call_id]))
 
     def note_calls(self, calls: Iterable[ToolCall]) -> None:
-        """Remember the calls whose results the next `note` adds."""
+        """Remember these calls, so that a later `note` can determine the sources of their results."""
         self._calls |= {call.id: call for call in calls}
 
     async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
@@ -343,7 +343,10 @@ def _own_ledger(message: UserMessage) -> Ledger:
 
 
 def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
-    """Return the citations that `text` marks as checked. With `whole_line`, the claim is the whole ledger line."""
+    """Return the citations that `text` marks as checked.
+
+    If `whole_line` is true, the claim is the whole ledger line.
+    """
     found: list[Citation] = []
     for piece in scan_markers(text):
         if isinstance(piece, MarkerGroup):

@@ -1,6 +1,6 @@
 """Splits a claim into assertions and tokens: words of the lexicon, names, numbers and quotes.
 
-`lexicon.yaml` contains the words that a checked claim may use. It is read with the first claim.
+`lexicon.yaml` contains the words that a checked claim may use. The file is loaded when the first claim is judged.
 """
 
 from __future__ import annotations

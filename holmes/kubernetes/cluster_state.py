@@ -145,7 +145,7 @@ class ClusterState:
         return self._by_uid.get(uid)
 
     def covers(self, kind: str, namespace: str = "") -> bool:
-        """Whether all objects of the kind in the namespace were read, so that the absence of an object is conclusive.
+        """Return whether all objects of the kind in the namespace were read, so that an object's absence is conclusive.
 
         Without a namespace, this applies to the whole cluster, or to all namespaces that were read.
         """
@@ -158,7 +158,7 @@ class ClusterState:
         )
 
     def is_missing(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether the object definitely does not exist."""
+        """Return whether the object definitely does not exist."""
         return self.get(kind, namespace, name) is None and self.covers(kind, namespace)
 
     def owned_by(self, owner: ClusterObject, kind: str | None = None) -> tuple[ClusterObject, ...]:

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holmes.values.json_types import JsonObject, JsonValue
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+DEFAULT_STORAGE_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:
@@ -79,7 +87,7 @@ def moment(written: str) -> float | None:
 
 def written(seconds: float) -> str:
     """Format seconds since the epoch as RFC 3339 in UTC, without fractions of a second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def duration(seconds: float) -> str:
@@ -92,12 +100,12 @@ def duration(seconds: float) -> str:
 
 
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether a Service selector matches. An empty selector matches nothing."""
+    """Return whether a Service selector matches. An empty selector matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
 def matches_selector(selector: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Whether a selector with `matchLabels` and `matchExpressions` matches. An empty selector matches everything."""
+    """Return whether a selector with `matchLabels` and `matchExpressions` matches. An empty selector always matches."""
     if any(labels.get(key) != value for key, value in text_map(selector, "matchLabels").items()):
         return False
     return all(_holds(expression, labels) for expression in children(selector, "matchExpressions"))

@@ -140,7 +140,7 @@ def _option_name(option: JsonValue) -> str:
 
 
 def _same_shape(one: JsonValue, other: JsonValue) -> bool:
-    """Whether both values have the same keys and lengths, and text in the same fields."""
+    """Return whether both values have the same keys and lengths, and text in the same fields."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and _same_values(one, other)
     if isinstance(one, list):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
 from holmes.kubernetes.errors import Forbidden, Gone, NotFound
-from holmes.kubernetes.fields import boolean, child, children, text
+from holmes.kubernetes.fields import LAST_APPLIED, boolean, child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.values.texts import without_last_word
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import GapCategory
     from holmes.values.json_types import JsonObject, JsonValue
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LONGEST_VALUE_CHARACTERS: Final = 16_384
 
 
@@ -305,6 +304,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
+    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

@@ -104,7 +104,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_excluded(host: str, port: int | None, entry: str) -> bool:
-    """Whether an entry of NO_PROXY (`*`, a domain, `host:port`, an address or a network) matches the server."""
+    """Return whether an entry of NO_PROXY (`*`, a domain, `host:port`, an address or a network) matches the server."""
     if entry == "*" or entry in (host, f"{host}:{port}"):
         return True
     try:

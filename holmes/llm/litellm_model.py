@@ -256,7 +256,7 @@ class LitellmModel:
         )
 
     def _may_write_calls(self, facts: ModelFacts) -> bool:
-        """Whether the reply text can contain tool calls, because some servers return tool calls as text."""
+        """Return whether the reply text can contain tool calls, because some servers return tool calls as text."""
         if self._has_called_natively:
             return False
         return facts.provider in LOCAL_PROVIDERS or not facts.native_calls

@@ -82,7 +82,7 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
 
 
 def is_loopback(api_base: str | None) -> bool:
-    """Whether `api_base` points to this machine."""
+    """Return whether `api_base` points to this machine."""
     host = urlsplit(api_base).hostname if api_base else None
     if host is None:
         return False

@@ -121,7 +121,7 @@ def _stated_window(message: str) -> str | None:
 
 
 def names_another_cause(message: str, status: int | None) -> bool:
-    """Whether a shorter conversation would not remove the cause of `message`.
+    """Return whether a shorter conversation would not remove the cause of `message`.
 
     litellm classifies some of these errors as an overflow.
     """

@@ -32,7 +32,7 @@ class RawToolCall:
         return "".join(self.arguments)
 
     def is_complete(self) -> bool:
-        """Whether the arguments are valid JSON. Returns False for very long arguments, to keep the check fast."""
+        """Return whether the arguments are valid JSON, or False for very long arguments, to keep the check fast."""
         if self.characters > _PARSED_CHARACTERS:
             return False
         try:
@@ -130,7 +130,7 @@ class ReplyAssembler:
 
 
 def _starts_another(current: RawToolCall, call_id: str, name: str) -> bool:
-    """Whether a chunk with the index of `current` starts a new call."""
+    """Return whether a chunk with the index of `current` starts a new call."""
     if call_id and current.id:
         return call_id != current.id
     return bool(name and current.name) and (name != current.name or current.is_complete())

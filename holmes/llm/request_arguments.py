@@ -138,7 +138,7 @@ def _mark(message: Wire) -> None:
 
 
 def _is_worth_caching(prefix: Iterable[Wire]) -> bool:
-    """Whether the prefix is long enough to be cached. Reads only as much of the prefix as necessary."""
+    """Return whether the prefix is long enough to be cached. Reads only as much of the prefix as necessary."""
     characters = 0
     for part in prefix:
         characters += characters_of(part)

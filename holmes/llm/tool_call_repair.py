@@ -158,7 +158,7 @@ def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _opens_too_deep(text: str) -> bool:
-    """Whether brackets, including brackets in strings, are nested deeper than in any schema."""
+    """Return whether brackets, including brackets in strings, are nested deeper than in any schema."""
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket[0] in "[{" else -1
@@ -188,5 +188,5 @@ def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) 
 
 
 def _is_one_object(block: str) -> bool:
-    """Whether `block` is a single object. It may be malformed, but its last value must be complete."""
+    """Return whether `block` is a single object. It may be malformed, but its last value must be complete."""
     return block.lstrip().startswith("{") and "}" in block and bool(_AFTER_OBJECT.fullmatch(block.rpartition("}")[2]))

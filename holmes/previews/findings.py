@@ -113,7 +113,7 @@ def _odd_values(node: Node) -> Iterator[Finding]:
 
 
 def _repeats(node: Node) -> bool:
-    """Whether most values of a field occur several times, so that a single occurrence is significant."""
+    """Return whether most values of a field occur several times, so that a single occurrence is significant."""
     return len(node.values) <= 12 or node.scalars > 6 * len(node.values)
 
 

@@ -95,7 +95,7 @@ class JsonWalk:
         return self._huge_string(position, node, location)
 
     def _about_items(self, node: Node, symbol: str) -> bool:
-        """Whether to read the members of a value one by one, so that the position of each item is known."""
+        """Return whether to read the members of a value one by one, so that the position of each item is known."""
         return self._tree.item is None and (symbol == "[" or node.key in {"data", "status", "result", "spec", "body"})
 
     def _decode(self, position: int) -> tuple[JsonValue, int] | None:

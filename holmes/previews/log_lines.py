@@ -120,7 +120,7 @@ def clock_of(line: str) -> str:
 
 
 def begins_like_a_log_line(line: str) -> bool:
-    """Whether `line` starts with a time, a level or a JSON object. Ignores known prefixes."""
+    """Return whether `line` starts with a time, a level or a JSON object. Ignores known prefixes."""
     text = bare_line(line)
     if _TIMESTAMP.match(text):
         return True
@@ -192,12 +192,12 @@ def detect(text: str) -> PreviewKind:
 
 
 def table_header(line: str) -> bool:
-    """Whether `line` is the header of a kubectl table."""
+    """Return whether `line` is the header of a kubectl table."""
     return len(line) < 2_000 and _TABLE_HEADER.match(line.rstrip()) is not None
 
 
 def _looks_like_json(text: str) -> bool:
-    """Whether `text` looks like one JSON document. Several lines with one object each are a log."""
+    """Return whether `text` looks like one JSON document. Several lines with one object each are a log."""
     first = text[:4_096].lstrip()
     if first[:1] == "[":
         return re.match(r'\[\s*(?:[\[{"\]]|-?\d|true|false|null)', first) is not None and not begins_like_a_log_line(

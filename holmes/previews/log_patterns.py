@@ -60,7 +60,10 @@ class LogPatterns:
 
 @dataclass(slots=True)
 class _Shape:
-    """A shape of lines. `pattern` is their common pattern, or None if the pattern depends on the status."""
+    """The shape of similar lines.
+
+    `pattern` is the common pattern of these lines, or None if the pattern depends on the status.
+    """
 
     parsed: ParsedLine
     pattern: Pattern | None = None

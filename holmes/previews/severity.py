@@ -109,7 +109,10 @@ _MOST = 12.0
 
 
 def level_of(line: str) -> float | None:
-    """Return the level that `line` states, or None. Searches only the start of the line and the level field."""
+    """Return the level that `line` states, or None if it states no level.
+
+    Searches only the start of the line and the level field.
+    """
     window = line[:_LEVEL_WINDOW]
     klog = _KLOG.match(window)
     if klog:
@@ -149,7 +152,7 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """Whether `line` may contain severe words. If not, `word_severity` is 0."""
+    """Return whether `line` may contain severe words. If not, `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
@@ -190,7 +193,7 @@ def badness_of(value: str, *, total: int, count: int) -> float:
 
 
 def condition_is_bad(kind: str, status: str) -> bool:
-    """Whether `status` is bad for a condition of type `kind`."""
+    """Return whether `status` is bad for a condition of type `kind`."""
     if kind.endswith(NEGATIVE_CONDITIONS):
         return status == "True"
     return status in {"False", "Unknown"}
@@ -215,9 +218,9 @@ def image_parts(images: str) -> list[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=16_384)
 def number_of(cell: str) -> float | None:
-    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h`, or None.
+    """Return the number in a cell such as `12`, `250m`, `3 (5m ago)`, `87%` or `5d3h`.
 
-    Durations are converted to seconds.
+    Durations are converted to seconds. Returns None if the cell does not contain such a number.
     """
     if not cell or not (cell[0].isdigit() or cell[0] == "-") or len(cell) > 40:
         return None

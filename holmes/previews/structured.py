@@ -74,7 +74,10 @@ def _reader(  # noqa: PLR0911  one return for each kind
 
 
 class _Severe:
-    """Collects the most severe lines. Limits the number of lines with the same beginning, and of all lines."""
+    """Collects the most severe lines.
+
+    Limits the number of lines with the same beginning, and the total number of lines.
+    """
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, int, str]] = []
@@ -169,5 +172,5 @@ def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structu
 
 
 def _decodes(text: str) -> bool:
-    """Whether every lone surrogate is a byte that is not valid UTF-8."""
+    """Return whether every lone surrogate represents a byte that is not valid UTF-8."""
     return all(not "\ud800" <= letter <= "\udfff" or "\udc80" <= letter <= "\udcff" for letter in text)

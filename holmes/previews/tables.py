@@ -127,7 +127,7 @@ class _Column:
             self.numbers.extend(number for cell in cells if (number := number_of(cell)) is not None)
 
     def may_be_odd(self, table: _Table, place: int) -> bool:
-        """Whether a cell of this column can be unusual."""
+        """Return whether a cell of this column can be unusual."""
         return place in table.spreads or bool(table.rare.get(place)) or self.name in _STATUS_COLUMNS or self.fractions
 
     def points_of(self, table: _Table, place: int, cell: str) -> float:

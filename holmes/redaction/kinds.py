@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # No token character may precede a token, except at the end of an escape (`\n`, `%3D`). The search is therefore linear,
 # because a pattern starts only once in a long run of letters.
 EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-# Base64 has other characters and therefore its own edge.
+# Base64 uses `+` and `/` but not `-` and `_`, so it needs its own edge pattern.
 BASE64: Final = "A-Za-z0-9+/"
 BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
 _WORD: Final = r"A-Za-z0-9_\-"
@@ -81,9 +81,9 @@ class Kind:
     The pattern runs only on text that contains one of `literals` and, if set, a match of `gate`. A gate that starts
     with one plain character is the fastest search. The group `secret` is masked. Without this group, the whole match is
     masked. `label` is the name in the placeholder, by default `name`. `before` is a more specific pattern of fixed
-    length that ends with the last character of the literals. With `folded`, literals and pattern are in lower case and
-    match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line break
-    splits it. `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
+    length that ends with the last character of the literals. If `folded` is true, literals and pattern are in lower
+    case and match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line
+    break splits it. `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
 
     Patterns with common literals should start with plain letters, which makes the search ten times faster.
     """

@@ -98,7 +98,7 @@ class JsonSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._work = 0
-        # Keys are depths of escaping, because an object and the copy in its annotations are read separately.
+        # The keys are escaping depths, because an object and the copy in its annotations are read separately.
         self._last: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
 

@@ -71,7 +71,7 @@ class Window:
     _around: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
-        """Return whether `literal` is in `piece`. With `folded`, ignore case. The result is cached."""
+        """Return whether `literal` is in `piece`. If `folded` is true, ignore case. The result is cached."""
         if not literal.isascii() and literal[-1] not in self.piece:
             return False
         if len(self.piece) < _SHORT_CHARACTERS:

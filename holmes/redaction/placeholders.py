@@ -1,4 +1,4 @@
-"""Creates placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` in further lines.
+"""Creates placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` for each further line.
 
 The number is a keyed hash. Equal secrets have equal placeholders, and short secrets cannot be guessed. Round brackets
 are used because square brackets are lists in YAML and `[[` starts a citation. A span is stored as four numbers, without

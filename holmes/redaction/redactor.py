@@ -142,7 +142,7 @@ class Redaction:
 
 
 class Redactor:
-    """Masks secrets with placeholders of one key.
+    """Masks secrets with placeholders that are hashed with one key.
 
     A redactor has no state, so threads can share it. `key` contains at least 16 random bytes. Equal secrets have equal
     placeholders only with the same key. `piece_characters` limits the duration of one search.

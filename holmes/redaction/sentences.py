@@ -171,7 +171,7 @@ def _stands_beside_a_user(window: Window, match: re.Match[str]) -> bool:
 def _joints(match: re.Match[str]) -> frozenset[str]:
     """Return the characters that can join a name to other words, as in German compounds.
 
-    Without a verb, a dashed word is likely the key of an annotation.
+    If no verb follows, a word with dashes is likely the key of an annotation.
     """
     return _JOINTS if match["verb"] else _COMPOUND_JOINTS
 

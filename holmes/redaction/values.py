@@ -273,7 +273,7 @@ def _is_attribute(value: str) -> bool:
 def is_reference(value: str, *, amounts: bool = False) -> bool:
     """Return whether `value` is empty, already masked, or the location of a secret.
 
-    With `amounts`, a number, size or duration is also a reference: `tokens=500` and `token: 15m` are not secrets.
+    If `amounts` is true, a number, size or duration is also a reference: `tokens=500` and `token: 15m` are not secrets.
     """
     text = value.strip()
     if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
@@ -320,7 +320,8 @@ def is_object_name(value: str) -> bool:
 def looks_random(value: str, *, password: bool = False) -> bool:
     """Return whether the mix of letters looks random.
 
-    With `password`, six characters with a digit or a sign are enough. Otherwise, at least twelve characters are needed.
+    If `password` is true, six characters with a digit or a sign are enough. Otherwise, at least twelve characters are
+    needed.
     """
     if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():
         return False

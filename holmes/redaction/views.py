@@ -206,7 +206,10 @@ def decoded_view(text: str, beyond: str) -> View | None:
 
 
 def command_view(window: Window) -> View | None:
-    """Join the commands in a window that are printed with one word per line. Returns None without such commands."""
+    """Join the commands in a window that are printed with one word per line.
+
+    Returns None if the window contains no such commands.
+    """
     if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
         return None
     text = window.piece

@@ -101,7 +101,7 @@ OPENAPI: Final = "openapi"
 
 
 def inside(folder: Path, path: Path) -> bool:
-    """Whether `path` is inside `folder` after resolving links. Recordings must not refer to other local files."""
+    """Return whether `path` is inside `folder` after resolving links. Recordings must not refer to other files."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
@@ -174,7 +174,7 @@ class Recording:
 
 
 def is_recording(folder: Path) -> bool:
-    """Whether `holmes snapshot create` wrote `folder`."""
+    """Return whether `holmes snapshot create` wrote `folder`."""
     return (folder / MANIFEST).is_file()
 
 

@@ -15,7 +15,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import child, children, text_map
+from holmes.kubernetes.fields import LAST_APPLIED, child, children, text_map
 from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
 from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
@@ -68,7 +68,6 @@ def _forms(encoded: str) -> Iterator[str]:
 
 
 REMOVED_BASE64: Final = base64.b64encode(REMOVED.encode()).decode()
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ENCODED: Final = ("data", "binaryData")
 _MANAGED_FIELDS: Final = ("apiVersion", "manager", "operation", "subresource", "time")
 
@@ -118,8 +117,8 @@ def without_values(secret: JsonObject) -> JsonObject:
         if key in kept:
             kept[key] = _placeholders(kept[key], removed)
     annotations = text_map(secret, "metadata", "annotations")
-    if _LAST_APPLIED in annotations:
-        annotations[_LAST_APPLIED] = _applied_without_values(annotations[_LAST_APPLIED])
+    if LAST_APPLIED in annotations:
+        annotations[LAST_APPLIED] = _applied_without_values(annotations[LAST_APPLIED])
         kept["metadata"] = {**child(secret, "metadata"), "annotations": annotations}
     return kept
 

@@ -28,7 +28,7 @@ _MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod (
 
 
 def is_cluster_dump(folder: Path) -> bool:
-    """Whether `folder` has the files of a dump: nodes at the top level, and pods in namespace folders."""
+    """Return whether `folder` has the files of a dump: nodes at the top level, and pods in namespace folders."""
     return any((folder / f"nodes.{ending}").is_file() for ending in ("json", "yaml")) and any(
         (below / f"pods.{ending}").is_file() for below in folder.iterdir() for ending in ("json", "yaml")
     )

@@ -40,7 +40,10 @@ _SECONDS_PER_DAY = 86_400
 
 
 class ConversationStoreError(HolmesError):
-    """A conversation could not be saved or read because the disk is full or read-only, or a newer Holmes wrote it."""
+    """A conversation could not be saved or read.
+
+    For example, the disk is full or read-only, or a newer version of Holmes wrote the file.
+    """
 
 
 class Conversation:
@@ -154,9 +157,10 @@ class ConversationStore:
         return frozenset(ResultId(each.decode("ascii")) for each in found)
 
     def latest(self) -> Conversation | None:
-        """Return the most recent conversation, or None. Raises `ConversationStoreError` if it cannot be read.
+        """Return the most recent conversation, or None if none exists.
 
         If another process has the file open, returns a copy, because two processes must never write to the same file.
+        Raises `ConversationStoreError` if the file cannot be read.
         """
         paths = self._paths()
         if not paths:
@@ -251,7 +255,7 @@ def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
 
 
 def is_conversation(line: bytes) -> bool:
-    """Whether `line` is the first line of a conversation file."""
+    """Return whether `line` is the first line of a conversation file."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -57,7 +57,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
 
 
 def is_whole(blob: Path, size_bytes: int) -> bool:
-    """Whether `blob` exists and is complete."""
+    """Return whether `blob` exists and is complete."""
     try:
         return blob.stat().st_size == size_bytes
     except OSError:
@@ -112,7 +112,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
-    """Whether the file at `path` already has the required content."""
+    """Return whether the file at `path` already has the required content."""
     try:
         if view is None:
             return path.samefile(blob)
@@ -157,7 +157,7 @@ _POLL_SECONDS = 0.005
 def folder_lock(path: Path, *, shared: bool, timeout_seconds: float) -> Iterator[None]:
     """Lock the file at `path` within the `with` block. Creates the file if necessary.
 
-    Blocks the thread. Raises `OSError`, also after `timeout_seconds`.
+    Blocks the thread. Raises `OSError` if this fails or takes longer than `timeout_seconds`.
     """
     deadline = time.monotonic() + timeout_seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

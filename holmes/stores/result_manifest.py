@@ -71,7 +71,7 @@ class ResultManifest:
         self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
-        """Add one line. Raises `OSError`, and then the file is unchanged."""
+        """Add one line. If this raises `OSError`, the file is unchanged."""
         line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -105,13 +105,16 @@ class ResultManifest:
             raise
 
     def find(self, result_id: ResultId) -> ManifestEntry | None:
-        """Return the newest entry of an id, or None. Raises `OSError` if the file exists but cannot be read."""
+        """Return the newest entry of an id, or None if it has no entry.
+
+        Raises `OSError` if the file exists but cannot be read.
+        """
         with self._lock:
             self._refresh()
             return self._by_id.get(result_id)
 
     def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
-        """Return the last removal of an id or a file name, or None. Raises `OSError`."""
+        """Return the last removal of an id or a file name, or None if it was not removed. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return self._removed.get(result_id)

@@ -70,7 +70,7 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether any result, protected or not, exceeds a limit.
+    """Return whether any result, protected or not, exceeds a limit.
 
     Only reads the files, without a lock. Raises `OSError`.
     """
@@ -157,7 +157,7 @@ def _leaving(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` can be the name of a file that the store created directly in its folder."""
+    """Return whether `name` can be the name of a file that the store created directly in its folder."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and not name.startswith(".")
 
 

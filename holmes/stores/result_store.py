@@ -117,7 +117,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """Return the shortest unique prefix of `digest` with at least 12 digits. Considers deleted contents too."""
+        """Return the shortest unique prefix of `digest` with at least 12 digits. Also considers deleted contents."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
@@ -157,7 +157,10 @@ class FileResultStore:
         raise ResultStoreError(f"stored result {result_id!r} not found; use the id or path in the pointer")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
-        """Return the entry of a file in the store. Rejects every path outside the store, also through links."""
+        """Return the entry of a file in the store.
+
+        Rejects every path outside the store, including paths through symbolic links.
+        """
         root = self._directory.resolve()
         wanted = (root / path).resolve()
         if not wanted.is_relative_to(root):

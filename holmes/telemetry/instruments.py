@@ -37,7 +37,6 @@ _CALL_SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600
 _TOOL_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 _SPENT_ON: Final = ("model", "purpose")
-PROCESS_FIGURES: Final = ("process_",)
 
 
 class Instruments:
@@ -252,7 +251,7 @@ class QueueReading:
 
 
 class QueueGauges(Collector):
-    """Exports one reading of the database. Without a reading, only `holmes_database_up` has a value."""
+    """Exports one reading of the database. If no reading is available, only `holmes_database_up` has a value."""
 
     def __init__(self) -> None:
         self._reading: QueueReading | None = None

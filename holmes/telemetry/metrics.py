@@ -161,8 +161,8 @@ class Metrics:
     ) -> Exposition:
         """Format all metrics as text, including the metrics of other processes in `others`.
 
-        `queue` is the current reading of the database, or None. `accept` is the request's `Accept` header. Prometheus
-        requests OpenMetrics. The default is the text format.
+        `queue` is the current reading of the database, or None if the database did not respond. `accept` is the
+        request's `Accept` header. Prometheus requests OpenMetrics. The default is the text format.
         """
         encode, content_type = choose_encoder(accept)
 

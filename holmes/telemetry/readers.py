@@ -42,7 +42,7 @@ def observed(
 ) -> AsyncGenerator[AgentEvent, None]:
     """Return a stream with the same events, and count these events.
 
-    With a `source`, the end of the stream is counted as a finished investigation of this source. Without a `source`,
+    If `source` is set, the end of the stream is counted as a finished investigation of this source. Otherwise,
     another component calls `Metrics.investigation_finished`, because another process can continue a durable
     investigation. `model` is the first model of the chain.
     """
@@ -56,7 +56,7 @@ def traced(
     *,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Return a stream with the same events, and trace these events. Without a tracer, return `stream` itself."""
+    """Return a stream with the same events, and trace these events. If `tracer` is None, return `stream` itself."""
     return stream if tracer is None else _read_along(stream, tracer.reader(attributes, replays))
 
 

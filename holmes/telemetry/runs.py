@@ -143,7 +143,7 @@ class ReplayNotes:
         return self._inner.new_id()
 
     def is_replayed(self, event: AgentEvent, step: int) -> bool:
-        """Whether an earlier attempt already caused `event`, which belongs to turn `step`."""
+        """Return whether an earlier attempt already caused `event`, which belongs to turn `step`."""
         match event:
             case AssistantReplied():
                 return self._replies.get(step, False)
@@ -155,7 +155,7 @@ class ReplayNotes:
                 return False
 
     def had_compaction(self, step: int) -> bool:
-        """Whether an earlier attempt wrote the summary of this turn."""
+        """Return whether an earlier attempt wrote the summary of this turn."""
         return bool(self._others[step]) and all(self._others[step])
 
     def _note(self, name: str, result: object, *, replayed: bool) -> None:

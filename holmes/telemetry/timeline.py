@@ -283,7 +283,7 @@ class Timeline:
             self._calling = True  # the same turn calls the model again
 
     def _belongs_to_compaction(self, event: AgentEvent) -> bool:
-        """Whether `event` is part of the current compaction.
+        """Return whether `event` is part of the current compaction.
 
         A discarded attempt is part of the compaction until the summary is complete.
         """

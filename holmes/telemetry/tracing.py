@@ -1,4 +1,4 @@
-"""Creates OpenTelemetry spans from an event stream, by the GenAI conventions.
+"""Creates OpenTelemetry spans from an event stream, according to the GenAI conventions.
 
 This module is imported only if tracing is enabled. Each run has one span, with child spans for model calls, tool calls
 and compactions. Attributes contain only names, ids, sizes and numbers. They never contain questions, answers,

@@ -1,7 +1,7 @@
 """Counts tokens exactly, or computes an upper bound without a tokenizer.
 
 The tokenizer's files are part of the litellm package, which is not imported. The first exact count loads the tokenizer.
-The tokens of an image are computed from its width and height. This module reads neither the environment nor the
+The tokens of an image are computed from its width and height. This module uses neither environment variables nor the
 network.
 """
 
@@ -132,7 +132,7 @@ def load_encoding(name: str) -> tiktoken.Encoding:
             token, _, rank = line.partition(b" ")
             ranks[base64.b64decode(token)] = int(rank)
     encoding = tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
-    # The tokenizer has another copy of the ranks. This copy is needed only for pickling and takes 25 MB.
+    # The tokenizer keeps its own copy of the ranks. This attribute is needed only for pickling and takes 25 MB.
     encoding._mergeable_ranks = {}  # noqa: SLF001
     return encoding
 
@@ -159,7 +159,7 @@ class TokenCounter:
         return self
 
     def known_tokens(self, text: str) -> int | None:
-        """Return the cached count of a text, or None."""
+        """Return the cached count of a text, or None if it is not cached."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
@@ -167,7 +167,7 @@ class TokenCounter:
             return known
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
+        """Return whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:

@@ -1,10 +1,10 @@
 """Estimates tokens from the kind of text, for machines that cannot load a tokenizer.
 
-The numbers of characters per token are those of altimate, measured against cl100k_base. Only the first 500 characters
-are classified, so the cost does not depend on the length of the text. Length is the number of bytes in UTF-8. For ASCII
-text, bytes and characters are equal. For other scripts and emoji, bytes are closer to the number of tokens. Estimates
-are wrong by up to a third for most texts, and by a factor of two for indented JSON. Near a limit, `exact` decides if a
-tokenizer is installed.
+The numbers of characters per token are taken from altimate and were measured with cl100k_base. Only the first 500
+characters are classified, so the cost does not depend on the length of the text. Length is the number of bytes in
+UTF-8. For ASCII text, bytes and characters are equal. For other scripts and emoji, bytes are closer to the number of
+tokens. Estimates are wrong by up to a third for most texts, and by a factor of two for indented JSON. Near a limit,
+`exact` decides if a tokenizer is installed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EstimatingCounter(TokenCounter):
         return self._exact or self
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` has at most `limit_tokens`.
+        """Return whether `text` has at most `limit_tokens`.
 
         The number of bytes or a high estimate can decide. Otherwise, the tokens are counted exactly.
         """

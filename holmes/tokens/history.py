@@ -1,7 +1,7 @@
 """A conversation with its token counts.
 
-Each message is tokenized at most once. Counting costs depend on the number of new messages, not on the length of the
-history. A history changes only by appending.
+Each message is tokenized at most once. The cost of counting depends on the number of new messages, not on the length of
+the history. A history changes only by appending.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class History(Sequence[Message]):
         self._append(message, None, None)
 
     def messages(self) -> tuple[Message, ...]:
-        """Return a copy of all messages, which later calls of `append` do not change."""
+        """Return a copy of all messages, which later calls to `append` do not change."""
         return tuple(self._messages)
 
     def tokens(self) -> int:
@@ -91,7 +91,7 @@ class History(Sequence[Message]):
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:
-        """Whether the history has more than `limit_tokens`.
+        """Return whether the history has more than `limit_tokens`.
 
         The upper bound or a high estimate can decide. Otherwise, the messages are counted exactly.
         """

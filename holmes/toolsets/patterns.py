@@ -70,7 +70,7 @@ def bounded_pattern(
 
 
 def _calls_a_group(written: str) -> bool:
-    """Whether the pattern matches a group inside another group or itself, which makes its memory use unlimited."""
+    """Return whether the pattern matches a group inside another group or itself. Its memory use is then unlimited."""
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 

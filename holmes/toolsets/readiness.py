@@ -306,7 +306,7 @@ class SuccessCache:
         return cls(directory=directory, entries=entries)
 
     def holds(self, name: str, key: str) -> bool:
-        """Whether this check succeeded within the last hour."""
+        """Return whether this check succeeded within the last hour."""
         known = self.entries.get(name)
         if known is None or known[0] != key:
             return False

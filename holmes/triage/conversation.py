@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL
 from holmes.previews import readable_json
-from holmes.values.messages import AssistantMessage, SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage
+from holmes.values.messages import (
+    AssistantMessage,
+    SystemMessage,
+    ToolCall,
+    ToolCallId,
+    ToolMessage,
+    UserMessage,
+    is_user_message,
+)
 from holmes.values.texts import shortened
 from holmes.values.tools import LINES_TOOL, QUERY_TOOL, label_of, output_text
 
@@ -110,7 +118,7 @@ def read_conversation(request: ModelRequest) -> Conversation:
     start = _question_position(messages)
     question = messages[start] if 0 <= start < len(messages) else None
     first_attachment = start
-    while first_attachment > 0 and _is_user(messages[first_attachment - 1], "attachment"):
+    while first_attachment > 0 and is_user_message(messages[first_attachment - 1], "attachment"):
         first_attachment -= 1
     own_turns = [
         int(match[1]) for call in _calls_of(messages[start + 1 :]) if (match := _OWN_CALL.match(call.id)) is not None
@@ -138,13 +146,9 @@ def _question_position(messages: Sequence[Message]) -> int:
     """Return the index of the last question, or of the last user message if none is a question."""
     for kind in ("request", "attachment", "summary"):
         for index in range(len(messages) - 1, -1, -1):
-            if _is_user(messages[index], kind):
+            if is_user_message(messages[index], kind):
                 return index
     return -1
-
-
-def _is_user(message: Message, kind: str) -> bool:
-    return isinstance(message, UserMessage) and message.kind == kind
 
 
 def _calls_of(messages: Iterable[Message]) -> Iterable[ToolCall]:

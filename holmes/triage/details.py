@@ -46,7 +46,7 @@ class QuotedLine:
 class Details:
     """Log lines and events of one incident, each with its object.
 
-    `failures` contains the logs and events that could not be read, each with the reason.
+    `failures` contains the logs and events that could not be read, each with its error.
     """
 
     log_lines: tuple[tuple[ObjectRef, QuotedLine], ...] = ()

@@ -173,9 +173,9 @@ def found_symptoms(incident: Incident) -> tuple[str, ...]:
 
 
 def _text_of(incident: Incident) -> str:
-    """Return the text in which symptom words are searched: titles, causes and kinds, in lower case.
+    """Return the text to search for symptom words: titles, causes and kinds, in lower case.
 
-    Names in camel case are added once more as separate words: "disk pressure" for `DiskPressure`.
+    Names in camel case are also added as separate words: "disk pressure" for `DiskPressure`.
     """
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):

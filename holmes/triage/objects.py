@@ -235,7 +235,7 @@ class _Existence:
 def find_scope(lookups: Lookups, question: Question, *, by_diagnosis: bool = False) -> Scope:
     """Determine the scope of `question`. Raises `Waiting`.
 
-    With `by_diagnosis`, the diagnosis result shows whether a namespace exists.
+    If `by_diagnosis` is true, the diagnosis result shows whether a namespace exists.
     """
     default = lookups.conversation.default_namespace
     named = question.namespace or question.perhaps_namespace

@@ -2,8 +2,8 @@
 
 A history that is too large for one request arrives as a transcript. The headings of the transcript show the role of
 each message. The summary quotes the question, the findings, the calls and the most important lines. The loop uses the
-same measure of importance to check a summary. A line is omitted if shortening would cut a name in it, so the summary
-never contains invented names.
+same measure of importance to check a summary. A line is omitted if shortening would cut a name in it, because an
+incomplete name would look like another name.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The rows of a table. `failure` is the reason if the objects could not be read."""
+    """The rows of a table. `failure` is the error if the objects could not be read."""
 
     cells: tuple[tuple[str, ...], ...] = ()
     place: str = ""
@@ -114,7 +114,7 @@ def _is_of(name: str, wanted: set[str]) -> bool:
 
 
 def name_filter(names: Sequence[Named]) -> str:
-    """Return a jq condition for objects with these names or derived names, or `true` without names.
+    """Return a jq condition for objects with these names or derived names, or `true` if `names` is empty.
 
     Names are written as JSON strings, so a question cannot inject jq code.
     """
@@ -152,7 +152,7 @@ def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead
 
 
 def failed_answer(asked: Asked, what: str, reason: str) -> str:
-    """Write the answer for a failed lookup, with the reason."""
+    """Write the answer for a failed lookup. `reason` is the error message."""
     return answer(asked, f"**The {plain(what)} could not be looked up {asked.place}**: {sentence(plain(reason))}")
 
 

@@ -2,7 +2,7 @@
 
 The plan starts again for every request, and `Waiting` ends it while calls are pending. The answer never states that an
 object is healthy. It states only that no faults were found and which checks were not possible. A stored report of
-`kubernetes_diagnose` is read with jq, in a shorter form with each attempt.
+`kubernetes_diagnose` is read with jq. Each attempt reads a shorter form, until the report can be parsed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDiagnosed:
-    """The reason why a diagnosis failed, on one line."""
+    """A failed diagnosis. `reason` is the error message, on one line."""
 
     reason: str
 
@@ -84,7 +84,7 @@ def _read(text: str, source: Source) -> Diagnosed | NotDiagnosed:
 
 
 def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
-    """Read the stored report, in a shorter form with each attempt."""
+    """Read the stored report. If it cannot be parsed, try again with a shorter form of the report."""
     failed = NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} is no longer in the conversation")
     if not outcome.stored_id:
         return failed
@@ -188,7 +188,7 @@ def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Sou
 
 
 def _may_widen(case: _Case) -> bool:
-    """Return whether only the default namespace was read, so that the object may be in another namespace."""
+    """Return whether only the default namespace was read. If so, the object may be in another namespace."""
     chosen = case.question.namespace or case.scope.namespace == case.question.perhaps_namespace
     return bool(case.diagnosis.report.namespaces) and not chosen and case.scope.namespace != WHOLE_CLUSTER
 
@@ -196,7 +196,7 @@ def _may_widen(case: _Case) -> bool:
 def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
     """Report the incident that matches the question's symptom.
 
-    Without a match, report the first incident by severity, or that no incident was found.
+    If no incident matches, report the most severe incident, or state that no incident was found.
     """
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:

@@ -133,8 +133,9 @@ class AssistantMessage:
 class ToolMessage:
     """The result of one tool call as the model sees it.
 
-    `stored` refers to the complete content, even if the message contains the complete content too. It is empty without
-    a store. `spilled` is true if a pointer replaced the content. `masked` is true if a mask replaced the content.
+    `stored` refers to the complete content, even if the message contains the complete content too. `stored` is empty if
+    no store is configured. `spilled` is true if a pointer replaced the content. `masked` is true if a mask replaced the
+    content.
     """
 
     call_id: ToolCallId
@@ -156,6 +157,10 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessag
 def joined_text(parts: tuple[Part, ...]) -> str:
     """Join all text parts with newlines."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def is_user_message(message: Message, kind: UserKind) -> bool:
+    return isinstance(message, UserMessage) and message.kind == kind
 
 
 def user_text(text: str, kind: UserKind = "request") -> UserMessage:

@@ -47,8 +47,9 @@ class ModelLimits:
 
         The reserve is also sent as `max_tokens`. It is `output_reserved`, which excludes thinking, or the model's
         output limit. It is at most a quarter of the context window, because an output limit of 64k would cause endless
-        compaction in every small context window. With a thinking budget, the reserve must exceed this budget and can
-        take up to half of the context window. If half is too small for the budget, the request disables thinking.
+        compaction in every small context window. If a thinking budget is configured, the reserve must exceed this
+        budget and can take up to half of the context window. If half is too small for the budget, the request disables
+        thinking.
         """
         wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
         reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)
@@ -92,7 +93,7 @@ class ModelReply:
 
     `stats` includes failed attempts that were billed. `context_tokens` is the number of prompt tokens of the successful
     attempt. It is estimated if the provider did not count the tokens, and 0 if unknown. `reported_prompt_tokens` is the
-    provider's count, or None.
+    provider's count, or None if the provider did not count the tokens.
     """
 
     message: AssistantMessage

@@ -97,5 +97,5 @@ NOTHING_SPENT = RequestStats()
 
 @cache
 def _numbers() -> tuple[str, ...]:
-    """Return the names of the fields that are added."""
+    """Return the names of the fields that `a + b` adds."""
     return tuple(field.name for field in fields(RequestStats) if field.name not in _NOT_NUMBERS)

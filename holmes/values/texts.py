@@ -89,7 +89,7 @@ def after_placeholder(text: str, start: int) -> int:
 
 
 def _placeholder_at(text: str, position: int) -> tuple[int, int] | None:
-    """Return the start and end of the placeholder that contains `position`, or None."""
+    """Return the start and end of the placeholder that contains `position`, or None if no placeholder contains it."""
     start = text.rfind(_PLACEHOLDER, max(0, position - _LONGEST_PLACEHOLDER), position + len(_PLACEHOLDER) - 1)
     if start < 0 or start >= position:
         return None

@@ -40,6 +40,12 @@ def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
     return coerced
 
 
+def text_argument(arguments: JsonObject, name: str) -> str:
+    """Return the argument without surrounding spaces, or an empty string if it is missing or not a string."""
+    value = arguments.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
 def _unknown_parameter(name: str, known: set[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f", did you mean {nearest[0]!r}?" if nearest else f" (available: {', '.join(sorted(known)) or 'none'})"
@@ -90,7 +96,7 @@ def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> 
 
 
 def _fits(value: JsonValue, schema: ParameterSchema) -> bool:
-    """Whether `value` matches `schema` without conversion."""
+    """Return whether `value` matches `schema` without conversion."""
     if schema.any_of:
         return any(_fits(value, option) for option in schema.any_of)
     if schema.types and not any(_has_type(value, name) for name in schema.types):

@@ -177,7 +177,7 @@ class WrapperToolset:
         return self.inner.describe(invocation)
 
     def needs_approval(self, invocation: ToolInvocation) -> bool:
-        """Whether a wrapper inside this wrapper requires approval of the call."""
+        """Return whether a wrapper inside this wrapper requires approval of the call."""
         return isinstance(self.inner, WrapperToolset) and self.inner.needs_approval(invocation)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
@@ -215,7 +215,10 @@ def result_label(stored: Sequence[StoredResult]) -> str:
 
 
 def label_of(message: ToolMessage) -> str | None:
-    """Return the label at the end of `message`, or None. A label contains the id of a stored result of the message."""
+    """Return the label at the end of `message`, or None if it has no label.
+
+    A label contains the id of a stored result of the message.
+    """
     last = message.parts[-1] if len(message.parts) > 1 else None
     if not isinstance(last, Text):
         return None

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holmes.app.alerts import alert_intake, alert_routes, investigations_of
+from holmes.app.alerts import alert_intake, alert_routes
+from holmes.investigations.alerts.intake_plan import investigations_of
 from holmes.investigations.alerts.routes import NO_ROUTE, Routes
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.schema import DELIVERIES

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holmes.kubernetes.fields import LAST_APPLIED
 from holmes.toolsets.kubernetes_view import Json, ViewError
 from holmes.toolsets.kubernetes_view.__main__ import show_jq
 from holmes.toolsets.kubernetes_view.helm import masked_values
 from holmes.toolsets.kubernetes_view.layouts import parse_columns, parse_path, show_columns, show_count
-from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, without_secrets
+from holmes.toolsets.kubernetes_view.secrets import without_secrets
 
 _PLANTED = "hunter2-planted"
 _ENCODED = base64.b64encode(_PLANTED.encode()).decode()

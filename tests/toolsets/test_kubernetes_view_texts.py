@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from holmes.kubernetes.fields import LAST_APPLIED
 from holmes.toolsets.kubernetes_view import Json
-from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, masked_description, masked_text, without_secrets
+from holmes.toolsets.kubernetes_view.secrets import masked_description, masked_text, without_secrets
 from tests.support.views import view
 
 _PLANTED = "hunter2-planted"

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.app.alerts import alert_routes, investigations_of
 from holmes.app.cluster import chosen_cluster, with_demo_hint
 from holmes.app.context_policies import context_policy
 from holmes.app.investigator import conversation_store, open_investigator
@@ -204,6 +203,9 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
     Returns 0 if all incidents were answered, otherwise the exit code of the first failure. Raises `HolmesError` for
     errors before the first question.
     """
+    from holmes.app.alerts import alert_routes
+    from holmes.investigations.alerts.intake_plan import investigations_of
+
     with interrupts:
         redactor = make_redactor(job.settings)
         group = await firing_alerts(job.settings.sources, job.matchers, job.limit, text_mask(redactor))

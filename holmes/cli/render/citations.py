@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holmes.cli.render.terminal import one_line
-from holmes.evidence import MarkerGroup, marker_of, scan_markers
+from holmes.evidence import OUTCOME_WORDS, MarkerGroup, marker_of, scan_markers
 from holmes.values.events import AnswerFinished, ToolCallFinished
 from holmes.values.messages import ToolMessage, UserMessage
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from holmes.values.messages import ResultId, StoredResult
 
 _DESCRIPTION_CHARACTERS = 80
-_OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +78,7 @@ class ShortCitations:
     def lines(self) -> tuple[str, ...]:
         """Return one line for each number: the call, the lines of its result, its path and the outcome of the check."""
         return tuple(
-            f"[{number}] {self._where(marker)} · {_OUTCOMES[marker.outcome]}"
+            f"[{number}] {self._where(marker)} · {OUTCOME_WORDS[marker.outcome]}"
             for marker, number in self._numbers.items()
         )
 

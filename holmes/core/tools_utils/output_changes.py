@@ -43,7 +43,7 @@ class ComparedLine:
     has_time: bool = False
 
     def is_later(self, earlier: ComparedLine) -> bool:
-        """Whether both lines can describe the same unchanged object: the keys are equal and no age is lower."""
+        """Return whether both lines can describe the same unchanged object: the keys are equal and no age is lower."""
         return self.key == earlier.key and all(
             new >= old for new, old in zip(self.ages_seconds, earlier.ages_seconds, strict=True)
         )

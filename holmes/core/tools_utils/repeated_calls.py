@@ -112,19 +112,19 @@ def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: s
 
 
 def _same(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether two results have the same content. Pointers are equal if they refer to the same stored bytes."""
+    """Return whether two results have the same content. Pointers are equal if they refer to the same stored bytes."""
     if one.spilled or other.spilled:
         return one.spilled == other.spilled and bool(other.stored) and _ids(one) == _ids(other)
     return output_text(one) == output_text(other) and _pictures(one) == _pictures(other)
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether a text does not contain its complete result, so that a comparison of the texts would be meaningless."""
+    """Return whether a text lacks a part of its result, so that a comparison of the texts would be meaningless."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 
 def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
-    """Whether `history` still contains `wanted` unchanged."""
+    """Return whether `history` still contains `wanted` unchanged."""
     return any(
         isinstance(message, ToolMessage) and message.call_id == wanted.call_id and message == wanted
         for message in reversed(history)

@@ -234,7 +234,7 @@ class ToolExecutor:
         return None
 
     def needs_approval(self, call: ToolCall) -> bool:
-        """Whether a person must approve `call`. A call that cannot run does not require approval."""
+        """Return whether a person must approve `call`. A call that cannot run does not require approval."""
         if self.problem(call) is not None:
             return False
         return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))

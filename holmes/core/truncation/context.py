@@ -63,7 +63,7 @@ class CompactionGuard:
 
 
 def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
-    """Whether the cooldown of the last compaction is still active: too few turns or new tokens followed it.
+    """Return whether the cooldown of the last compaction is still active: too few turns or new tokens followed it.
 
     The caller checks the hard limit first.
     """

@@ -137,7 +137,7 @@ def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
 
 
 def is_meaningful(kind: EntityKind, value: str) -> bool:
-    """Whether `value` helps to identify a problem. For example, exit code 0 and source file positions do not help."""
+    """Return whether `value` helps to identify a problem. For example, exit code 0 and source positions do not help."""
     if kind == "exit code":
         return value not in {"0", "00"}
     if kind == "image":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from holmes.core.truncation.entities import Entity, find_entities, pieces_of
 from holmes.tokens import message_texts
-from holmes.values.messages import AssistantMessage, UserMessage
+from holmes.values.messages import AssistantMessage, UserMessage, is_user_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -122,7 +122,7 @@ class SourceSurvey:
         return tuple(entity for entity in checkable_entities(summary) if not is_mentioned(entity, self.source))
 
     def is_fabricated(self, summary: str) -> bool:
-        """Whether `summary` has enough checkable entities, and more than half of them are invented."""
+        """Return whether `summary` has enough checkable entities, and more than half of them are invented."""
         checkable = checkable_entities(summary)
         return len(checkable) >= _LEAST_CHECKED_FOR_FABRICATION and 2 * len(self.invented_in(summary)) > len(checkable)
 
@@ -135,7 +135,7 @@ def survey(
     `shown` and `tools` are the messages and the tools that the writer of the summary may have seen.
     """
     kept_texts = _lowered(kept)
-    request = _lowered(message for message in kept if _is_user(message, "request"))
+    request = _lowered(message for message in kept if is_user_message(message, "request"))
     sightings = _sightings(removed)
     crowds = Counter((entity.kind, seen.by_assistant, seen.severe) for entity, seen in sightings.items())
     ranked = [
@@ -169,14 +169,14 @@ def checkable_entities(text: str) -> tuple[Entity, ...]:
 
 
 def is_mentioned(entity: Entity, lowered_texts: Sequence[str]) -> bool:
-    """Whether `lowered_texts` contain `entity`, in any spelling."""
+    """Return whether `lowered_texts` contain `entity`, in any spelling."""
     value = entity.value.lower()
     spellings = ((value,), *_other_spellings(entity.kind, value))
     return any(all(_is_in_any(part, lowered_texts) for part in parts) for parts in spellings)
 
 
 def _is_in_any(value: str, texts: Sequence[str]) -> bool:
-    """Whether one of `texts` contains `value` as a separate word or number."""
+    """Return whether one of `texts` contains `value` as a separate word or number."""
     for text in texts:
         start = text.find(value)
         while start >= 0:
@@ -213,8 +213,8 @@ def _sightings(removed: Sequence[Message]) -> dict[Entity, _Sightings]:
 
 
 def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity, _Sightings]) -> None:
-    by_assistant = isinstance(message, AssistantMessage) or _is_user(message, "summary")
-    by_user = _is_user(message, "request")
+    by_assistant = isinstance(message, AssistantMessage) or is_user_message(message, "summary")
+    by_user = is_user_message(message, "request")
     if by_assistant and isinstance(message, UserMessage):
         piece = _without_lists(piece)
     for entity, position in find_entities(piece):
@@ -272,10 +272,6 @@ def _without_duplicates(ranked: Iterable[RankedEntity]) -> tuple[RankedEntity, .
     for item in ranked:
         kept.setdefault(item.entity.value.lower(), item)
     return tuple(kept.values())
-
-
-def _is_user(message: Message, kind: str) -> bool:
-    return isinstance(message, UserMessage) and message.kind == kind
 
 
 def _lowered(messages: Iterable[Message]) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
 
 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext) -> bool:
-    """Whether a history above its trigger stays unchanged.
+    """Return whether a history above its trigger stays unchanged.
 
     A history that fits stays unchanged in four cases. The last compaction is recent, the last attempts freed too
     little, masking freed enough, or too few tokens can be removed for a summary.
@@ -88,7 +88,7 @@ def _may_wait(before_ageing: History, history: History, context: CompactionConte
 
 
 def is_triggered(history: History, budget: HistoryBudget) -> bool:
-    """Whether a trigger of the policy fires. Tokenizes new messages if the upper bound is not decisive."""
+    """Return whether a trigger of the policy fires. Tokenizes new messages if the upper bound is not decisive."""
     messages = budget.policy.trigger.messages
     if messages is not None and sum(not isinstance(message, SystemMessage) for message in history) > messages:
         return True
@@ -189,7 +189,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
 
 
 def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
-    """Whether masking alone is enough, according to the policy's ratio or else to `mask_is_enough_share`."""
+    """Return whether masking alone is enough, according to the policy's ratio or else to `mask_is_enough_share`."""
     if not plan.freed_tokens:
         return False
     ratio = budget.policy.safety.auto_ratio
@@ -269,7 +269,7 @@ async def _truncated(
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
-    """Whether the upper bounds already exclude a compaction, so that no tokenizer must be loaded."""
+    """Return whether the upper bounds already exclude a compaction, so that no tokenizer must be loaded."""
     bounds = replace(context.budget, schema_tokens=context.counter.upper_bound_tools(context.tools))
     messages = context.policy.trigger.messages
     few = messages is None or len(history) <= messages

@@ -221,7 +221,7 @@ def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
 
 
 def looks_masked(text: str) -> bool:
-    """Whether `text` is a mask, for conversation formats without a field for masks."""
+    """Return whether `text` is a mask, for conversation formats without a field for masks."""
     return _MASK.match(text) is not None
 
 

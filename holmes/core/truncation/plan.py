@@ -24,15 +24,18 @@ from holmes.values.messages import (
     ToolCall,
     ToolCallId,
     ToolMessage,
-    UserMessage,
+    is_user_message,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from holmes.core.truncation.context import HistoryBudget
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import Message
+    from holmes.tokens.history import History
+    from holmes.values.messages import Message, UserMessage
 
+_MOST_POINTED_ROUNDS = 2
 _SMALLEST_RESULT_TOKENS = 16
 _GAP_TOKENS = 32
 _A_LITTLE_LESS = 0.95
@@ -87,17 +90,6 @@ def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounte
     )
     options = (f"{preview.render()}\n{note}", note, "[cut]") if preview else (note, "[cut]")
     return replace(message, parts=(Text(text=first_that_fits(options, room, counter)),))
-
-
-_MOST_POINTED_ROUNDS = 2
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from holmes.core.truncation.context import HistoryBudget
-    from holmes.tokens import TokenCounter
-    from holmes.tokens.history import History
-    from holmes.values.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +187,7 @@ def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
     """
     messages, weights = history.messages(), history.token_counts()
     system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]
-    requests = [index for index, message in enumerate(messages) if _is_user(message, "request")]
+    requests = [index for index, message in enumerate(messages) if is_user_message(message, "request")]
     task, last = requests[:1], requests[-1:]
     fixed = {*system, *task, *last}
     left = max(0, room.history_tokens - _sum(weights, fixed))
@@ -224,7 +216,7 @@ def _choose_tail(
 ) -> _Tail:
     rounds = split_rounds(messages, body)
     notes: tuple[int, ...] = ()
-    while rounds and _is_user(messages[rounds[-1][0]], "note"):
+    while rounds and is_user_message(messages[rounds[-1][0]], "note"):
         notes = (*rounds.pop(), *notes)
     newest: tuple[int, ...] = ()
     if room.newest_round and rounds and _has_calls(messages[rounds[-1][0]]):
@@ -232,7 +224,7 @@ def _choose_tail(
     left = room.tail_tokens - _sum(weights, newest) - _sum(weights, notes)
     most = len(messages) if room.tail_messages is None else room.tail_messages
     kept: tuple[int, ...] = ()
-    while rounds and len(kept) + len(newest) < most and not _is_user(messages[rounds[-1][0]], "summary"):
+    while rounds and len(kept) + len(newest) < most and not is_user_message(messages[rounds[-1][0]], "summary"):
         if _sum(weights, rounds[-1]) > left:
             break
         left -= _sum(weights, rounds[-1])
@@ -267,10 +259,6 @@ def _pointed_rounds(
 
 def _has_calls(message: Message) -> bool:
     return isinstance(message, AssistantMessage) and bool(message.tool_calls)
-
-
-def _is_user(message: Message, kind: str) -> bool:
-    return isinstance(message, UserMessage) and message.kind == kind
 
 
 def _sum(weights: Sequence[int], positions: Iterable[int]) -> int:

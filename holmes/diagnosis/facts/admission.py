@@ -9,7 +9,17 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.typos import hint
-from holmes.kubernetes.fields import at, child, integer, matches_map, matches_selector, moment, text, text_map
+from holmes.kubernetes.fields import (
+    SERVICE_NAME,
+    at,
+    child,
+    integer,
+    matches_map,
+    matches_selector,
+    moment,
+    text,
+    text_map,
+)
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import Evidence, ObjectRef
 
@@ -23,7 +33,6 @@ if TYPE_CHECKING:
 
 
 _CONFIGURATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-_SLICE_LABEL: Final = "kubernetes.io/service-name"
 _HTTPS: Final = 443
 
 
@@ -114,7 +123,7 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
     """Return whether the EndpointSlices of the Service could be read and contain no ready endpoint."""
     if not state.covers("EndpointSlice", service.namespace):
         return False
-    slices = state.selected("EndpointSlice", service.namespace, {_SLICE_LABEL: service.name})
+    slices = state.selected("EndpointSlice", service.namespace, {SERVICE_NAME: service.name})
     return not any(
         at(endpoint, "conditions", "ready") is not False for each in slices for endpoint in each.children("endpoints")
     )

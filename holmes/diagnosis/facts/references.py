@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
+OBJECT_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
+"""A message of the kubelet. Its groups are the kind and the name."""
 _ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
 _ENV_FROM: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
 _FIELDS: Final[tuple[tuple[str, str, Use], ...]] = (

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.templates import labels_of
-from holmes.kubernetes.fields import at, children, matches_map, moment, text, text_map
+from holmes.kubernetes.fields import SERVICE_NAME, at, children, matches_map, moment, text, text_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
 
 
-_SERVICE_OF_SLICE: Final = "kubernetes.io/service-name"
 _SLICES: WeakKeyDictionary[ClusterState, Mapping[tuple[str, str], tuple[ClusterObject, ...]]] = WeakKeyDictionary()
 _CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver"})
 
@@ -61,7 +60,7 @@ def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
     if slices is None:
         grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
         for each in state.of("EndpointSlice"):
-            grouped[each.namespace, each.labels.get(_SERVICE_OF_SLICE, "")].append(each)
+            grouped[each.namespace, each.labels.get(SERVICE_NAME, "")].append(each)
         slices = _SLICES[state] = {key: tuple(group) for key, group in grouped.items()}
     return slices.get((service.namespace, service.name), ())
 

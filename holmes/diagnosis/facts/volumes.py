@@ -12,7 +12,15 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.unscheduled import claims_of
-from holmes.kubernetes.fields import child, children, matches_selector, text, texts
+from holmes.kubernetes.fields import (
+    DEFAULT_STORAGE_CLASS,
+    STORAGE_CLASS,
+    child,
+    children,
+    matches_selector,
+    text,
+    texts,
+)
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -25,11 +33,6 @@ if TYPE_CHECKING:
 
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_DEFAULTS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _ORDINAL: Final = re.compile(r"\d+", re.ASCII)
 
 
@@ -47,11 +50,11 @@ def class_name(claim: ClusterObject) -> str | None:
     Returns None if the claim uses the default class, and an empty string if it requests no class.
     """
     found = claim.at("spec", "storageClassName")
-    return found if isinstance(found, str) else claim.annotations.get(_OLD_CLASS)
+    return found if isinstance(found, str) else claim.annotations.get(STORAGE_CLASS)
 
 
 def is_default(storage_class: ClusterObject) -> bool:
-    return any(storage_class.annotations.get(key) == "true" for key in _DEFAULTS)
+    return any(storage_class.annotations.get(key) == "true" for key in DEFAULT_STORAGE_CLASS)
 
 
 def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import spec_field, value
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
-from holmes.diagnosis.facts.references import just_repaired, lacks_key, missing_key, missing_object, references_of
+from holmes.diagnosis.facts.references import (
+    OBJECT_NOT_FOUND,
+    just_repaired,
+    lacks_key,
+    missing_key,
+    missing_object,
+    references_of,
+)
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, boolean, text
@@ -21,7 +28,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, Severity
 
-_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
 _NO_KEY: Final = re.compile(
     r"couldn't find key ([^ ]{1,253}) in (configmap|secret) [^ /]{0,253}/([^ ,;]{1,253})", re.IGNORECASE
 )
@@ -87,7 +93,7 @@ def _reference_fault(container: Container, reference: Reference, state: ClusterS
 def _refused(container: Container, message: str) -> Reference | None:
     """Return the container's reference that the kubelet's message names, or None."""
     own = [each for each in references_of(container.pod.child("spec")) if each.container == container.name]
-    no_key, not_found = _NO_KEY.search(message), _NOT_FOUND.search(message)
+    no_key, not_found = _NO_KEY.search(message), OBJECT_NOT_FOUND.search(message)
     if no_key:
         key, kind, name = no_key[1], _KINDS[no_key[2].lower()], no_key[3]
         return next((each for each in own if (each.kind, each.name, each.key) == (kind, name, key)), None)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
-from holmes.diagnosis.facts.references import just_repaired, missing_key, missing_object, references_of
+from holmes.diagnosis.facts.references import (
+    OBJECT_NOT_FOUND,
+    just_repaired,
+    missing_key,
+    missing_object,
+    references_of,
+)
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, duration, moment, text
 from holmes.values.findings import ObjectRef
@@ -26,7 +32,6 @@ _SANDBOX: Final = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "Networ
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _VOLUME: Final = re.compile(r"for volume \"([^\"]{1,253})\"")
 _UNMOUNTED: Final = re.compile(r"unmounted volumes=\[([^\]]{1,1000})\]")
-_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
 _NO_KEY: Final = re.compile(r"references non-existent (?:config|secret) key: ([^ ,;\]]{1,253})", re.IGNORECASE)
 _NODE_NETWORK: Final = (
     "cni plugin not initialized",
@@ -141,7 +146,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
     """Return the volume's reference to the object or key that the kubelet cannot find, or None."""
     user = f"volume {volume}"
     own = [each for each in references_of(pod.child("spec")) if each.use == "volume" and each.user == user]
-    no_key, not_found = _NO_KEY.search(message), _NOT_FOUND.search(message)
+    no_key, not_found = _NO_KEY.search(message), OBJECT_NOT_FOUND.search(message)
     for reference in own:
         if no_key and reference.key == no_key[1]:
             return reference, missing_key(reference, state.workload_of(pod), state)

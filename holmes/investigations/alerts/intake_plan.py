@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts
+from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts, IntakeRules, IntakeState
 from holmes.investigations.alerts.subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import (
     NO_OTHER_FACTS,
@@ -33,10 +33,9 @@ from holmes.investigations.records.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
-    from holmes.investigations.alerts.intake_state import IncidentEvent, IntakeRules, IntakeState
-    from holmes.investigations.alerts.routes import Route
+    from holmes.investigations.alerts.intake_state import IncidentEvent
+    from holmes.investigations.alerts.routes import Route, Routes
     from holmes.investigations.records.values import Alert, AlertGroup
 
 _MOST_TRIES: Final = 3
@@ -369,3 +368,10 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 def _common_labels(first: Mapping[str, str], *others: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
+
+
+def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
+    """Return the investigations that a server without stored alerts would start for `group`, in the order of alerts."""
+    plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
+    plan.take(group)
+    return tuple(plan.changes().new_investigations.values())

@@ -28,12 +28,15 @@ from holmes.investigations.records.values import (
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
-    from holmes.investigations.records.values import Alert
+    from holmes.investigations.alerts.intake_state import IntakeChanges
+    from holmes.investigations.records.values import Alert, AlertGroup, KnownAlert, NewInvestigation
+
+    T = TypeVar("T")
 
 _MOST_ASKED: Final = 100
 """Maximum number of alerts that are read for a question. The question quotes fewer alerts."""
@@ -114,16 +117,6 @@ def facts_row(alert: Alert) -> dict[str, object]:
         "subject": subject_key(alert.labels),
     }
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from sqlalchemy import ColumnElement, Connection
-
-    from holmes.investigations.alerts.intake_state import IntakeChanges
-    from holmes.investigations.records.values import AlertGroup, KnownAlert, NewInvestigation
-
-    T = TypeVar("T")
 
 _AT_ONCE: Final = 500
 """Maximum number of values in one SQL `IN` list."""

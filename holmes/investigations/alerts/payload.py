@@ -23,7 +23,13 @@ from holmes.values.errors import HolmesError
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from holmes.investigations.records.values import AlertStatus
+    from holmes.values.json_types import JsonObject, JsonValue
+
+    _Reader: TypeAlias = Callable[[JsonValue, datetime], AlertGroup]
 
 _OFFSET: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
@@ -40,15 +46,6 @@ def fingerprint_of(labels: Mapping[str, str]) -> str:
             state = ((state ^ byte) * _PRIME) & _MASK
     return f"{state:016x}"
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
-
-    from holmes.investigations.records.values import AlertStatus
-    from holmes.values.json_types import JsonObject, JsonValue
-
-    _Reader: TypeAlias = Callable[[JsonValue, datetime], AlertGroup]
 
 MAX_ALERTS: Final = 10_000
 _MOST_LABELS: Final = 100

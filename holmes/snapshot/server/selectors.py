@@ -37,7 +37,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels matches."""
+        """Return whether an object with these labels matches."""
         value = labels.get(self.key)
         if self.operator in {"exists", "!"}:
             return (value is None) is (self.operator == "!")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import at, boolean, child, children, text, text_map, texts
+from holmes.kubernetes.fields import (
+    DEFAULT_STORAGE_CLASS,
+    STORAGE_CLASS,
+    at,
+    boolean,
+    child,
+    children,
+    text,
+    text_map,
+    texts,
+)
 from holmes.snapshot.server.table_layout import NONE, UNSET, Cells, Layout, age, columns, name_of, scalar
 
 if TYPE_CHECKING:
@@ -18,11 +28,6 @@ _ACCESS_MODES: Final = (
     ("ReadWriteMany", "RWX"),
     ("ReadWriteOncePod", "RWOP"),
 )
-_DEFAULT_CLASS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def _access_modes(value: JsonValue, *path: str) -> str:
@@ -35,7 +40,7 @@ def _phase(item: JsonObject) -> str:
 
 
 def _class_of(item: JsonObject) -> str:
-    annotated = text_map(item, "metadata", "annotations").get(_CLASS_ANNOTATION)
+    annotated = text_map(item, "metadata", "annotations").get(STORAGE_CLASS)
     return annotated if annotated is not None else text(item, "spec", "storageClassName")
 
 
@@ -73,7 +78,7 @@ def _claim(item: JsonObject, now: datetime) -> Cells:
 
 def _storage_class(item: JsonObject, now: datetime) -> Cells:
     annotations = text_map(item, "metadata", "annotations")
-    default = " (default)" if any(annotations.get(key) == "true" for key in _DEFAULT_CLASS) else ""
+    default = " (default)" if any(annotations.get(key) == "true" for key in DEFAULT_STORAGE_CLASS) else ""
     return [
         name_of(item) + default,
         text(item, "provisioner"),

@@ -23,6 +23,7 @@ from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
 from holmes.values.texts import shortened
+from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -127,9 +128,9 @@ class KubernetesDiagnosisToolset:
         namespaces = self._namespaces(arguments)
         result = await self._scanned(namespaces)
         if invocation.tool.name == RELATED_TOOL:
-            text = await asyncio.to_thread(related_text, result.state, _given(arguments, "resource"), namespaces)
+            text = await asyncio.to_thread(related_text, result.state, text_argument(arguments, "resource"), namespaces)
             return ToolResult(status="success", data=text, invocation=None)
-        report = result.about(IncidentFilter(resource=_given(arguments, "resource")))
+        report = result.about(IncidentFilter(resource=text_argument(arguments, "resource")))
         max_tokens = _max_tokens(arguments)
         # Mask before truncating, because masking needs the path that names a value next to the value.
         text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
@@ -137,7 +138,7 @@ class KubernetesDiagnosisToolset:
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
 
     def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
-        given = _given(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
+        given = text_argument(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
         return () if given == "*" else (given,)
 
     async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
@@ -152,11 +153,6 @@ class KubernetesDiagnosisToolset:
                 result = await scan(client, ScanRequest(namespaces=namespaces))
             self._last[namespaces] = (time.monotonic(), result)
             return result
-
-
-def _given(arguments: JsonObject, name: str) -> str:
-    value = arguments.get(name)
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _max_tokens(arguments: JsonObject) -> int:

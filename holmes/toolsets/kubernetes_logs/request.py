@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.values.errors import ToolError
+from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
     import regex
@@ -79,10 +80,10 @@ class LineFilter:
 def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None = None) -> LogRequest:
     """Validate `arguments`. Raises `ToolError` for invalid values."""
     tail = tail or TailLines()
-    name = _text(arguments, "name")
+    name = text_argument(arguments, "name")
     if not name:
         raise ToolError("name is empty; expected the name of a pod or workload")
-    since, until = _text(arguments, "since"), _text(arguments, "until")
+    since, until = text_argument(arguments, "since"), text_argument(arguments, "until")
     since_age, since_time = _moment("since", since)
     until_age, until_time = _moment("until", until)
     if until_age is not None:
@@ -93,17 +94,17 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
     previous = arguments.get("previous")
     return LogRequest(
         name=name,
-        kind=_text(arguments, "kind"),
-        namespace=_text(arguments, "namespace"),
-        container=_text(arguments, "container"),
+        kind=text_argument(arguments, "kind"),
+        namespace=text_argument(arguments, "namespace"),
+        container=text_argument(arguments, "container"),
         previous=previous if isinstance(previous, bool) else None,
         since=since,
         since_seconds=max(1, round(since_age.total_seconds())) if since_age is not None else None,
         since_time=since_time,
         until=until,
         until_time=until_time,
-        include=_text(arguments, "include"),
-        exclude=_text(arguments, "exclude"),
+        include=text_argument(arguments, "include"),
+        exclude=text_argument(arguments, "exclude"),
         tail_lines=min(tail.most, _count(arguments, "tail", tail.default)),
         max_pods=min(_MOST_PODS, _count(arguments, "max_pods", DEFAULT_MAX_PODS)),
     )
@@ -116,11 +117,6 @@ def line_filter(request: LogRequest) -> LineFilter:
         exclude=_pattern("exclude", request.exclude),
         until=request.until_time,
     )
-
-
-def _text(arguments: JsonObject, name: str) -> str:
-    value = arguments.get(name)
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _count(arguments: JsonObject, name: str, default: int) -> int:

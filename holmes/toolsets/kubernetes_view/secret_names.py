@@ -66,7 +66,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def sounds_secret(name: str) -> bool:
-    """Whether the value under `name` is probably a secret."""
+    """Return whether the value under `name` is probably a secret."""
     words = words_of(name)
     if not words or words[-1] in _LOCATOR_WORDS or words[:2] == _EXISTING or words[0] in _AMOUNT_WORDS:
         return False

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.kubernetes.fields import LAST_APPLIED
 from holmes.redaction.views import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 
@@ -48,7 +49,6 @@ _HARMLESS_KINDS = re.compile(
     r"|hpa|horizontalpodautoscalers?|ing|ingress(es)?|netpol|networkpolic(y|ies)|pdb|poddisruptionbudgets?"
     r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # In a table, a value shorter than this length is hidden only as a separate word.
 _SHORT_VALUE = 6
 _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
@@ -56,12 +56,12 @@ _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `text` contains the kind Secret in the syntax of a complete or truncated object."""
+    """Return whether `text` contains the kind Secret in the syntax of a complete or truncated object."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 
 def may_be_copy(text: str) -> bool:
-    """Whether an annotation of a Secret may contain its values, because it is long, structured or compressed."""
+    """Return whether an annotation of a Secret may contain its values, because it is long, structured or compressed."""
     return "data" in text.lower() or len(text) > _LONGEST_SECRET_ANNOTATION or _STRUCTURE.search(text) is not None
 
 
@@ -227,7 +227,7 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
 
 
 def is_harmless_table(kinds: str) -> bool:
-    """Whether a table of `kinds` (kubectl syntax) can be shown without reading its objects."""
+    """Return whether a table of `kinds` (kubectl syntax) can be shown without reading its objects."""
     return all(_HARMLESS_KINDS.fullmatch(kind.partition("/")[0]) for kind in kinds.split(","))
 
 

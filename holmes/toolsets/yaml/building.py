@@ -119,7 +119,7 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Whether to ignore the error, because it is an unknown key of a tool or an unsupported JSON Schema keyword."""
+    """Return whether to ignore the error: an unknown key of a tool or an unsupported JSON Schema keyword."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known
@@ -163,7 +163,7 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
 
 
 def has_ignored_transformers(keys: ToolsetKeys) -> bool:
-    """Whether the entry has HolmesGPT transformers, which are ignored."""
+    """Return whether the entry has HolmesGPT transformers, which are ignored."""
     wanted = [*(keys.transformers or ()), *(each for tool in keys.tools for each in tool.transformers or ())]
     return any(isinstance(each, UpstreamTransformerKeys) for each in wanted)
 

@@ -123,7 +123,7 @@ def render_description(template: str, arguments: JsonObject) -> str:
 
 
 def _is_missing(value: JsonValue, rule: ParameterRule | None) -> bool:
-    """Whether to treat the argument as missing.
+    """Return whether to treat the argument as missing.
 
     Models often pass an empty string, which only required parameters accept.
     """

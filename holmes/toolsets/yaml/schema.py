@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from holmes.toolsets.kubernetes_view import FORMS
+from holmes.values.tools import JsonType
 
 VIEW: Final = "kubernetes_view"
 _TRANSFORMERS: Final = (VIEW, "llm_summarize")
@@ -18,8 +19,7 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-ParameterType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
-ParameterTypes = Annotated[list[ParameterType], BeforeValidator(_as_list)]
+ParameterTypes = Annotated[list[JsonType], BeforeValidator(_as_list)]
 
 
 class _Keys(BaseModel):

@@ -293,7 +293,7 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
 
 
 def _has_text(node: nodes.Add) -> bool:
-    """Whether an addition contains a string literal and therefore joins texts. Any other addition is arithmetic."""
+    """Return whether an addition contains a string literal and joins texts. Any other addition is arithmetic."""
     return any(
         isinstance(side.value, str)
         if isinstance(side, nodes.Const)
