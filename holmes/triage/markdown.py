@@ -136,8 +136,8 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 def _is_missing(incident: Incident) -> bool:
     """Return whether the culprit does not exist.
 
-    This is true if the incident reports the culprit as missing and has no evidence from it. A workload with pods exists.
-    For example, a missing file that crashes a pod does not mean that its Deployment is missing.
+    This is true if the incident reports the culprit as missing and has no evidence from it. A workload that has pods
+    exists. For example, a missing file that crashes a pod does not mean that its Deployment is missing.
     """
     culprit = incident.culprit
     if culprit.kind in _OWNERS and any(finding.subject.kind in ("Pod", "ReplicaSet") for finding in incident.findings):
