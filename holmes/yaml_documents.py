@@ -77,7 +77,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
 def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
     """Raise `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
-    # Each level takes at least a bracket or a column, and two levels may share a column.
+    # Quick check: each level takes at least a bracket or a column of indentation, and two levels may share a column.
     if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:
         return
     depth = 0
@@ -88,7 +88,10 @@ def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) ->
 
 
 def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlDocument:
-    """Parse YAML. Raises `YamlError` with file and line, also for a duplicate key unless duplicates are allowed."""
+    """Parse YAML.
+
+    Raises `YamlError` with file and line for invalid YAML, and for duplicate keys if `unique_keys` is true.
+    """
     try:
         refuse_deep(text.encode(), source=source)
         loader = _Loader(text)
@@ -128,7 +131,7 @@ def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
 def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:
     """Yield the paths and lines of a node and its content.
 
-    Each alias is followed only once, so the time is limited. Without a `source`, duplicate keys are allowed.
+    Each alias is followed only once, so the time is limited. If `source` is empty, duplicate keys are allowed.
     """
     yield path, node.start_mark.line + 1
     if id(node) in seen:

@@ -2,11 +2,11 @@
 
     @Row(
         id="P03",
-        title="Container restarted and runs again",
+        title="Container was restarted and is running again",
         severity="warning",
         kinds=("Pod",),
         reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
-        explanation="A container terminated within the last hour and runs again. ...",
+        explanation="A container terminated within the last hour and is running again. ...",
     )
     def restarting(state: ClusterState) -> Iterator[Fault]:
         for pod in state.of("Pod"):

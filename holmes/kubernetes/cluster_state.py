@@ -1,7 +1,7 @@
 """Stores a cluster in memory for the rules: objects, events and logs with indexes, and incompletely read kinds.
 
-A state never changes. Reading more logs creates a new state. The absence of an object is conclusive only if `covers` is
-true.
+A state never changes. Reading more logs creates a new state. The absence of an object is conclusive only if `covers`
+returns true.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """Identifies a container log. With `previous`, it is the log of the previous instance of the container."""
+    """Identifies a container log. If `previous` is true, it is the log of the container's previous instance."""
 
     pod: ObjectRef
     container: str
@@ -147,7 +147,7 @@ class ClusterState:
     def covers(self, kind: str, namespace: str = "") -> bool:
         """Return whether all objects of the kind in the namespace were read, so that an object's absence is conclusive.
 
-        Without a namespace, this applies to the whole cluster, or to all namespaces that were read.
+        If `namespace` is empty, this applies to the whole cluster, or to all namespaces that were read.
         """
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
@@ -168,9 +168,8 @@ class ClusterState:
     def events_of(self, about: ClusterObject, *reasons: str) -> tuple[ClusterEvent, ...]:
         """Return the events of the object, sorted by last occurrence.
 
-        With `reasons`, only events that have one of these reasons.
-
-        Events usually expire after one hour, so missing events are not conclusive.
+        If `reasons` is set, only events with one of these reasons are returned. Events usually expire after one hour,
+        so the absence of an event is not conclusive.
         """
         events = self._events_by_uid.get(about.uid, ())
         return tuple(event for event in events if not reasons or event.reason in reasons)
@@ -188,7 +187,10 @@ class ClusterState:
         return tuple(each for each in self._by_place[kind, namespace] if matches_selector(selector, each.labels))
 
     def workload_of(self, each: ClusterObject) -> ClusterObject:
-        """Return the outermost known owner of `each`, for example the Deployment of a pod, or `each` itself."""
+        """Return the outermost known owner of `each`, for example the Deployment of a pod.
+
+        Returns `each` itself if it has no known owner.
+        """
         seen = {each.uid}
         while each.owner is not None and each.owner.uid not in seen:
             seen.add(each.owner.uid)

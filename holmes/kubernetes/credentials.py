@@ -166,7 +166,7 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # as in client-go, because the kubelet can replace the file at any time
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # as in client-go; the kubelet can replace the token file at any time
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 

@@ -79,7 +79,7 @@ class ApiPath:
 
     @property
     def kind_of_thing(self) -> str:
-        """The resource in the form of RBAC rules: `pods/log`, `deployments.apps`."""
+        """The resource as RBAC rules name it, for example `pods/log` or `deployments.apps`."""
         group = f".{self.group}" if self.group else ""
         subresource = f"/{self.subresource}" if self.subresource else ""
         return f"{self.resource}{group}{subresource}"

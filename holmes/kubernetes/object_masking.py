@@ -1,8 +1,8 @@
 """Masks the secrets in objects and alerts, using their field names.
 
-A value alone lacks its name, and an encoded value (`@base64`) also lacks its usual form. So each text is checked three
-times. It is checked alone, because it may be a file or command line. It is checked with its own name, which may be in a
-sibling field, and within the whole document.
+Many values are recognised as secrets only by their names, especially encoded values (`@base64`). Each text is therefore
+checked three times. It is checked alone, because it may be a file or command line. It is checked with its own name,
+which may be in a sibling field. It is also checked within the whole document.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 class ObjectMasker:
     """Masks objects with `mask`, which masks the secrets in one text. Caches texts, so use one masker for each job.
 
-    Field names are kept unless they are tokens. With `mask_names`, which is for data of unknown origin, names are
-    masked like other texts.
+    Field names are kept unless they are tokens. If `mask_names` is true, field names are masked like other texts. Use
+    it for data of unknown origin.
     """
 
     def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
@@ -118,7 +118,7 @@ class ObjectMasker:
         return value if found == str(value) else found
 
     def _as_json(self, value: JsonValue) -> JsonValue:
-        """Mask `value` as one JSON text. Returns `_TORN` if the result has another shape."""
+        """Mask `value` as one JSON text. Returns `_TORN` if masking breaks the JSON or changes its shape."""
         before = json.dumps(value, ensure_ascii=False)
         after = self._mask(before)
         if after is before or after == before:

@@ -28,7 +28,7 @@ def scope_of(environment: Environment) -> tuple[str, ...]:
 
 
 def default_namespace(environment: Environment) -> str:
-    """Return the default namespace within the scope, or "" without a scope."""
+    """Return the default namespace within the scope, or "" if no scope is set."""
     scope, chosen = scope_of(environment), environment.get("HOLMES_KUBE_NAMESPACE") or ""
     return chosen if chosen in scope else next(iter(scope), "")
 

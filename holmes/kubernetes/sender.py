@@ -81,8 +81,8 @@ class RequestSender:
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
         """Read the complete body of a response, optionally of the media type `accept`.
 
-        Raises `ClusterUnreachable` without a response, `ApiError` for a status other than 2xx, and `ToolError` if the
-        response is too large. An incomplete response is read again.
+        Raises `ClusterUnreachable` if the server does not respond, `ApiError` for a status other than 2xx, and
+        `ToolError` if the response is too large. An incomplete response is read again.
         """
         timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
         async with self._slots:

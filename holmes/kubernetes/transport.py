@@ -114,7 +114,7 @@ def _is_excluded(host: str, port: int | None, entry: str) -> bool:
 
 
 def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SSLError) -> ClusterUnreachable:
-    """Create the error for a failed connection, with the reason from its root cause."""
+    """Create the error for a failed connection. Its message describes the root cause."""
     import httpx
 
     if isinstance(error, httpx.TimeoutException):

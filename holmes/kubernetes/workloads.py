@@ -59,7 +59,8 @@ class ContainerView:
 class PodView:
     """One pod. `containers` are in start order: init, main, ephemeral.
 
-    `problem` is the reason why the whole pod does not run (not scheduled, evicted), or empty.
+    `problem` explains why the pod as a whole is not running, for example because it was evicted. Otherwise, it is
+    empty.
     """
 
     name: str
@@ -234,7 +235,7 @@ async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, na
 
 
 async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
-    """Find the pod or a workload with this name, because models often use the workload's name for a pod."""
+    """Find the pod or a workload with this name, because models often pass a workload's name as a pod name."""
     by_name = {kind.name: kind for kind in _KINDS}
     try:
         return await _found_of(

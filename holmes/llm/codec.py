@@ -103,7 +103,7 @@ class MessageCodec:
         return {"role": "tool", "tool_call_id": message.call_id, "name": message.tool_name, "content": text}
 
     def _images_of(self, results: list[ToolMessage]) -> list[Wire]:
-        """Return a list with one user message that contains the images of a turn, or an empty list without images."""
+        """Return the images of a turn as a list with one user message. The list is empty if the turn has no images."""
         if not self._vision:
             return []
         parts: list[Part] = []

@@ -151,7 +151,10 @@ def provider_text(text: str) -> str | None:
 
 
 def named_status(body: object) -> int | None:
-    """Find the HTTP status in an error's JSON, because the HTTP status of some error responses is 200."""
+    """Return the HTTP status that an error's JSON contains, or None.
+
+    Some providers send errors with HTTP status 200.
+    """
     value = _decoded(_from_brace(body)) if isinstance(body, str) else body
     while isinstance(value, dict):
         named = (_as_status(value.get(name)) for name in ("code", "status", "status_code", "http_code"))
@@ -177,9 +180,9 @@ def model_error(error: BaseException, config: LitellmModelConfig, provider: str)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that the provider requests, or None.
+    """Return the number of seconds that the provider asks clients to wait, or None if it specifies no wait.
 
-    The wait is in the header `retry-after-ms`, or in `retry-after` in seconds or as a date.
+    The header is `retry-after-ms`, or `retry-after` with seconds or a date.
     """
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
@@ -311,17 +314,17 @@ def _complaint(item: dict[str, Any]) -> str:
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
-    """Find the connection failure that caused `error`. litellm reports connection failures as status 500."""
+    """Return the connection failure that caused `error`, or None. litellm reports connection failures as status 500."""
     for below in causes(error):
         if any(base.__name__ == "HTTPStatusError" for base in type(below).__mro__):
-            return None  # a response arrived
+            return None  # the server responded, so the connection did not fail
         if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
             return below
     return None
 
 
 def _asides(error: BaseException) -> str:
-    """Return the error code and llama.cpp's context window from the error body. The message may not contain them."""
+    """Return the error code and llama.cpp's context window from the error body. The message may omit both."""
     bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
     body = next((found for found in bodies if isinstance(found, dict)), None)
     if body is None:

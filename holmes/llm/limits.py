@@ -91,7 +91,10 @@ def _family(model: str) -> tuple[str, int, int, bool] | None:
 
 
 def _image_formula(facts: ModelFacts) -> ImageFormula:
-    """Select the formula by the model's vendor, not by its provider. Unknown vendors get the largest estimate."""
+    """Select the formula for image tokens by the model's vendor, not by the provider that serves the model.
+
+    If the vendor is unknown, the formula with the largest estimate applies.
+    """
     name = facts.model.lower()
     if facts.provider == "anthropic" or "claude" in name:
         return "anthropic"

@@ -148,9 +148,9 @@ def _import_litellm() -> LitellmModule:
 
     # Holmes validates the replies that it reads, so these warnings do not help the user.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-    # Python raises this warning if Ctrl-C cancels a request that litellm prepares.
+    # Python shows this warning if Ctrl-C cancels a request while litellm is preparing it.
     warnings.filterwarnings("ignore", r"coroutine 'OpenAIChatCompletion\.\w+' was never awaited", RuntimeWarning)
-    # The imports for some providers raise this warning.
+    # The imports for some providers cause this warning.
     warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)
     watch_clients(litellm)
     litellm.suppress_debug_info = True
@@ -172,7 +172,7 @@ def _unset_empty_keys() -> None:
 class _PausedCollector:
     """Disables garbage collection during the import, which creates thousands of permanent objects.
 
-    Later collections skip these objects, so they do not delay the terminal.
+    Later collections skip these objects, so collections do not delay the terminal.
     """
 
     def __enter__(self) -> None:

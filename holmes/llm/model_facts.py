@@ -113,7 +113,7 @@ def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
 def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
     """Return the thinking budget that litellm sends in tokens, or 0 if litellm sends no budget.
 
-    A router converts the effort to a budget for Claude models. This budget is at most litellm's budget.
+    For Claude models, a router converts the reasoning effort to a budget that is at most litellm's budget.
     """
     wishes = {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
     wishes = {name: value for name, value in wishes.items() if value is not None}

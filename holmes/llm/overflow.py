@@ -112,7 +112,7 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
 
 def _stated_window(message: str) -> str | None:
-    """Find the context window in `message`. The most specific pattern has priority."""
+    """Return the context window that `message` contains, or None. The most specific pattern has priority."""
     found = next((match for pattern in _WITH_WINDOW if (match := pattern.search(message))), None)
     if found is not None:
         return found["window"]
@@ -135,7 +135,7 @@ def names_another_cause(message: str, status: int | None) -> bool:
 
 
 def _larger_than_allowance(message: str) -> Overflow | None:
-    """Return an overflow if the request alone exceeds the limit per minute, else None."""
+    """Return an overflow if the request alone exceeds the token limit per minute, else None."""
     found = _LARGER_THAN_ALLOWANCE.search(message)
     if found is None or _number(found["requested"]) <= _number(found["window"]):
         return None

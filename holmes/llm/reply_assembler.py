@@ -106,7 +106,10 @@ class ReplyAssembler:
             self._characters += len(arguments)
 
     def reasoning_payload(self) -> str | None:
-        """Encode the reasoning as JSON that can be sent back to the provider. Returns None without reasoning."""
+        """Encode the reasoning as JSON that can be sent back to the provider.
+
+        Returns None if the reply has no reasoning.
+        """
         payload: dict[str, Any] = {}
         if self._reasoning:
             payload["reasoning_content"] = "".join(self._reasoning)

@@ -31,7 +31,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
         "stream_options": {"include_usage": True},
         "timeout": config.request_timeout_seconds,
         "drop_params": True,
-        "max_retries": 0,  # our own retries respect Retry-After and discard the streamed text
+        "max_retries": 0,  # Holmes retries requests itself, to respect Retry-After and discard streamed text
         # An undocumented argument. Without it, litellm imports its MCP gateway (0.5 s) for requests with tools.
         "_skip_mcp_handler": True,
         **{name: value for name, value in optional.items() if value is not None},
@@ -40,7 +40,10 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
 
 
 def thinking_tokens(config: LitellmModelConfig) -> int:
-    """Return the configured thinking budget in tokens, or 0. The maximum length of the reply includes this budget."""
+    """Return the configured thinking budget in tokens, or 0 if none is configured.
+
+    The budget is part of the maximum length of the reply.
+    """
     thinking = config.thinking
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return 0
@@ -132,7 +135,10 @@ def _text(part: Wire) -> bool:
 
 
 def _mark(message: Wire) -> None:
-    """Mark the last part of a message. Without parts, mark the message, and litellm moves the mark to its content."""
+    """Mark the last part of a message.
+
+    A message without parts is marked itself, and litellm moves the mark to its content.
+    """
     content = message["content"]
     (content[-1] if isinstance(content, list) else message)["cache_control"] = dict(_MARK)
 

@@ -26,7 +26,8 @@ class RetryPolicy:
     """The number of attempts and the waits between them.
 
     Wait n is `backoff_seconds` * 2**(n-1), at most `max_backoff_seconds`, plus up to `backoff_seconds` of jitter. If a
-    provider requests a wait of more than `retry_after_cap_seconds`, the request fails, because another model is faster.
+    provider requests a wait of more than `retry_after_cap_seconds`, the request fails at once, because trying another
+    model is faster.
     """
 
     max_attempts: int = 5

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.model_facts import ModelFacts
 
-# The measured ratio is 2.6 for logs and 4.0 for prose, with the encoding cl100k_base.
+# Measured with the encoding cl100k_base, logs have 2.6 characters per token, and prose has 4.0.
 _CHARACTERS_PER_TOKEN = 3.3
 _MAX_TOKENS = 1_000_000_000
 
@@ -37,7 +37,10 @@ class TokenCounts:
 
 
 def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, which has no usable types
-    """Read the token counts of a litellm usage object. Missing counts are 0. If a count is impossible, all are 0."""
+    """Read the token counts of a litellm usage object. Missing counts are 0.
+
+    If any count is negative or too large, all are 0.
+    """
     prompt_details = getattr(usage, "prompt_tokens_details", None)
     completion_details = getattr(usage, "completion_tokens_details", None)
     counts = TokenCounts(

@@ -1,8 +1,8 @@
 """Watches the origin, the size and the first bytes of the HTTP responses that litellm reads.
 
-A redirect to another origin would send the prompt and the key to that origin. litellm buffers a line of any length, and
-drops content that is not an event. An httpx response hook receives the responses before litellm. This module imports
-httpx, so import this module after litellm.
+A redirect to another origin would send the prompt and the key to that origin. The size and the first bytes are watched
+because litellm buffers lines of any length, and drops content that is not an event. An httpx response hook receives the
+responses before litellm. This module imports httpx, so import this module after litellm.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ def _default_namespace(by_kind: Mapping[tuple[str, str], Mapping[tuple[str, str]
 
 
 def _past_times(objects: Sequence[JsonObject]) -> Iterator[datetime]:
-    """Yield all times in fields that describe the past."""
+    """Yield the times in all fields that record past events, such as creation times."""
     waiting: list[JsonValue] = list(objects)
     while waiting:
         value = waiting.pop()

@@ -51,7 +51,7 @@ class Discovery:
     resources: tuple[JsonObject, ...]
 
     def resource_list(self, group_version: str) -> JsonObject | None:
-        """Return the response of one group version, or None."""
+        """Return the response for one group version, or None if the cluster does not have it."""
         return next((each for each in self.resources if text(each, "groupVersion") == group_version), None)
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """Identifies a container log. With `previous`, it is the log of the previous instance of the container."""
+    """Identifies a container log. If `previous` is true, it is the log of the container's previous instance."""
 
     namespace: str
     pod: str
@@ -37,7 +37,7 @@ class LogKey:
 class RecordedLog:
     """The location of a log in a file: `size_bytes` bytes that start at `offset_bytes`.
 
-    With `timestamps`, each line starts with its time.
+    If `timestamps` is true, each line starts with its time.
     """
 
     path: Path

@@ -1,7 +1,8 @@
 """Removes secrets and bookkeeping fields from objects and logs before they are written.
 
 A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
-empty value is kept, because it is a fault that users should see. `managedFields` keeps who changed the object and when.
+empty value is kept, because it is a fault that users should see. `managedFields` keeps the client and the time of each
+change.
 
 Texts are also searched for the values of Secrets, because patterns do not recognise every value, for example a random
 word in a line. Values are compared in parts, so the search time does not depend on the number of values.
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.values.json_types import JsonObject, JsonValue
 
-# Longer values are not searched, because they are whole archives (Helm releases), which no other text contains.
+# Texts are not searched for longer values. These are whole archives (Helm releases), which no other text contains.
 _LONGEST_CHARACTERS: Final = 16 * 1024
 # A value is split at characters that delimit it in texts: `user:VALUE@host`, `token=VALUE,`, parts of a web token.
 _PIECE: Final = re.compile(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")

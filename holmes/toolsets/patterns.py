@@ -1,10 +1,10 @@
-"""Compiles regular expressions of models and users within limits.
+"""Compiles regular expressions from models and users, within limits.
 
 A timeout limits only the matching. Compilation unrolls counted repetitions and cannot be interrupted:
 `((a{1000}){1000}){1000}` takes gigabytes before it matches anything. Each pattern is therefore measured first.
 
-Recursion and patterns that are too long or unroll too far are refused. So are comments and the flags x, V0 and V1,
-because with them brackets cannot be distinguished from text.
+Recursion and patterns that are too long or unroll too far are refused. Comments and the flags x, V0 and V1 are also
+refused, because they prevent a reliable search for brackets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _TOKEN: Final = re.compile(
 def bounded_pattern(
     written: str, *, name: str, ignore_case: bool = False, longest: int = _LONGEST_PATTERN
 ) -> Pattern[str]:
-    """Compile `written`, which error messages call `name`. Raises `ToolError` for a refused or invalid pattern."""
+    """Compile `written`.
+
+    Raises `ToolError` for a refused or invalid pattern. `name` is its name in the error message.
+    """
     import regex  # slow to import, and needed only for a pattern
 
     if len(written) > longest:
@@ -83,7 +86,7 @@ def _expanded_elements(written: str) -> int:
             totals.append(0)
             last = 0
         elif token["close"]:
-            # The compiler reports an unbalanced bracket, so the rest of the pattern is not read.
+            # Stop here, because the compiler will report the unbalanced bracket.
             if len(totals) == 1:
                 break
             last = totals.pop() + 1
@@ -111,5 +114,5 @@ def _copies(repeat: re.Match[str]) -> int:
 
 
 def _number(digits: str) -> int:
-    # The compiler refuses longer numbers, and Python converts them slowly before it fails.
+    # The compiler refuses longer numbers. Converting all their digits would be slow.
     return int(digits[:12] or "0")

@@ -66,7 +66,7 @@ class Readiness:
 class CheckPolicy:
     """Options of a check.
 
-    Without `cache_directory`, successes are not remembered. With `refresh`, remembered successes are ignored.
+    If `cache_directory` is None, successes are not remembered. If `refresh` is true, remembered successes are ignored.
 
     `reserved_tools` maps tools outside the catalogue to their toolsets. If `decided` (statuses by name) is given, no
     check runs, and only toolsets with the status `enabled` in it can run.
@@ -83,7 +83,7 @@ class CheckPolicy:
 class _Checked:
     status: ToolsetStatus
     ready: ReadyToolset | None = None
-    # Cache key of the check. It is set if the check succeeded now or within the last hour.
+    # Cache key of the check, set only if the check succeeded now or within the last hour.
     key: str | None = None
     checked_at_seconds: float = 0.0
 

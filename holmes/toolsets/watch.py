@@ -48,7 +48,7 @@ class Check(Protocol[T_co]):
 class ToolsetWatch(Generic[T]):
     """Keeps the toolsets of one process up to date.
 
-    With `adopts`, it waits for calls of `adopt` and checks nothing itself.
+    If `adopts` is true, it waits for calls to `adopt` and checks nothing itself.
 
     `on_check` receives the statuses of all toolsets after each check.
     """
@@ -99,7 +99,7 @@ class ToolsetWatch(Generic[T]):
         self._adopted.set()
 
     async def step(self) -> None:
-        """Run one check, and pause after it. With `adopts`, wait for the statuses first and do not pause."""
+        """Run one check, and pause after it. If `adopts` is true, wait for the statuses first and do not pause."""
         if self._adopts:
             await self._adopted.wait()
             self._adopted.clear()

@@ -97,7 +97,7 @@ _KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 class Reason:
     """The cause of a denied request.
 
-    `why` is the end of a sentence. The first item of `evidence` is the decisive field.
+    `why` is a clause that explains the denial. The first item of `evidence` is the decisive field.
     """
 
     culprit: ObjectRef
@@ -280,9 +280,9 @@ def _is_slip(rule: JsonObject, resource: str) -> bool:
 
 
 def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """Return the cause if the binding would grant the request, but names another subject.
+    """Return the cause if the binding would grant the request, but its subject is wrong.
 
-    The namespace or kind of its subject differs, or the name is misspelled.
+    Otherwise return None. A subject is wrong if its namespace or kind differs, or if its name is misspelled.
     """
     role = role_of(state, binding)
     if role is None or not allows(role, denial):
@@ -306,7 +306,7 @@ def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) 
 
 
 def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """Return the cause if a binding grants the request to the ServiceAccount, but only in another namespace."""
+    """Return the cause if the binding grants the request, but only in another namespace. Otherwise return None."""
     role = role_of(state, binding)
     if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
         return None

@@ -38,7 +38,7 @@ _HTTPS: Final = 443
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One webhook of a webhook configuration. `path` is its field in the configuration: `webhooks[0]`."""
+    """One webhook of a webhook configuration. `path` is its field in the configuration, for example `webhooks[0]`."""
 
     configuration: ClusterObject
     path: str
@@ -192,8 +192,8 @@ _PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creat
 class Refusal:
     """The refusal of the API server to create the pods of a controller.
 
-    `maker` is the controller that requested the pods. `message` is the newest error, and `proof` is its source.
-    `running` is the number of ready pods of the workload.
+    `maker` is the controller that requested the pods. `message` is the newest error, and `proof` is the event or
+    condition that contains it. `running` is the number of ready pods of the workload.
     """
 
     maker: ClusterObject
@@ -262,9 +262,9 @@ def _is_over(job: ClusterObject) -> bool:
 
 
 def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
-    """Return the current refusal for a controller.
+    """Return the current refusal for a controller, or None.
 
-    Prefers the newest event, because the condition keeps the first message.
+    The message is from the newest event if one exists, because the condition keeps the first message.
     """
     condition = maker.condition("ReplicaFailure")
     stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"

@@ -48,9 +48,9 @@ _MOST_DIFFERENCES: Final = 20
 class Difference:
     """One value that differs between two pod templates.
 
-    `path` is the field in the workload, with list positions of the newer template:
-    `spec.template.spec.containers[0].image`. `name` describes the field: `container web image`. A missing value is
-    `ABSENT`.
+    `path` is the field in the workload, with list positions of the newer template, for example
+    `spec.template.spec.containers[0].image`. `name` describes the field, for example `container web image`. A missing
+    value is `ABSENT`.
     """
 
     path: str
@@ -282,7 +282,8 @@ def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
     """Yield the scaling events of a workload.
 
-    Includes scaling of a Deployment after its newest rollout, of a StatefulSet to zero, and by an autoscaler.
+    The events report that a Deployment was scaled after its newest rollout, that a StatefulSet was scaled to zero, or
+    that an autoscaler scaled the workload.
     """
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)

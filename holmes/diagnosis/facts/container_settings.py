@@ -117,7 +117,7 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
 
 
 def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
-    """Return the key of a mounted ConfigMap that the line names by its file path. The key may not exist."""
+    """Return the key of a mounted ConfigMap that the line names by its file path, or None. The key may not exist."""
     volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
     for mount in children(container.spec, "volumeMounts"):
         folder = text(mount, "mountPath").rstrip("/")
@@ -140,7 +140,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
 def _absent_variable(
     line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
 ) -> Blamed | None:
-    """Return the variable in capital letters that the line names and the container does not have."""
+    """Return the variable in capital letters that the line names and the container does not have, or None."""
     match = _ABSENT.search(line)
     wanted = next((name for name in match.groups() if name), "") if match else ""
     if not wanted or wanted.startswith(("ERR_", "SIG")):
@@ -170,7 +170,7 @@ def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
 
 
 def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """Return the variable `wanted` as the blamed setting if the last rollout of the Deployment removed the variable."""
+    """Return the variable `wanted` if the last rollout of the Deployment removed it, otherwise None."""
     workload = state.workload_of(container.pod)
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     for difference in rollout[2] if rollout else ():
@@ -181,7 +181,7 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 
 
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """Return the ConfigMap in `envFrom` that lacks the key as the blamed setting.
+    """Return the first ConfigMap in `envFrom` that probably should define the variable `wanted`, or None.
 
     The ConfigMap must have a similar key, or have changed after the pod's creation.
     """
@@ -274,7 +274,7 @@ def awaited_services(
 ) -> tuple[ObjectRef, ...]:
     """Return the Services that the container's command, variables and log name.
 
-    The Services may not exist. With `certain`, Services in variables that the command does not use are excluded,
+    The Services may not exist. If `certain` is true, Services in variables that the command does not use are excluded,
     because the application may use them only later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
@@ -293,7 +293,7 @@ def awaited_services(
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
     """Return whether the Service does not exist, or none of its pods is ready after the grace period.
 
-    A Service that selects the container's own pod waits for the container, so the Service is not a cause.
+    Returns False if the Service selects the container's own pod, because that pod is ready only after the container is.
     """
     if state.is_missing("Service", service.namespace, service.name):
         return True
@@ -314,7 +314,7 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
 def _script(container: Container, *, only_used: bool) -> str:
     """Return the command, arguments and variables of the container as one text.
 
-    With `only_used`, variables that the command does not name are omitted.
+    If `only_used` is true, variables that the command does not name are omitted.
     """
     script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
     variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]

@@ -150,12 +150,12 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
         return "memory"
     if reason in START_REASONS or text(container.waiting, "reason") in START_REASONS:
         return "start"
-    # The container runtime gives this reason for containers that did not survive a restart of the node.
+    # These reasons mean that the container did not survive a restart of the node.
     if reason == "ContainerStatusUnknown" or (reason == "Unknown" and exit_code == _LOST_EXIT_CODE):
         return "lost"
     finished = moment(text(ended, "finishedAt"))
     slack = _KILL_SLACK_SECONDS + container.pod.integer("spec", "terminationGracePeriodSeconds")
-    # The kubelet drops events under load, so an old event explains a kill at any later time.
+    # The kubelet drops events under load. For a killed container, an old Killing event is therefore sufficient.
     earliest = 0.0 if exit_code in _KILLED or finished is None else finished - slack
     killed = _killed_by(container, earliest, state)
     if killed is not None or exit_code not in _KILLED:
@@ -259,7 +259,7 @@ _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "cras
 def severity_of_end(crash: Crash, state: ClusterState) -> Severity:
     """Return the severity for a container that is not restarted: critical for an hour, then warning.
 
-    An older pod may be a leftover.
+    The severity falls because an older pod may be a leftover.
     """
     recent = crash.finished is not None and state.now - crash.finished <= _HEALED_SECONDS
     return "critical" if recent else "warning"
@@ -338,7 +338,7 @@ def _cause(crash: Crash, words: LastWords | None, blamed: Blamed | None, state: 
 
 
 def said(words: LastWords | None) -> str:
-    """Return the clause `; its log says: ...`, or an empty string without a log."""
+    """Return the clause `; its log says: ...`, or an empty string if `words` is None."""
     return f"; its log says: {words.quote}" if words else ""
 
 

@@ -222,7 +222,10 @@ _FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...
 
 
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
-    """Return all edges by Service. Workloads with zero replicas are ignored. The result is cached for each state."""
+    """Return the workloads that name each Service, by Service.
+
+    Workloads with zero replicas are ignored. The result is cached for each state.
+    """
     found = _EDGES.get(state)
     if found is None:
         found = _EDGES[state] = _grouped(_edges(state))
@@ -242,7 +245,8 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
 
     The result is cached for each state.
     """
-    # Reads the logs even on a cache hit, because the state counts reads and only rules that read logs run again.
+    # Read the logs even on a cache hit. The state counts reads, and only rules that read logs run again after logs are
+    # loaded.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
@@ -268,16 +272,16 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
 
 
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
-    """Return whether the log belongs to an init container that has not finished.
-
-    The dependency of this container does not respond yet.
-    """
+    """Return whether the log belongs to an init container that has not finished."""
     inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
     return any(not (key.previous and each.running) for each in inits)
 
 
 def is_blocking(container: Container) -> bool:
-    """Return whether an init container still runs or fails repeatedly, so that the other containers do not start."""
+    """Return whether the container is an init container that is running or fails repeatedly.
+
+    The other containers do not start until this container has finished.
+    """
     crashing = container.waiting.get("reason") == "CrashLoopBackOff"
     return container.kind == "init" and not container.sidecar and (bool(container.running) or crashing)
 

@@ -35,7 +35,8 @@ _SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 class Eviction:
     """An evicted pod.
 
-    `at` is the time of the eviction in seconds since the epoch. `told` is the source of the message.
+    `at` is the time of the eviction in seconds since the epoch. `told` is the event or status field that contains the
+    message.
     """
 
     pod: ObjectRef
@@ -132,7 +133,7 @@ def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | N
 
 
 def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """Return the exceeded limit if the newest replacement pod still has it."""
+    """Return the exceeded limit if the newest replacement pod still has it, otherwise None."""
     alive = [
         pod
         for pod in state.pods_of(workload)

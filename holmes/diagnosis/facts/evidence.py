@@ -1,6 +1,7 @@
 """Builds evidence (a value with its path) and the phrases that name pods and workloads in causes.
 
-If a pod and the template of its workload agree on a field, the evidence refers to the template, otherwise to the pod.
+If a field has the same value in a pod and in the template of its workload, the evidence refers to the template.
+Otherwise it refers to the pod.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def pod_words(pod: ClusterObject, state: ClusterState) -> str:
 
 
 def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the workload of a pod has its desired number of ready pods without this pod."""
+    """Return whether the workload of a pod has its desired number of ready pods, not counting this pod."""
     workload = state.workload_of(pod)
     if workload.kind not in WORKLOADS:
         return False

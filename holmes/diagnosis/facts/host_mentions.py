@@ -34,7 +34,7 @@ def _words(words: str) -> frozenset[str]:
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
-# With one of these options, nc listens or runs a program.
+# These options make nc listen or run a program, so its argument is not a host to connect to.
 _CONNECTS = r"(?![^|;&]{0,200}?\s-(?:[a-z]*l[a-z]*|[ec])(?![\w-]))"
 
 _QUALIFIED = re.compile(
@@ -114,8 +114,8 @@ _COMMAND_WORDS: Final = re.compile(
 class Mention:
     """A host name or IP address in a text.
 
-    The form `message` means an error about resolving the name. `doubtful` means that the word may not be a host, as in
-    `word:number` without a word about connections, or in `connecting to word`.
+    The form `message` means that an error about name resolution contains the name. `doubtful` means that the word may
+    not be a host. Examples are `connecting to word`, and `word:number` in a text that does not mention a connection.
     """
 
     host: str
@@ -237,7 +237,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """Return the field that contains the host: the field of the text, or an expanded variable."""
+        """Return the field that contains the host, which is the field of the text or of an expanded variable."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:

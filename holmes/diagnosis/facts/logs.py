@@ -272,11 +272,12 @@ def wanted_logs(container: Container) -> tuple[LogKey, ...]:
 
 
 def last_words(container: Container, state: ClusterState) -> LastWords | None:
-    """Return the last words in the log or termination message of the container.
+    """Return the signatures of the container's log, or of its termination message if the log has none.
 
-    Returns None if both are empty. The result is cached for each state.
+    Returns None if neither has any. The result is cached for each state.
     """
-    # Reads the logs even on a cache hit, because the state counts reads and only rules that read logs run again.
+    # Read the logs even on a cache hit. The state counts reads, and only rules that read logs run again after logs are
+    # loaded.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -300,7 +301,7 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
     """Yield the container's own logs, then the logs of the same container in other pods of the owner.
 
-    The logs of other pods help because Holmes reads only a few logs.
+    The logs of other pods are alternatives, because Holmes reads only a few logs and may not have read this one.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

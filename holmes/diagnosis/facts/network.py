@@ -158,7 +158,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """Whether the peers and the ports of a policy rule match a connection. `path` is the field of the rule."""
+    """The result of matching a policy rule with a connection: whether its peers match, and whether its ports match.
+
+    `path` is the field of the rule.
+    """
 
     path: str
     peer: bool
@@ -199,7 +202,10 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
 
 
 class Policies:
-    """Index of the policies in a state by the pods that they select. Policies without pods are in `idle`."""
+    """Index of the policies in a state by the pods that they select.
+
+    `idle` contains the policies that select no pods.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self.idle: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -274,7 +280,7 @@ def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: Clu
 
 
 def _in_block(block: JsonObject, address: str) -> bool:
-    """Return whether the address is in the IP block. An unknown address counts as in the block."""
+    """Return whether the address is in the IP block. Returns True if the address is unknown."""
     try:
         found = ipaddress.ip_address(address)
         within = found in ipaddress.ip_network(text(block, "cidr"), strict=False)

@@ -114,7 +114,7 @@ def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
 
 
 def is_virtual(node: ClusterObject) -> bool:
-    """Return whether the node is virtual. Other version rules and pod limits apply to virtual nodes."""
+    """Return whether the node is virtual. Virtual nodes follow different rules for versions and pod limits."""
     fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
     return fargate or node.labels.get("type") == "virtual-kubelet"
 

@@ -33,7 +33,8 @@ _TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = W
 class Container:
     """A container of a pod with its definition (`spec`) and its status (empty if unknown).
 
-    `spec_path` and `status_path` are the fields of the pod that contain them, for evidence: `spec.containers[0]`.
+    `spec_path` and `status_path` are the fields of the pod that contain them, for example `spec.containers[0]`.
+    Evidence refers to these fields.
     """
 
     pod: ClusterObject
@@ -76,7 +77,7 @@ class Container:
 
     @property
     def last_terminated(self) -> JsonObject:
-        """The field `lastState.terminated`, or an empty object if the container never terminated before."""
+        """The field `lastState.terminated`, or an empty object if the container has not terminated before."""
         return child(self.status, "lastState", "terminated")
 
     def evidence(self, *path: str, of: Literal["spec", "status"] = "status") -> Evidence:
@@ -133,8 +134,8 @@ def _plain(pod: ClusterObject) -> bool:
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
     """Yield the pods that rules judge.
 
-    These pods are older than the grace period, have not succeeded and are not being deleted. With `young`, younger pods
-    are included, for faults that differ clearly from a normal start.
+    These pods are older than the grace period, have not succeeded and are not being deleted. If `young` is true,
+    younger pods are included, for faults that differ clearly from a normal start.
     """
     for pod in state.of("Pod"):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":

@@ -38,8 +38,8 @@ class Reference:
     """A reference from a pod's spec to an object, or to one of its keys.
 
     `path` is the field with the name of the object. `key_path` is the field with the key, or empty. Both are relative
-    to the pod's spec. `user` is the part of the spec that refers to the object: `variable PORT of container web`,
-    `volume settings`.
+    to the pod's spec. `user` is the part of the spec that refers to the object, for example `variable PORT of container
+    web` or `volume settings`.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Reference:
 
     @property
     def namespaced(self) -> bool:
-        """Whether the object is in the namespace of the pod and not cluster-wide."""
+        """Whether the object is in the pod's namespace. Otherwise it is cluster-wide."""
         return self.kind not in _CLUSTER_WIDE
 
 
@@ -198,7 +198,10 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
 
 
 def missing_key(reference: Reference, workload: ClusterObject, state: ClusterState) -> Missing:
-    """Describe a key that the object does not have. The keys of Secrets are unknown."""
+    """Describe a key that the object does not have.
+
+    For a ConfigMap, the description includes the existing keys. The keys of Secrets are unknown.
+    """
     namespace = workload.namespace
     ref = ObjectRef(kind=reference.kind, namespace=namespace, name=reference.name)
     found = state.get(reference.kind, namespace, reference.name)

@@ -1,4 +1,4 @@
-"""Calculates with resource quantities: pod requests, node capacity and the bounds of LimitRanges."""
+"""Parses resource quantities, and computes pod requests, free node capacity and violations of LimitRanges."""
 
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ def allocatable(node: ClusterObject, resource: str) -> Decimal:
 def requested(pod: ClusterObject, resource: str, part: Literal["requests", "limits"] = "requests") -> Decimal:
     """Return the request of a pod.
 
-    The request is the sum of its containers or its largest init container, plus the pod overhead. A limit without a
-    request counts as the request, as in the API server. If `part` is `limits`, the function adds limits instead.
+    The request is the sum of its containers' requests or the largest request of an init container, whichever is
+    larger, plus the pod overhead. A limit without a request counts as the request, as in the API server. If `part` is
+    `limits`, the function uses limits instead of requests.
     """
     if resource == "pods":
         return Decimal(1)
@@ -141,7 +142,7 @@ def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | Non
 
 
 def pods_by_node(state: ClusterState) -> dict[str, list[ClusterObject]]:
-    """Return the scheduled pods that are not finished, by node name. Their requests occupy the nodes."""
+    """Return the scheduled pods that are not finished, by node name."""
     found = _PLACED.get(state)
     if found is None:
         found = _PLACED[state] = defaultdict(list)
@@ -158,7 +159,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """Return the unrequested amount of a resource by node name."""
+    """Return the amount of a resource that is not requested by any pod, by node name."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))

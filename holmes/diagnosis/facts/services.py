@@ -38,7 +38,7 @@ def is_headless(service: ClusterObject) -> bool:
 def selecting_services(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
     """Yield the Services that have a selector and are not being deleted.
 
-    With `young`, Services within the grace period are included.
+    If `young` is true, Services within the grace period are included.
     """
     for service in state.of("Service"):
         if service.deleted is None and selector_of(service) and (young or _is_old(state, service)):
@@ -50,7 +50,7 @@ def _is_old(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
-    """Return the pods that the Service selects, without finished pods and pods that are being deleted."""
+    """Return the pods that the Service selects, except finished pods and pods that are being deleted."""
     found = labels_of(state).pods.selected(service.namespace, selector_of(service))
     return tuple(pod for pod in found if pod.deleted is None)
 

@@ -31,7 +31,7 @@ _TEMPLATE_PATHS = {
 class PodTemplate:
     """The pod template of a workload.
 
-    `spec` is the spec of its pods. `path` is the field that contains the spec: `spec.template.spec`.
+    `spec` is the spec of its pods. `path` is the field that contains the spec, for example `spec.template.spec`.
     """
 
     workload: ClusterObject
@@ -41,7 +41,7 @@ class PodTemplate:
 
 
 def pod_templates(state: ClusterState) -> Iterator[PodTemplate]:
-    """Yield the templates of all workloads and pods that have no owner."""
+    """Yield the templates of all workloads and pods without an owner."""
     for kind in (*WORKLOADS, "Pod"):
         for workload in state.of(kind):
             if workload.owner is None and workload.deleted is None:

@@ -40,7 +40,10 @@ _SHORTEST_CHARACTERS: Final = 4
 
 
 def meant(name: str, existing: Iterable[str]) -> str | None:
-    """Return the existing name that `name` clearly misspells, or None. At most two letters differ, and no digit."""
+    """Return the existing name that `name` clearly misspells, or None.
+
+    The names differ in at most two letters and in no digit.
+    """
     found = nearest(name, existing)
     return found if found is not None and _misspelt(name, found) else None
 
@@ -58,7 +61,7 @@ def _misspelt(name: str, other: str) -> bool:
 def _edits(one: str, other: str) -> int:
     """Compute the edit distance of two names.
 
-    Two swapped neighbours count as one edit. The result is 99 if the lengths differ by more than two.
+    Two swapped adjacent characters count as one edit. The result is 99 if the lengths differ by more than two.
     """
     if abs(len(one) - len(other)) > _MOST_EDITS:
         return 99
@@ -83,9 +86,10 @@ _ALIKE_SERVICES: Final = 0.8
 def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
     """Return the name of the existing Service that `ref` probably means.
 
-    Returns None if the named Service itself is missing, which is certain if a workload with its name exists. `ref`
-    means another Service if it misspells the name of that Service, if one name contains the other, or if the names are
-    very similar. With `edited`, the referring field was changed after its creation, and `ref` means the closest name.
+    Returns None if `ref` probably has the right name and the Service is missing. This is certain if a workload has the
+    same name. `ref` means another Service if it misspells the name of that Service, if one name contains the other, or
+    if the names are very similar. If `edited` is true, the referring field was changed after its creation, and `ref`
+    means the closest name.
     """
     if workload_named(state, ref) is not None:
         return None
@@ -103,7 +107,7 @@ def _is_alike(one: str, other: str) -> bool:
 
 
 def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
-    """Return the workload with the same name as the Service. The Service probably selects this workload."""
+    """Return the workload with the same name as the Service, or None. The Service probably selects this workload."""
     for template in labels_of(state).templates.of(ref.namespace):
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload

@@ -105,7 +105,10 @@ def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: obj
 
 
 def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, str], ...]:
-    """Return each mismatch that prevents binding the volume to the claim, after the decisive field of the volume."""
+    """Return the mismatches that prevent binding the volume to the claim.
+
+    Each item is the path of a field in the volume and a description of the mismatch.
+    """
     found: list[tuple[str, str]] = []
     wanted_class, own_class = class_name(claim) or "", volume.text("spec", "storageClassName")
     if wanted_class != own_class:
@@ -197,7 +200,7 @@ def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
 
 
 def full_mount(container: Container, line: str) -> FullMount | None:
-    """Return the innermost mount that contains a file from the line."""
+    """Return the innermost mount that contains a file from the line, or None."""
     for file in files_in(line):
         found = [
             (len(path), index, path, text(mount, "name"))

@@ -34,7 +34,10 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""Directives of CoreDNS and of well-known external plugins. An unknown similar name is probably a misspelling."""
+"""Directives of CoreDNS and of well-known external plugins.
+
+An unknown name that is similar to one of these names is probably a misspelling.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +126,8 @@ def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
     reads=("status.readyReplicas and spec.replicas of CoreDNS", "endpoints of the Service kube-dns"),
     explanation=(
         "CoreDNS has no ready replica, or the Service kube-dns does not exist or has no endpoints. Names cannot be "
-        "resolved in the cluster, which causes many kinds of errors in all workloads. A cluster without DNS is not "
-        "checked, nor is a cluster DNS with an unusual name."
+        "resolved in the cluster, which causes many kinds of errors in all workloads. The rule ignores clusters "
+        "without DNS, and clusters in which the DNS workload and its Service have unusual names."
     ),
 )
 def dns_is_down(state: ClusterState) -> Iterator[Fault]:
@@ -280,7 +283,7 @@ def _rewritten(line: str) -> str:
 
 
 def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
-    """Yield each CoreDNS pod that logged a fault, with the newest log line that shows the fault."""
+    """Yield each CoreDNS pod with an error in its log, and the newest line that reports an error."""
     for workload in _workloads(state):
         for pod in state.pods_of(workload):
             for container in pod.children("spec", "containers"):

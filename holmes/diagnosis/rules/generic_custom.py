@@ -58,10 +58,10 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
-    explanation="The rule checks cert-manager Certificates, Argo CD Applications, and Flux Kustomizations and "
-    "HelmReleases by their status and dependencies. A Certificate depends on its request and its issuer. A "
-    "Kustomization depends on its source and on the objects in `dependsOn`. An object that fails because of a failing "
-    "dependency is reported as a symptom. An Application that is only OutOfSync has severity info.",
+    explanation="The rule checks the status and dependencies of cert-manager Certificates, Argo CD Applications, and "
+    "Flux Kustomizations and HelmReleases. A Certificate depends on its request and its issuer. A Kustomization "
+    "depends on its source and on the objects in `dependsOn`. An object that fails because of a failing dependency is "
+    "reported as a symptom. An Application that is only OutOfSync has severity info.",
 )
 def delivery(state: ClusterState) -> Iterator[Fault]:
     named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
@@ -69,7 +69,10 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_rolling_out(each: ClusterObject) -> bool:
-    """Return whether this is an Argo Rollout without a fault. Healthy is False until the last step has finished."""
+    """Return whether the object is an Argo Rollout without a fault.
+
+    Its condition Healthy is False until the last step has finished.
+    """
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 
 
@@ -157,7 +160,7 @@ def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
 
 
 def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Return the trouble of an Application, an ACME object or a Certificate, or None."""
+    """Return the fault of an Application, an ACME object or a Certificate, or None if it has no fault."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     if each.group == _ARGO and each.kind == "Application":
@@ -219,7 +222,10 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Return the missing issuer as trouble, because the Certificate cannot become ready without it."""
+    """Return the fault of a Certificate with a missing issuer, or None.
+
+    The Certificate cannot become ready without its issuer.
+    """
     if text(each.condition("Ready"), "status") == "True":
         return None
     for issuer in _issuer(each):

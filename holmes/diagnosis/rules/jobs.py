@@ -180,8 +180,8 @@ def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
     severity="warning",
     kinds=("Job", "Pod"),
     reads=("Pod status.containerStatuses[].state", "status.active"),
-    explanation="The main container exited with code 0, but another container of the pod still runs, so the Job never "
-    "completes. Make the other container a native sidecar, which is an init container with restartPolicy Always.",
+    explanation="The main container exited with code 0, but another container of the pod is still running, so the Job "
+    "never completes. Make the other container a native sidecar, which is an init container with restartPolicy Always.",
 )
 def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
     for job in state.of("Job"):
@@ -198,7 +198,7 @@ def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=pod.ref,
                 culprit=state.workload_of(job).ref,
-                cause=f"{job.ref} does not complete because container {running[0].name} still runs, although "
+                cause=f"{job.ref} does not complete because container {running[0].name} is still running although "
                 f"container {done.name} has finished; a sidecar belongs in initContainers with restartPolicy Always",
                 evidence=(
                     running[0].evidence("name", of="spec"),
@@ -293,8 +293,8 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     return Fault(
         subject=cron.ref,
         title="CronJob waits for its last run to finish",
-        cause=f"{cron.ref} starts no Jobs because its concurrencyPolicy is Forbid, and {job.ref} still runs after "
-        f"{duration(state.age_seconds(job))}",
+        cause=f"{cron.ref} starts no Jobs because its concurrencyPolicy is Forbid, and {job.ref} is still "
+        f"running after {duration(state.age_seconds(job))}",
         evidence=(
             evidence.field(cron, "spec", "concurrencyPolicy"),
             evidence.value(cron, "status.active[0].name", job.name),

@@ -87,7 +87,10 @@ def _denials(state: ClusterState) -> Iterator[tuple[Denial, Evidence, ClusterObj
 def _culprit(
     state: ClusterState, denial: Denial, reason: Reason | None, pod: ClusterObject | None
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
-    """Return the object at fault, with evidence if the workload should not use the ServiceAccount `default`."""
+    """Return the object at fault and additional evidence.
+
+    The evidence is empty unless the fault is that the workload uses the ServiceAccount `default`.
+    """
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
     if pod is not None and others:

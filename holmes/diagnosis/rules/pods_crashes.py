@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     explanation="A container exits repeatedly (CrashLoopBackOff), or a pod that should keep running has failed. Exit "
     "codes 1 and 2 mean an application error. Code 126 means that the command cannot be executed, and code 127 means "
     "that it was not found. Codes 134 and 139 mean a crash, and code 137 means that the process was killed. Code 0 "
-    "means that the program finished. The log of the terminated container shows the reason. As evidence, the rule "
+    "means that the program finished. The log of the terminated container shows the cause. As evidence, the rule "
     "quotes variables, arguments and mounted files that the log names. Rule P02 reports containers that run out of "
-    "memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and "
-    "rule P09 reports init containers.",
+    "memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and rule "
+    "P09 reports init containers.",
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -83,8 +83,8 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
         "events SystemOOM, OOMKilling of the node",
     ),
     explanation="The kernel killed a container (reason OOMKilled) because it exceeded its memory limit. A container "
-    "without a limit is killed when the node has no memory left. The fault is reported while the pod is not ready, "
-    "and for one hour after the container runs again. Raise spec.containers[].resources.limits.memory, or find out "
+    "without a limit is killed when the node has no memory left. The fault is reported while the pod is not ready, and "
+    "for one hour after the container is running again. Raise spec.containers[].resources.limits.memory, or find out "
     "what uses the memory. If the limit of the live pod differs from the template, rule W07 shows which component "
     "changed the limit.",
 )
@@ -133,13 +133,13 @@ def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:
 
 @Row(
     id="P03",
-    title="Container was restarted and runs again",
+    title="Container was restarted and is running again",
     severity="warning",
     kinds=("Pod",),
     reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
-    explanation="A container terminated within the last hour and runs again. The pod looks healthy now, but requests "
-    "may have been lost, and the container may terminate again. Rule P02 reports containers that run out of memory, "
-    "and rules P11 and P12 report failing probes. Restarts that are more than one hour old are not reported.",
+    explanation="A container terminated within the last hour and is running again. The pod looks healthy now, but "
+    "requests may have been lost, and the container may terminate again. Rule P02 reports containers that run out of "
+    "memory, and rules P11 and P12 report failing probes. Restarts that are more than one hour old are not reported.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -157,7 +157,7 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             severity="info" if crash.ending == "lost" or crash.exit_code == 0 else "warning",
             cause=(
                 f"The {container_words(container, state)} exited {ago} ago with code {crash.exit_code}{why} "
-                f"and runs again{restarts(container)}{said(words)}"
+                f"and is running again{restarts(container)}{said(words)}"
             ),
             evidence=(
                 *(words.evidence if words else ()),
@@ -355,7 +355,8 @@ def _ran_seconds(container: Container, state: ClusterState) -> float:
 def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
     """Report an init container that runs too long or waits for an unavailable Service.
 
-    If its log was not read, report it with severity info, because the log may name the Service.
+    If the log was not read, report any running init container with severity info. The scan then reads its log, which
+    may name a Service.
     """
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
@@ -364,7 +365,7 @@ def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
         yield _hanging_fault(container, words, services, state)
     elif state.log_of(container.pod, container.name, previous=False) is None:
         fault = _hanging_fault(container, words, services, state)
-        yield replace(fault, severity="info", title="Init container still runs")
+        yield replace(fault, severity="info", title="Init container is still running")
 
 
 def _hanging_fault(

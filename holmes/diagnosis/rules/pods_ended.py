@@ -92,7 +92,7 @@ def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
 
 
 def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the pod ended long ago and a newer pod of its workload runs."""
+    """Return whether the pod ended long ago and a newer pod of its workload is running."""
     ended = ended_at(pod)
     if state.now - ended <= RECENT_SECONDS or pod.owner is None:
         return False

@@ -91,7 +91,7 @@ def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
 
 
 def _mount_event(pod: ClusterObject, state: ClusterState) -> ClusterEvent | None:
-    """Return the newest volume event, preferably not a timeout.
+    """Return the newest volume event, but a timeout only if no other volume event exists.
 
     Returns None if the kubelet has made progress since the event.
     """
@@ -180,7 +180,7 @@ def _claim(pod: ClusterObject, name: str) -> ObjectRef | None:
 
 
 def _short(message: str) -> str:
-    """Shorten a message, without the prefix that all mount messages share."""
+    """Shorten a message and remove the prefix that all mount messages share."""
     said = re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)
     return excerpt(said, _QUOTED_CHARACTERS)
 

@@ -147,7 +147,7 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
             title="Readiness gate is not met",
             cause=(
                 f"All containers of {owner_words(pod, state)} are ready, but the pod is not: its readiness gate "
-                f"{kind} is {status}, and no controller has set this condition"
+                f"{kind} is {status}, and no controller has set it to True"
             ),
             evidence=(
                 spec_field(pod, state, f"readinessGates[{index}].conditionType"),

@@ -163,7 +163,7 @@ def _what_there_is(key: str, wanted: Iterable[str], nodes: Sequence[ClusterObjec
 
 
 def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject) -> Iterator[Evidence]:
-    """Yield for each node the labels with the required keys, or all labels if the node has none of these keys."""
+    """For each node, yield the labels with the required keys, or all labels if the node has none of these keys."""
     keys = set(text_map(spec, "nodeSelector"))
     if path != "nodeSelector":
         keys |= {text(each, "key") for term in children(spec, *AFFINITY) for each in children(term, "matchExpressions")}

@@ -36,9 +36,9 @@ _MOST_PROOFS: Final = 2
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
-        "containers declare other ports, and their command, variables and probes name only those ports. Refused "
-        "client connections prove the fault. Usually targetPort must be corrected, or the workload if its last "
-        "rollout renamed the container port."
+        "containers declare other ports, and their command, variables and probes name only those ports. Refused client "
+        "connections prove the fault. Usually targetPort must be corrected. If the last rollout of the workload "
+        "renamed the container port, correct the workload instead."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:

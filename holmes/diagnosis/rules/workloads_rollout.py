@@ -67,9 +67,9 @@ def _in_words(differences: tuple[Difference, ...]) -> str:
     severity="critical",
     kinds=("Deployment", "ReplicaSet"),
     reads=("status.conditions[Progressing]", "ReplicaSet status.readyReplicas", "ReplicaSet spec.template"),
-    explanation="The newest ReplicaSet of a Deployment does not become ready. Its progress deadline has passed, or "
-    "the older ReplicaSet still runs after several minutes. The differences between the two ReplicaSets are shown. "
-    "This is a symptom of a fault in the new pods; `kubectl rollout undo` restores the previous version. The severity "
+    explanation="The newest ReplicaSet of a Deployment does not become ready. Its progress deadline has passed, or the "
+    "older ReplicaSet still has pods after several minutes. The differences between the two ReplicaSets are shown. "
+    "This is a symptom of a fault in the new pods. `kubectl rollout undo` restores the previous version. The severity "
     "is warning while old pods are available.",
 )
 def rollout_stuck(state: ClusterState) -> Iterator[Fault]:
@@ -114,7 +114,7 @@ def _stuck_for(
         evidence.value(newest, "status.readyReplicas", ready),
         evidence.field(newest, "spec", "replicas"),
     )
-    return f"no pod of {newest.ref} is ready while older pods still run", newest.created, proof
+    return f"no pod of {newest.ref} is ready while older pods are still running", newest.created, proof
 
 
 @Row(
@@ -205,7 +205,7 @@ def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
     reads=("spec.paused", "spec.template", "ReplicaSet spec.template"),
     explanation=(
         "The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change reaches no pod "
-        "until `kubectl rollout resume`. The severity is info if no change is pending."
+        "until you run `kubectl rollout resume`. The severity is info if no change is pending."
     ),
 )
 def paused(state: ClusterState) -> Iterator[Fault]:
@@ -251,11 +251,11 @@ _SCALE_TO_ZERO: Final = "keda.sh"
         "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
     explanation=(
-        "The workload has spec.replicas 0, and a Service that has no other pods selects it. The severity is critical "
-        "when an Ingress or autoscaler refers to the workload, Service clients fail, or the workload was scaled down "
-        "within an hour. It is warning when the settings of another workload name the Service. Otherwise it is info, "
-        "because the scaling is probably intended. A workload without these references, with a replacement, or scaled "
-        "to zero by KEDA is not a fault."
+        "The workload has spec.replicas 0. A Service without other pods selects it, or an autoscaler targets it. The "
+        "severity is critical when an Ingress or autoscaler needs the workload, when clients of the Service fail, or "
+        "when the workload has clients and was scaled down within the last hour. It is warning when only the settings "
+        "of another workload name the Service. Otherwise it is info, because the scaling is probably intended. The "
+        "rule ignores a workload that has a replacement behind its Service, or that KEDA scales."
     ),
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:

@@ -32,7 +32,7 @@ _VENDOR_DOMAINS: Final = (
     "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""Hardware, a cloud or a product sets the labels of these domains. Users of the cluster do not set them."""
+"""The software of vendors sets the labels of these domains. Users of the cluster do not set them."""
 _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 

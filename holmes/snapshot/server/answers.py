@@ -1,4 +1,7 @@
-"""Responds to requests for logs and for discovery documents, which are as recorded or aggregated."""
+"""Responds to requests for logs and discovery documents.
+
+Discovery documents are returned as recorded, or aggregated.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,7 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
 
 
 def _container(pod: JsonObject, wanted: str) -> str:
-    """Return the container to read. The request can omit the name if the pod has one container or a default."""
+    """Return the container to read. The request can omit the name if the pod has only one container, or a default."""
     name = text(pod, "metadata", "name")
     known = [text(each, "name") for group, _ in _GROUPS for each in children(pod, "spec", group)]
     if wanted:
@@ -161,7 +164,10 @@ def _container(pod: JsonObject, wanted: str) -> str:
 
 
 def _no_log(recording: Recording, pod: JsonObject, key: LogKey) -> ApiFailure:
-    """Create the error for a missing log: the message of the kubelet, or that the log was not recorded."""
+    """Create the error for a missing log.
+
+    Its message is the kubelet's message, or states that the log was not recorded.
+    """
     status = next((each for each in _statuses(pod) if text(each, "name") == key.container), {})
     last = child(status, "lastState")
     if key.previous and "terminated" not in last:

@@ -143,7 +143,7 @@ class Api:
         return _json_answer(plain_answer(self._recording.discovery, parts))
 
     def _place(self, parts: tuple[str, ...]) -> _Place:
-        """Parse a path. Raises `ApiFailure` if the cluster does not have such a resource."""
+        """Parse a path. Raises `ApiFailure` if the cluster does not have the resource."""
         if parts[0] == "api":
             group, version, rest = "", parts[1], parts[2:]
         else:

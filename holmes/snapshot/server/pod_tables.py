@@ -32,9 +32,9 @@ class _Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class _Summary:
-    """The status of a pod while its containers are examined.
+    """Collects the status of a pod while its containers are examined.
 
-    `initializing` is true until the last init container is done.
+    `initializing` is true if an init container has not finished.
     """
 
     reason: str

@@ -95,7 +95,7 @@ class Accepted:
 
 
 def accepted(header: str, *, forms: tuple[Form, ...]) -> Accepted:
-    """Return the first accepted media type with a form that is in `forms`. Without a header, this is plain JSON.
+    """Return the first accepted media type with a form that is in `forms`. If the header is empty, this is plain JSON.
 
     Raises `ApiFailure` (406) if the client accepts only other formats.
     """

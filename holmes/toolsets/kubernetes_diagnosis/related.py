@@ -36,7 +36,10 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """Return the text about `resource`. Raises `ToolError` if it is not found, with the most similar name."""
+    """Return the objects related to `resource` as text.
+
+    If `resource` is not found, raises `ToolError` with the most similar name.
+    """
     about = find_object(state, resource, namespaces)
     lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
     for title, found in (

@@ -132,7 +132,7 @@ class KubernetesDiagnosisToolset:
             return ToolResult(status="success", data=text, invocation=None)
         report = result.about(IncidentFilter(resource=text_argument(arguments, "resource")))
         max_tokens = _max_tokens(arguments)
-        # Mask before truncating, because masking needs the path that names a value next to the value.
+        # Mask before truncating, because masking recognises a secret by the field path next to its value.
         text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
@@ -171,7 +171,7 @@ class KubernetesDiagnosisFactory:
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if a cluster is configured. The connection is not tested before the first tool call."""
+        """Return None if a cluster is configured, else an error message. The first tool call tests the connection."""
         if context.config:
             key = next(iter(context.config))
             return f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none"
@@ -186,7 +186,7 @@ class KubernetesDiagnosisFactory:
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
-    """Return the report as JSON with at most about `max_tokens`.
+    """Return the report as JSON with at most about `max_tokens` tokens.
 
     A report that is too large is shortened in steps. First the symptoms are reduced to names, and evidence is
     truncated. Then the last incidents are reduced to one sentence each or omitted. `omitted` is the number of omitted
@@ -217,7 +217,7 @@ def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
-    """Keep the first `whole` incidents, reduce the next ones up to `told` to a sentence each, and omit the rest."""
+    """Keep the first `whole` incidents, reduce the next ones up to `told` to one sentence each, and omit the rest."""
     incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
     omitted = report.omitted + len(report.incidents) - told
     return report_to_json(replace(report, incidents=incidents, omitted=omitted))

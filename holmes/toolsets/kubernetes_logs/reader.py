@@ -52,7 +52,7 @@ class ReadLimits:
 class Section:
     """The log of one container instance.
 
-    `unread` is the reason for a missing log, and `notes` describe the parts that are missing. `exact` is false if the
+    `unread` explains why the log is missing, and `notes` describe its missing parts. `exact` is false if the
     log has more lines than were read. The counts are then lower bounds. `failure` is the error that caused `unread`, if
     any.
     """
@@ -143,7 +143,7 @@ class LogReader:
                 return ("the connection was interrupted; newer lines may be missing",)
 
     async def _fill(self, window: LineWindow, path: str, params: dict[str, str]) -> End:
-        """Read into `window` up to a limit.
+        """Read the log into `window` until it ends or a limit is reached, and return why reading ended.
 
         The deadline can interrupt the wait for data, but not the counting, which runs in a thread.
         """
@@ -166,7 +166,7 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """Return the next block, and the reason why reading ended, if it ended.
+        """Return the next block, and why reading ended, or None if it has not ended.
 
         A thread counts the lines of a block.
         """

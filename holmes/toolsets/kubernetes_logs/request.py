@@ -1,4 +1,4 @@
-"""Validates the arguments of `kubernetes_logs`, and writes the closest kubectl command.
+"""Validates the arguments of `kubernetes_logs`, and writes the most similar kubectl command.
 
 An invalid time or pattern is an error. The module never guesses a value.
 """
@@ -164,7 +164,7 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 
 
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
-    """Write the closest kubectl command on one line.
+    """Return the most similar kubectl command on one line.
 
     Omits what kubectl does not support: `until`, and the automatic choice of `previous`.
     """

@@ -181,7 +181,10 @@ class KubernetesLogsFactory:
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if a cluster is configured. The connection is not tested before the first tool call."""
+        """Return None if `config` is valid and a cluster is configured, else an error message.
+
+        The first tool call tests the connection.
+        """
         try:
             _limits(context)
             await ClusterLogin.load(context.environment)

@@ -109,7 +109,7 @@ def _without_data(lines: Sequence[str]) -> Iterator[str]:
             if block.holds(line):
                 continue
             block = None
-        # Search this word first, because few lines contain it and the search is much faster than the pattern.
+        # Search for this word first. The search is much faster than the pattern, and few lines contain the word.
         found = _DATA_KEY.search(line) if "ata" in line else None
         if found is None:
             yield line
@@ -147,7 +147,7 @@ def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
         end = position + 1
         while end < len(lines) and lines[end].startswith(margin):
             end += 1
-        # These lines follow only in the description of a Secret.
+        # These lines appear only in the description of a Secret.
         of_secret = [line[:5] for line in lines[end : end + 2]] == ["", "Type:"]
         title = found.group()
         for entry in _entries([line[found.end() :] for line in lines[position:end]]):

@@ -44,7 +44,7 @@ class Reader:
 
     @property
     def room_tokens(self) -> int:
-        """Maximum size of the text below the heading."""
+        """Maximum size of the text below the heading, in tokens."""
         return max(1, self.cap_tokens - OVERHEAD_TOKENS)
 
     async def read(self, reference: str) -> tuple[bytes, StoredResult]:
@@ -87,7 +87,10 @@ class Reader:
         return content, stored
 
     def bounded(self, text: str) -> ToolResult:
-        """Return `text` as the result, truncated if even a single match exceeds the limit."""
+        """Return `text` as the result.
+
+        Truncate it if it exceeds the limit, which happens if a single match is too long.
+        """
         room = max(1, self.cap_tokens - MESSAGE_OVERHEAD_TOKENS)
         if utf8_bytes(text) > room and self.counter.count_text(text) > room:
             text = text[: prefix_that_fits(text, room, self.counter)]

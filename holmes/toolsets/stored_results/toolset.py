@@ -134,7 +134,7 @@ class StoredResultsToolset:
 
     @property
     def instructions(self) -> str:
-        """Instructions for the system prompt. Each pointer explains the rest."""
+        """Short instructions for the system prompt. Each pointer contains further instructions."""
         return (
             "A tool result that is too large is stored and replaced by a pointer with a preview. "
             f"Use {SEARCH_TOOL} first and {LINES_TOOL} around the matches. Never conclude from the preview alone."

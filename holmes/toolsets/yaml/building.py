@@ -236,7 +236,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
 
 
 def _inferred(texts: Sequence[str]) -> dict[str, bool]:
-    """Return the parameters of all `texts`. The value is true if at least one text requires the parameter."""
+    """Return the parameters of all `texts`, each mapped to whether at least one text requires it."""
     inferred: dict[str, bool] = {}
     for text in texts:
         for name, needed in inferred_parameters(text):

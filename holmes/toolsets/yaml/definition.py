@@ -29,8 +29,8 @@ class LintWarning:
 class ParameterRule:
     """Constraints on a parameter's value, checked before rendering.
 
-    `pattern` must match the whole value, or each item of a list. With `allow_leading_dash`, the author guarantees that
-    the value cannot become an option.
+    `pattern` must match the whole value, or each item of a list. `allow_leading_dash` is true if the author guarantees
+    that the value cannot become an option.
     """
 
     name: str
@@ -104,8 +104,8 @@ Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | Command
 class YamlToolsetDefinition:
     """An enabled toolset from a file. Overrides are already applied.
 
-    `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction` masks secrets in results. With
-    `chosen_cluster`, commands use the chosen context and namespace.
+    `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction` masks secrets in results. If
+    `chosen_cluster` is true, commands use the chosen context and namespace.
     """
 
     name: str

@@ -103,7 +103,9 @@ def toolsets_of(document: YamlDocument) -> ToolsetFile:
         warnings.append(f"{document.place(('mcp_servers',))}: mcp_servers are not supported yet: {names} are ignored")
     toolsets = content.get("toolsets")
     if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
-        warnings.append(f"{document.place(('toolsets',))}: 'toolsets' as a list is deprecated; write name: toolset")
+        warnings.append(
+            f"{document.place(('toolsets',))}: 'toolsets' as a list is deprecated; use a mapping from name to toolset"
+        )
     return ToolsetFile(toolsets=written_toolsets(toolsets, document, ("toolsets",)), warnings=tuple(warnings))
 
 

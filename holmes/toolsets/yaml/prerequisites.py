@@ -43,7 +43,7 @@ class Obstacle:
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
-    """Find the first unmet prerequisite that needs no command. `enabled` is checked before environment variables."""
+    """Return the first unmet prerequisite that needs no command, or None. `enabled` is checked before variables."""
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
             return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")
@@ -62,7 +62,10 @@ def has_commands(definition: YamlToolsetDefinition) -> bool:
 async def command_obstacle(
     definition: YamlToolsetDefinition, environment: Environment, *, timeout_seconds: float, memory_limit_mb: int | None
 ) -> Obstacle | None:
-    """Run the commands in order until one fails. Cancellation ends the running command."""
+    """Run the commands in order until one fails, and describe the failure. Returns None if all succeed.
+
+    Cancellation ends the running command.
+    """
     limits = ProcessLimits(
         timeout_seconds=timeout_seconds, memory_limit_mb=memory_limit_mb, output_limit_bytes=1024 * 1024
     )

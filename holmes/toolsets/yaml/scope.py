@@ -1,8 +1,8 @@
 """Sets the cluster, namespace and variables of a command.
 
-By default, a command uses the chosen context and namespace, unless it names others. With SCOPED_NAMESPACES, a command
-that names another namespace is refused. Commands are split into words as bash splits them, even in scripts within
-quotes. Programs that access the cluster in other ways are not recognised.
+By default, a command uses the chosen context and namespace, unless it names others. If SCOPED_NAMESPACES is set, a
+command that names another namespace is refused. Commands are split into words as bash splits them, even in scripts
+within quotes. Programs that access the cluster in other ways are not recognised.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
 def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapping[str, str]:
     """Return variables that make commands without a namespace use the scope.
 
-    With `chosen_cluster`, commands also use the chosen context and namespace, with a time limit for each request.
+    If `chosen_cluster` is true, commands also use the chosen context and namespace, with a time limit for each request.
     """
     namespace, context = default_namespace(environment), ""
     if chosen_cluster:
@@ -203,7 +203,7 @@ def _next(left: list[str]) -> str:
 
 
 def _refuse_kinds(words: Sequence[str], scope: Sequence[str]) -> None:
-    """Raise for Namespaces and paths outside the scope, and for node descriptions, because they list all pods."""
+    """Raise `ToolError` for Namespaces and paths outside the scope, and for node descriptions, which list all pods."""
     for word in words:
         if word.startswith("/"):
             refuse_path(word.partition("?")[0], scope)

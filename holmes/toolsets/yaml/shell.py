@@ -105,7 +105,7 @@ class _Scanner:
         begins_word = place in {"word", "double", "single", "ansi"} and _NOTHING_OR_ASSIGNMENT.fullmatch(prefix)
         option = bool(begins_word) and not self._after_dashes[-1]
         self._marks[number] = Mark(number=number, place=place, may_become_option=option)
-        # The word does not change, because the value may be empty, so that the next value begins the word.
+        # The word does not change here. The value may be empty, and the next value would then begin the word.
 
     def _scan_code(self) -> None:
         if self._scan_opening() or self._scan_expansion():

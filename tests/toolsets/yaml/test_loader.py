@@ -180,7 +180,7 @@ def test_the_old_list_form_and_old_names_are_read_with_a_warning() -> None:
         "toolsets:\n  - name: a\n    description: d\n    additional_instructions: hint\n    restricted_tools: ['x*']\n"
     )
     file = toolsets_of(parse_document(text, source="test.yaml"))
-    assert file.warnings == ("test.yaml:1: 'toolsets' as a list is deprecated; write name: toolset",)
+    assert file.warnings == ("test.yaml:1: 'toolsets' as a list is deprecated; use a mapping from name to toolset",)
     written, warnings = with_current_names(file.toolsets[0])
     assert warnings == (
         "test.yaml:4: 'additional_instructions' of toolset 'a' is deprecated; write 'llm_instructions'",
