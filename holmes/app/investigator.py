@@ -19,10 +19,10 @@ from holmes.app.cluster import require_cluster
 from holmes.app.models import build_models, check_models
 from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets
+from holmes.core.context_usage import compact_conversation, context_usage
 from holmes.core.loop_run import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.upkeep import compact_conversation, context_usage
 from holmes.llm.litellm_loader import preload
 from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from holmes.app.models import BuiltModels, ConfiguredModel
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
+    from holmes.core.context_usage import ContextUsage
     from holmes.core.model_chain import LoopModel
     from holmes.core.tools_utils.tool_executor import Approver
-    from holmes.core.upkeep import ContextUsage
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.tokens import TokenCounter
@@ -230,7 +230,10 @@ async def _checked(
 
 
 class Assembly:
-    """The open models and the guards. `investigator` uses the toolsets of the last `with_toolsets` call."""
+    """The opened models, with the guards of all tool calls.
+
+    `investigator` uses the toolsets of the last `with_toolsets` call.
+    """
 
     def __init__(self, settings: Settings, chain: BuiltModels, guards: Guards, opened: OpenToolsets) -> None:
         self._settings = settings

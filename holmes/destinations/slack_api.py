@@ -133,7 +133,7 @@ class SlackApi:
         return SlackFailed(f"{self.name}: {place(httpx.URL(self._url))} {what}", retryable=True)
 
     def _refused(self, method: str, error: SlackApiError) -> NoReturn:
-        """Convert an HTTP error, a response without JSON or a response with `ok: false` to a `SlackFailed`."""
+        """Convert an HTTP error, a response that is not JSON, or a response with `ok: false` to a `SlackFailed`."""
         response = error.response  # from slack-sdk, or from aiohttp if the response is not JSON
         status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
         reply = getattr(response, "data", None)
@@ -147,7 +147,7 @@ class SlackApi:
             ) from None
         if status >= 500 or not isinstance(reply, dict) or not reply:
             raise SlackFailed(
-                f"{self.name}: Slack responded to {method} with HTTP {status} and without JSON; is `api_url` correct?",
+                f"{self.name}: Slack responded to {method} with HTTP {status} and no JSON; is `api_url` correct?",
                 retryable=status >= 500 or status == 408 or status < 300,
                 retry_after_seconds=wait,
             ) from None

@@ -64,9 +64,9 @@ class NumberedText:
         self.total_lines = line_feeds + (not self.text.endswith("\n"))
 
     def lines(self, first_line: int, last_line: int) -> list[str]:
-        """Return lines `first_line` to `last_line`, inclusive, without line ends.
+        """Return lines `first_line` to `last_line`, inclusive, without their line feeds.
 
-        Returns fewer lines at the end of the text.
+        Returns fewer lines if the text ends before `last_line`.
         """
         if first_line > self.total_lines:
             return []

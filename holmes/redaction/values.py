@@ -234,7 +234,7 @@ def _is_path(value: str) -> bool:
     if not _PATH.match(value):
         return False
     segments = [segment for segment in re.split(r"[/\\]", value) if segment]
-    # Base64 text may start with a slash and contain more slashes. Folder names are words.
+    # Base64 text may also start with a slash and contain more slashes, but folder names consist of words.
     if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
         return False
     known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")

@@ -16,9 +16,9 @@ from holmes.server.bodies import BoundedBodies
 from holmes.server.chat import chat
 from holmes.server.chat.chat_runs import ChatRuns
 from holmes.server.errors import BugReporter, add_error_handlers
-from holmes.server.limits import Draining, GuessLimiter, TrustedProxies
+from holmes.server.limits import Draining, KeyGuessMiddleware, TrustedProxies
 from holmes.server.pages import pages
-from holmes.server.security import Doorkeeper, Keys, require_key
+from holmes.server.security import Keys, SecurityMiddleware, require_key
 from holmes.telemetry.http import HttpTelemetry
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def create_application(service: "Service") -> FastAPI:
     application.add_middleware(
         BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
     )
-    application.add_middleware(GuessLimiter, keys=keys)
+    application.add_middleware(KeyGuessMiddleware, keys=keys)
     application.add_middleware(BugReporter)
-    application.add_middleware(Doorkeeper, keys=keys)
+    application.add_middleware(SecurityMiddleware, keys=keys)
     application.add_middleware(HttpTelemetry, metrics=service.metrics)
     return application
 

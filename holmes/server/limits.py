@@ -96,7 +96,7 @@ class InvestigationSlots:
 
     def took(self, client: str, identity: InvestigationId) -> None:
         """Record that `client` started an investigation."""
-        # Clients are ordered by their last start, so that the least recent client is forgotten first.
+        # Moves `client` to the end, so that the client with the oldest last start is forgotten first.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -212,7 +212,10 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Time for which an address that sent the right key stays accepted. Longer than Alertmanager's repeat interval."""
+"""Time for which an address that sent the right key stays accepted.
+
+It is longer than Alertmanager's repeat interval.
+"""
 
 
 class Guesses:
@@ -233,7 +236,7 @@ class Guesses:
         _remember(self._paid_until, client, now + _SECONDS_PER_GUESS)
 
 
-class GuessLimiter:
+class KeyGuessMiddleware:
     """ASGI layer that counts wrong keys in headers, and responds with 429 to clients that must wait."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:

@@ -62,7 +62,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class TellFigures:
+class SendFigures:
     """Order to send `Figures`."""
 
 
@@ -96,7 +96,7 @@ class Figures:
     families: tuple[Metric, ...]
 
 
-Order: TypeAlias = Begin | Wake | UseToolsets | BeginToEnd | End | TellFigures
+Order: TypeAlias = Begin | Wake | UseToolsets | BeginToEnd | End | SendFigures
 Report: TypeAlias = Begun | Woken | ToolsetsUsed | Failed | Figures
 
 
@@ -175,7 +175,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
                 opened.toolsets.adopt(order.statuses)
             case BeginToEnd():
                 opened.begin_to_end()
-            case TellFigures():
+            case SendFigures():
                 # This takes milliseconds, so a thread is not needed.
                 pipe.send(Figures(families=opened.metrics.families()))
 

@@ -36,7 +36,7 @@ _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
 """Number of consecutive checks without a reply after which the process is killed.
 
-Several short checks tolerate a suspended machine.
+Several short checks are safer than a long one, because a suspended machine fails at most one of them.
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
@@ -109,7 +109,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Start work. Leaving the context waits until running work finishes or is handed over. Raises `WorkFailed`."""
+        """Start work. On exit, waits until running work has finished or was handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
@@ -189,7 +189,7 @@ class WorkProcess:
         """Request the metrics. The future is done when they have arrived."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
-            self._tell(work_main.TellFigures())
+            self._tell(work_main.SendFigures())
         return self._told
 
     async def _end(self) -> None:

@@ -216,8 +216,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "keep_fraction": _key(
         "keep.fraction",
-        "For `truncate`: share of the conversation to keep. If 0, or if unset while `keep_recent` is set, as much is "
-        "kept as after a summary.",
+        "For `truncate`: share of the conversation to keep. If 0, or if unset while `keep_recent` is set, "
+        "`truncate` keeps the same amount as a summary.",
         zero_is_off=True,
     ),
     "compaction_cooldown_rounds": _key(

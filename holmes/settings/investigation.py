@@ -114,7 +114,7 @@ class StorageSettings(SettingsGroup):
     """Folder of stored tool results."""
 
     results_retention_days: Annotated[float, Setting("HOLMES_TOOL_RESULT_RETENTION_DAYS"), Field(gt=0)] = 30
-    """Days after which stored tool results are deleted."""
+    """Number of days after which stored tool results are deleted."""
 
     results_quota_megabytes: Annotated[int, Setting("HOLMES_TOOL_RESULT_QUOTA_MEGABYTES"), Field(gt=0)] = 2_000
     """Maximum total size of all stored tool results, in MB. The oldest results are deleted first."""
@@ -123,7 +123,7 @@ class StorageSettings(SettingsGroup):
     """Folder of stored conversations, for `holmes ask --continue`."""
 
     conversation_retention_days: Annotated[float, Setting("HOLMES_CONVERSATION_RETENTION_DAYS"), Field(gt=0)] = 30
-    """Days after which stored conversations are deleted."""
+    """Number of days after which stored conversations are deleted."""
 
     conversation_limit: Annotated[int, Setting("HOLMES_CONVERSATION_LIMIT"), Field(ge=1)] = 200
     """Maximum number of stored conversations. The oldest conversations are deleted first."""

@@ -149,7 +149,7 @@ class InvestigationsSettings(SettingsGroup):
     """Maximum number of concurrent investigations per replica. Other investigations wait in the queue."""
 
     retention_days: Annotated[float, Setting("HOLMES_INVESTIGATION_RETENTION_DAYS"), Field(gt=0)] = 30
-    """Days after which a finished investigation is deleted, with its events and stored results."""
+    """Number of days after which a finished investigation is deleted, with its events and stored results."""
 
     lease_seconds: Annotated[float, Setting("HOLMES_LEASE_SECONDS"), Field(ge=1)] = 15
     """Time without a heartbeat after which other replicas take over a replica's investigations, in seconds."""

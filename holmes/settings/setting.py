@@ -39,7 +39,7 @@ class Setting:
     def below(self, section: str, field_name: str, *, flat_alias: bool) -> Setting:
         """Return the setting with the key `section.field_name`.
 
-        With `flat_alias`, the setting also accepts the key of its variable.
+        If `flat_alias` is true, the setting also accepts the key of its variable.
         """
         flat = (self.flat_key,) if self.flat_key and flat_alias else ()
         return replace(self, key=f"{section}.{field_name}", aliases=(*flat, *self.aliases))

@@ -14,7 +14,7 @@ from holmes.triage.details import LOGS_TOOL
 from holmes.triage.markdown import code, counted, fenced, plain, resource_path, sentence, table
 from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, find_scope, locate
 from holmes.triage.report import cited_excerpt, excerpt
-from holmes.triage.tables import Asked, answer, failed_answer, nothing_answer, wanted_names
+from holmes.triage.tables import InventoryQuestion, answer, failed_answer, nothing_answer, wanted_names
 from holmes.triage.words import KIND_BY_NAME
 from holmes.values.texts import shortened
 
@@ -49,7 +49,7 @@ _QUANTITY = re.compile(r"(\d{1,12})(m|Ki|Mi|Gi|Ti)?")
 _UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
 
-def logs(asked: Asked) -> str:
+def logs(asked: InventoryQuestion) -> str:
     """Return the newest log lines of the object that the question names."""
     names = wanted_names(asked)
     if not names:
@@ -78,7 +78,7 @@ def logs(asked: Asked) -> str:
     return _shown_lines(asked, outcome, ref, name)
 
 
-def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
+def _shown_lines(asked: InventoryQuestion, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
     """Format the newest log lines of each container, with the container headings."""
     lines = outcome.text.strip("\n").split("\n")
     start = max(1, len(lines) - _MOST_LINES)
@@ -109,11 +109,11 @@ def _without_empty_logs(lines: list[str]) -> Iterator[str]:
 
 def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
     """Run the plan for `intent`. Raises `Waiting`."""
-    asked = Asked(lookups=lookups, question=question, scope=find_scope(lookups, question))
+    asked = InventoryQuestion(lookups=lookups, question=question, scope=find_scope(lookups, question))
     return PLANS[intent](asked)
 
 
-def count(asked: Asked) -> str:
+def count(asked: InventoryQuestion) -> str:
     """Count the objects of a kind, optionally by node, phase or namespace."""
     question = asked.question
     kind = KIND_BY_NAME[_kind(asked)]
@@ -148,16 +148,16 @@ def _is_a_state(question: Question) -> bool:
     )
 
 
-def _kind(asked: Asked) -> str:
+def _kind(asked: InventoryQuestion) -> str:
     """Return the kind that the question asks for.
 
-    This is the first kind, except `Namespace` if the namespace is only the scope.
+    This is the first kind in the question. `Namespace` is skipped if the question also contains another kind.
     """
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
 
 
-def list_objects(asked: Asked) -> str:
+def list_objects(asked: InventoryQuestion) -> str:
     """List the objects of a kind in the format of kubectl."""
     kind = KIND_BY_NAME[_kind(asked)]
     if kind.namespaced:
@@ -174,7 +174,7 @@ def list_objects(asked: Asked) -> str:
     return answer(asked, f"{number} {place}:", cited_excerpt(outcome, most_lines=60))
 
 
-def events(asked: Asked) -> str:
+def events(asked: InventoryQuestion) -> str:
     """List events of a namespace or an object, newest last."""
     warnings: bool | None = True if asked.question.says("warning", "warnings") else None
     found = _object(asked)
@@ -201,7 +201,7 @@ def events(asked: Asked) -> str:
     return answer(asked, f"Events {place}, newest last{left}:", f"{block}\n{marker.strip()}".rstrip())
 
 
-def usage(asked: Asked) -> str:
+def usage(asked: InventoryQuestion) -> str:
     """List the pods, containers or nodes with the highest usage according to metrics-server."""
     question = asked.question
     of_nodes = "Node" in question.kinds and "Pod" not in question.kinds
@@ -234,7 +234,7 @@ def _quantity(text: str) -> float:
     return int(match[1]) * _UNITS[match[2] or ""] if match else 0.0
 
 
-def history(asked: Asked) -> str:
+def history(asked: InventoryQuestion) -> str:
     """List the revisions of a workload."""
     found = _object(asked)
     if isinstance(found, str):
@@ -247,7 +247,7 @@ def history(asked: Asked) -> str:
     return _shown(asked, found, "revisions", outcome)
 
 
-def describe(asked: Asked) -> str:
+def describe(asked: InventoryQuestion) -> str:
     """Return the description of an object, or its YAML."""
     found = _object(asked)
     if isinstance(found, str):
@@ -263,13 +263,13 @@ def describe(asked: Asked) -> str:
     return _shown(asked, found, "description", outcome)
 
 
-def _shown(asked: Asked, ref: ObjectRef, what: str, outcome: Outcome) -> str:
+def _shown(asked: InventoryQuestion, ref: ObjectRef, what: str, outcome: Outcome) -> str:
     if outcome.failed:
         return answer(asked, f"**The {what} of {code(str(ref))} could not be read**: {sentence(plain(outcome.reason))}")
     return answer(asked, f"{code(str(ref))}:", cited_excerpt(outcome, most_lines=120))
 
 
-def _object(asked: Asked) -> ObjectRef | str | None:
+def _object(asked: InventoryQuestion) -> ObjectRef | str | None:
     """Return the object that the question names, or None if the question names none.
 
     For an object that does not exist, return a "not found" answer.
@@ -285,7 +285,7 @@ def _object(asked: Asked) -> ObjectRef | str | None:
     return nothing_answer(asked, "object", asked.place)
 
 
-PLANS: Final[Mapping[Intent, Callable[[Asked], str]]] = {
+PLANS: Final[Mapping[Intent, Callable[[InventoryQuestion], str]]] = {
     "count": count,
     "image": tables.images,
     "pods": tables.pods,

@@ -53,7 +53,7 @@ _NO_TOOLS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class ReportContent:
     """The content of a report.
 
     `focus` is the incident that answers the question, and `others` contains the other incidents. `lead` is the first
@@ -71,7 +71,7 @@ class Story:
     further_failures: tuple[str, ...] = ()
 
 
-def report_text(story: Story) -> str:
+def report_text(story: ReportContent) -> str:
     """Format the report as Markdown."""
     parts: list[str] = [story.lead]
     if story.focus is not None:
@@ -89,7 +89,7 @@ def report_text(story: Story) -> str:
     return "\n\n".join(part for part in (*parts, NO_LLM) if part)
 
 
-def _answer(story: Story, match: Match) -> str:
+def _answer(story: ReportContent, match: Match) -> str:
     """Write the root cause in one or two sentences. The citation covers only the rule's sentence."""
     incident = match.incident
     cause = sentence(_with_object(incident.cause or incident.title, incident.culprit))
@@ -119,7 +119,7 @@ def _joined(text: str) -> str:
     return f"{start}{plain(text)}{' ' if text[-1:].isspace() and text.strip() else ''}"
 
 
-def _evidence(story: Story, incident: Incident) -> str:
+def _evidence(story: ReportContent, incident: Incident) -> str:
     """List the evidence: values that the rules read, and lines of logs and events."""
     details = story.details
     read = tuple(one_line(line.text) for _, line in details.log_lines) if details is not None else ()
@@ -206,7 +206,7 @@ def _spoken_namespaces(report: DiagnosisReport) -> str:
     return f"in {', '.join(code(each) for each in report.namespaces[:6])}"
 
 
-def not_checked_text(story: Story) -> str:
+def not_checked_text(story: ReportContent) -> str:
     """Write the section about checks that were not possible."""
     gaps = story.report.not_checked
     forbidden = [plain(each.what) for each in gaps if each.why.lower().startswith("forbidden")]

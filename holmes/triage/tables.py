@@ -42,7 +42,7 @@ _NOT_READY: Final = '.status.phase != "Succeeded" and ($ready < (.spec.container
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class InventoryQuestion:
     """An inventory question with its scope and the tool results of the conversation."""
 
     lookups: Lookups
@@ -88,7 +88,7 @@ class Rows:
         return self.source.marker(1, last) if self.source.lines else self.source.marker(1)
 
 
-def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
+def read_rows(asked: InventoryQuestion, kinds: str, expression: str) -> Rows:
     """Read the rows that a jq expression returns for objects of `kinds`. Raises `Waiting`."""
     outcome, place = asked.call(JQ_TOOL, kind=kinds, expression=expression)
     if outcome.failed:
@@ -129,7 +129,7 @@ def name_filter(names: Sequence[Named]) -> str:
     return f"(.metadata.name | {' or '.join(conditions)})" if conditions else "true"
 
 
-def wanted_names(asked: Asked) -> tuple[Named, ...]:
+def wanted_names(asked: InventoryQuestion) -> tuple[Named, ...]:
     """Return the names in the question that refer to objects.
 
     These are the certain names, or all names if no name is certain.
@@ -138,7 +138,7 @@ def wanted_names(asked: Asked) -> tuple[Named, ...]:
     return tuple(each for each in names if each.certain) or tuple(names)
 
 
-def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead: str = "") -> str:
+def rows_answer(asked: InventoryQuestion, rows: Rows, noun: str, header: Sequence[str], lead: str = "") -> str:
     """Write a table of `rows` with its title, or an answer that explains why the table is empty."""
     if rows.failure:
         return failed_answer(asked, noun, rows.failure)
@@ -151,12 +151,12 @@ def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead
     return answer(asked, about, f"{table(header, shown)}{more}", rows.marker.strip() and f"Source:{rows.marker}")
 
 
-def failed_answer(asked: Asked, what: str, reason: str) -> str:
+def failed_answer(asked: InventoryQuestion, what: str, reason: str) -> str:
     """Write the answer for a failed lookup. `reason` is the error message."""
     return answer(asked, f"**The {plain(what)} could not be looked up {asked.place}**: {sentence(plain(reason))}")
 
 
-def nothing_answer(asked: Asked, noun: str, place: str) -> str:
+def nothing_answer(asked: InventoryQuestion, noun: str, place: str) -> str:
     """Write the answer for an empty result. For a name that does not exist, suggest similar names."""
     names = wanted_names(asked)
     if names:
@@ -168,12 +168,12 @@ def nothing_answer(asked: Asked, noun: str, place: str) -> str:
     return answer(asked, f"No {noun} found {place}.")
 
 
-def answer(asked: Asked, *parts: str) -> str:
+def answer(asked: InventoryQuestion, *parts: str) -> str:
     """Join the parts of an answer, and add the fixed texts around them."""
     return paragraphs(missing_namespace_text(asked.scope), *parts, NO_LLM)
 
 
-def images(asked: Asked) -> str:
+def images(asked: InventoryQuestion) -> str:
     """List the images of workloads."""
     chosen = f".items[] | select({name_filter(wanted_names(asked))})"
     expression = (
@@ -195,7 +195,7 @@ def images(asked: Asked) -> str:
     return rows_answer(asked, rows, "container image", ("object", "container", "image"), lead)
 
 
-def replicas(asked: Asked) -> str:
+def replicas(asked: InventoryQuestion) -> str:
     """List the desired and ready replicas of workloads."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | [{_WHO}, "
@@ -212,7 +212,7 @@ def replicas(asked: Asked) -> str:
     return rows_answer(asked, rows, "workload", ("object", "desired", "ready", "up to date"))
 
 
-def resources(asked: Asked) -> str:
+def resources(asked: InventoryQuestion) -> str:
     """List the requests and limits of containers."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_WHO} as $who | {_TEMPLATE} as $spec "
@@ -225,7 +225,7 @@ def resources(asked: Asked) -> str:
     return rows_answer(asked, rows, "container", header)
 
 
-def placement(asked: Asked) -> str:
+def placement(asked: InventoryQuestion) -> str:
     """List the nodes on which pods run."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_POD}"
@@ -236,7 +236,7 @@ def placement(asked: Asked) -> str:
     return rows_answer(asked, rows, "pod", ("pod", "phase", "node", "IP"))
 
 
-def pods(asked: Asked) -> str:
+def pods(asked: InventoryQuestion) -> str:
     """List the pods in the state that the question names, most restarts first."""
     state, condition = _state(asked.question)
     named = wanted_names(asked)
@@ -292,7 +292,7 @@ def _state(question: Question) -> tuple[str, str]:
     return "exists", "true"
 
 
-def changes(asked: Asked) -> str:
+def changes(asked: InventoryQuestion) -> str:
     """List the newest objects, or the changes to a named object in the last 24 hours."""
     names = wanted_names(asked)
     if names and asked.lookups.has(RELATED_TOOL):
@@ -317,7 +317,7 @@ def changes(asked: Asked) -> str:
     return rows_answer(asked, rows, "object", ("created", "object", "revision", "images"), lead)
 
 
-def _changes_of(asked: Asked, name: str, text: str) -> str:
+def _changes_of(asked: InventoryQuestion, name: str, text: str) -> str:
     """Write the answer from the changes section of a `kubernetes_related` result."""
     lines = text.split("\n")
     heading = next((index for index, line in enumerate(lines) if line.startswith("changed in")), None)

@@ -17,7 +17,7 @@ from holmes.triage.matching import is_about, match_incidents
 from holmes.triage.objects import WHOLE_CLUSTER, find_scope, locate
 from holmes.triage.question import Named, parse_question
 from holmes.triage.report import (
-    Story,
+    ReportContent,
     answer_undiagnosed,
     excerpt,
     missing_namespace_text,
@@ -129,7 +129,7 @@ class _Case:
         if focus is not None and not focus.incident.findings:
             focus, source = _in_full(lookups, focus, source)
         return report_text(
-            Story(
+            ReportContent(
                 report=self.diagnosis.report,
                 source=source,
                 scope=self.scope,

@@ -21,8 +21,8 @@ from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.commands.terminal_input import TerminalApprover, make_line_reader
 from holmes.cli.render.event_lines import Detail
 from holmes.cli.render.rendering import choose_renderer
+from holmes.core.context_usage import ContextUsage
 from holmes.core.tools_utils.tool_executor import ApprovalGate
-from holmes.core.upkeep import ContextUsage
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.events import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holmes.cli.render.terminal import context_lines
-from holmes.core.upkeep import ContextUsage
+from holmes.core.context_usage import ContextUsage
 
 
 def usage(used: int, **sizes: int) -> ContextUsage:

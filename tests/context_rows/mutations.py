@@ -302,7 +302,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         file=_WINDOW_LIMITER,
         snippet="        return await _compact_now(history, wanted, request)",
         replacement="        return CompactionOutcome(history=history)",
-        test="tests/core/test_upkeep.py::test_compact_makes_a_conversation_shorter_long_before_the_trigger",
+        test="tests/core/test_context_usage.py::test_compact_makes_a_conversation_shorter_long_before_the_trigger",
     ),
     Mutation(
         row="C11",

@@ -155,7 +155,7 @@ def test_a_json_array_ends_with_its_first_items_as_valid_json() -> None:
 @pytest.mark.row("T14")
 def test_the_pointer_clause_counts_what_is_shown() -> None:
     preview = structured_preview(corpus("table", 3).text, 300, COUNTER)
-    assert preview.shown.endswith(" of 400 rows") or " of " in preview.shown
+    assert preview.shown.endswith(" of 300 rows")
     assert preview.shown.split(" ", 1)[0].isdigit()
 
 

@@ -94,7 +94,7 @@ class KnownAlert:
 class Incident:
     """A group of related alerts. `root_cause` is the line that names the cause in the newest answer.
 
-    `closed_by` is None if the incident is open, or was closed because its alerts were resolved.
+    `closed_by` is `hand` or `stale` if the incident was closed before its alerts were resolved, else None.
     """
 
     id: IncidentId

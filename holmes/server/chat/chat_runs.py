@@ -133,7 +133,10 @@ class ChatRun:
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield the events with numbers above `after`. Without a reader for `resume_seconds`, the chat is cancelled."""
+        """Yield the events with numbers above `after`.
+
+        If no client reads for `resume_seconds`, the chat is cancelled.
+        """
         self.wait_for_reader(begin=False)
         self._readers += 1
         try:

@@ -119,7 +119,7 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
 async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
     """Render the page, or its changes after the event `after`.
 
-    A finished investigation needs all events, because its evidence names the tool calls.
+    For a finished investigation, all events are read, because the evidence list names the tool calls.
     """
     is_final = record.state in FINAL_STATES
     timeline = await _timeline(service, record, 0 if is_final else after)

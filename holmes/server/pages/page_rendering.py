@@ -151,8 +151,8 @@ def _picture(match: re.Match[str]) -> str:
     return chr(_CONTROL_PICTURES + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else _REPLACEMENT
 
 
-# This header overrides the `no-referrer` of `Doorkeeper`, with which browsers would send `Origin: null` in forms.
-# `Doorkeeper` sets the other headers.
+# This header overrides the `no-referrer` of `SecurityMiddleware`, which sets the other headers. With `no-referrer`,
+# browsers would send `Origin: null` in forms.
 PAGE_HEADERS: Final = {"Referrer-Policy": "same-origin"}
 _STATIC_TYPES: Final = {
     "holmes.css": "text/css; charset=utf-8",

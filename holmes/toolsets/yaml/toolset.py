@@ -20,7 +20,7 @@ from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import default_variables, process_environment, refuse_outside, with_namespace
-from holmes.toolsets.yaml.views import Means, seen, view_of
+from holmes.toolsets.yaml.views import ViewSettings, apply_view, view_of
 from holmes.values.errors import ToolError, masked
 from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
@@ -101,9 +101,11 @@ class YamlToolset:
                 outcome = replace(
                     outcome, stderr=outcome.stderr + _release_hint(outcome.stderr, arguments, self.environment)
                 )
-            means = Means(redactor=self.redactor, environment=process_environment(self.environment), limits=limits)
+            settings = ViewSettings(
+                redactor=self.redactor, environment=process_environment(self.environment), limits=limits
+            )
             for view in views:
-                outcome = await seen(view, outcome, means)
+                outcome = await apply_view(view, outcome, settings)
         except ToolError as error:
             return ToolResult(status="error", error=str(error))
         stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)

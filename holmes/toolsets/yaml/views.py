@@ -65,7 +65,7 @@ def view_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class ViewSettings:
     """Redactor and process settings of a view.
 
     `redactor` is None if redaction is off. The other fields apply to the separate process.
@@ -76,7 +76,7 @@ class Means:
     limits: ProcessLimits
 
 
-async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
+async def apply_view(what: View, outcome: ProcessOutcome, settings: ViewSettings) -> ProcessOutcome:
     """Replace the output with its view. A view that fails sets the exit code, like the last program of a pipe."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
@@ -84,26 +84,30 @@ async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutc
         return replace(outcome, stdout="")
     if not outcome.stdout.strip():
         return outcome
-    left_seconds = max(_SHORTEST_SECONDS, means.limits.timeout_seconds - outcome.elapsed_seconds)
-    means = replace(means, limits=replace(means.limits, timeout_seconds=left_seconds))
+    left_seconds = max(_SHORTEST_SECONDS, settings.limits.timeout_seconds - outcome.elapsed_seconds)
+    settings = replace(settings, limits=replace(settings.limits, timeout_seconds=left_seconds))
     try:
-        objects = await _behind(what, written, means.limits)
+        objects = await _behind(what, written, settings.limits)
         request = ViewRequest(form=what.form, text=outcome.stdout, argument=what.argument, objects=objects)
         # The view can be larger than the output, because each column may repeat a whole object.
         times = 1 + what.argument.count(",") if what.form == "columns" else 1
         if len(request.text) * times + len(objects) > _LARGE_CHARACTERS:
-            return _joined(outcome, await _in_own_process(request, means), request.form)
-        shown = await asyncio.to_thread(view, request, means.redactor)
+            return _joined(outcome, await _in_own_process(request, settings), request.form)
+        shown = await asyncio.to_thread(view, request, settings.redactor)
     except (ViewError, ValueError, RecursionError) as error:
         said = f"{error if isinstance(error, ViewError) else 'the output is not shown: it cannot be read'}\n"
         return replace(outcome, stdout="", stderr=outcome.stderr + said, return_code=outcome.return_code or 1)
-    return await _finished(request, shown, outcome, means)
+    return await _finished(request, shown, outcome, settings)
 
 
-async def _finished(request: ViewRequest, shown: str, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
+async def _finished(
+    request: ViewRequest, shown: str, outcome: ProcessOutcome, settings: ViewSettings
+) -> ProcessOutcome:
     if request.form == "jq":
-        return _joined(outcome, await _in_own_process(replace(request, text=shown), means, is_seen=True), request.form)
-    if len(shown) > means.limits.output_limit_bytes:
+        return _joined(
+            outcome, await _in_own_process(replace(request, text=shown), settings, is_seen=True), request.form
+        )
+    if len(shown) > settings.limits.output_limit_bytes:
         return replace(outcome, stdout="", output_truncated=True)
     return _joined(outcome, replace(outcome, stdout=shown, stderr="", return_code=0), request.form)
 
@@ -114,7 +118,7 @@ def _is_whole(outcome: ProcessOutcome) -> bool:
 
 
 async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
-    """Return the objects of a table as JSON, or "" if they cannot be read, so that the view refuses the table."""
+    """Return the objects of a table as JSON, or "" if they cannot be read. In that case, the view refuses the table."""
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)
@@ -123,15 +127,15 @@ async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> s
     return outcome.stdout if is_complete else ""
 
 
-async def _in_own_process(request: ViewRequest, means: Means, *, is_seen: bool = False) -> ProcessOutcome:
+async def _in_own_process(request: ViewRequest, settings: ViewSettings, *, is_seen: bool = False) -> ProcessOutcome:
     """Run the view in a process that can be stopped.
 
     The key is sent to standard input, because other processes can read environment variables.
     """
-    key = None if is_seen else means.redactor.key.hex() if means.redactor is not None else ""
+    key = None if is_seen else settings.redactor.key.hex() if settings.redactor is not None else ""
     fields = {**asdict(request), "key": key}
     stdin = await asyncio.to_thread(lambda: json.dumps(fields).encode())
-    return await run_process(_VIEW, environment=means.environment, limits=means.limits, stdin=stdin)
+    return await run_process(_VIEW, environment=settings.environment, limits=settings.limits, stdin=stdin)
 
 
 def _joined(outcome: ProcessOutcome, shown: ProcessOutcome, form: ViewForm) -> ProcessOutcome:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import pytest
 
+from holmes.core.context_usage import compact_conversation
 from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
 from holmes.core.loop_run import LoopParts
 from holmes.core.model_chain import LoopModel
 from holmes.core.policies import named_policy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, ToolExecutor, tool_result_message
-from holmes.core.upkeep import compact_conversation
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter

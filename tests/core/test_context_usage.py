@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holmes.core.context_usage import ContextUsage, compact_conversation, context_usage
 from holmes.core.hooks import Always, CompactContext, Hook, Log, MessageCount, auto_compact_hook
 from holmes.core.loop_run import LoopParts
 from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy, TriggerPolicy
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.upkeep import ContextUsage, compact_conversation, context_usage
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
 from holmes.values.events import HistoryCompacted, HistoryReplaced, RunFailed
