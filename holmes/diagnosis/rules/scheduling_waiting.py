@@ -279,7 +279,10 @@ def _was_placed(pod: ClusterObject) -> bool:
 
 
 def _own_scheduler(state: ClusterState) -> ObjectRef | None:
-    """Return the pod of the default scheduler, or the scheduler's lease if no such pod is visible."""
+    """Return the pod of the default scheduler.
+
+    If the pod is not visible, return the scheduler's lease, or None if it has no lease.
+    """
     for pod in state.of("Pod", "kube-system"):
         if pod.labels.get("component") == "kube-scheduler":
             return pod.ref

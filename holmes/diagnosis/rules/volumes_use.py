@@ -41,8 +41,8 @@ _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
     reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
     explanation=(
         "A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding cannot be "
-        "restored, and the data remains only if the storage kept it. A volume is Failed when it could not be reclaimed "
-        "after its claim was deleted. Clean up this volume manually."
+        "restored, and the data still exists only if the storage system retained it. A volume is Failed when it could "
+        "not be reclaimed after its claim was deleted. Clean up this volume manually."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
