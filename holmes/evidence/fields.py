@@ -222,7 +222,7 @@ def _parts(value: str) -> set[str]:
 class Lookup:
     """Finds fields of `record` by the words of a claim.
 
-    If `last` is true, the previous state is searched, if the record has one. `words` contains all words of the claim.
+    If `last` is true, fields of the previous state are preferred. `words` contains all words of the claim.
     """
 
     record: Record
@@ -300,7 +300,7 @@ class Lookup:
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Return whether the words can mean this field. The total in `1/2` or in a target needs a matching word."""
+    """Return whether the words can mean this field. A total, as in `1/2`, and a target require a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)

@@ -69,7 +69,7 @@ def bounded_pattern(
         reason = f"is not a valid regular expression: {error}"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
     except RecursionError as error:
-        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler one") from error
+        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler pattern") from error
 
 
 def _calls_a_group(written: str) -> bool:

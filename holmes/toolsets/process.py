@@ -301,13 +301,14 @@ async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a process group. Returns False if the group is empty."""
+    """Send a signal to a process group. Returns whether the group has processes that Holmes may signal."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Holmes cannot signal processes of another user (sudo). macOS also raises this error if only zombies are left.
+        # Holmes cannot signal processes of another user (sudo). macOS also raises this error if only zombie processes
+        # remain.
         return False
     return True
 

@@ -129,7 +129,10 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 
 
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone)."""
+    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone).
+
+    Both values are None for an empty text.
+    """
     if not written:
         return None, None
     age = duration(written)

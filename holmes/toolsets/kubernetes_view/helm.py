@@ -214,7 +214,7 @@ def _documents(text: str) -> Iterator[object]:
 
 
 def _json_like(value: object) -> Json:
-    """Convert a value to JSON types. Keys (`on` becomes "true") and bytes become strings."""
+    """Convert a value to JSON types. Bytes and keys become strings. For example, the key `on` becomes "true"."""
     if isinstance(value, dict):
         return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

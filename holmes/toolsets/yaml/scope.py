@@ -81,7 +81,7 @@ def process_environment(environment: Environment) -> Environment:
 
 
 def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """Add the default namespace of the scope to the arguments, if the tool takes a namespace but they contain none.
+    """Add the default namespace of the scope to the arguments, if the tool accepts a namespace but none is given.
 
     Raises `ToolError` for a namespace outside the scope.
     """
