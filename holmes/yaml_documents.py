@@ -110,7 +110,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
     except YamlError:
         raise
     except (yaml.YAMLError, ValueError) as error:
-        raise YamlError(f"{source}: the file is not valid YAML: {error}") from error
+        raise YamlError(f"{source}: the file is not valid YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise YamlError(f"{source}: the YAML is nested too deeply") from error
     return YamlDocument(source=source, content=content, lines=lines)

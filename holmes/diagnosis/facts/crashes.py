@@ -62,7 +62,7 @@ class Crash:
 
     @property
     def finished(self) -> float | None:
-        """When the container terminated, in seconds since the epoch."""
+        """When the container terminated, in seconds since the epoch, or None if the time is unknown."""
         return moment(text(self.ended, "finishedAt"))
 
     @property
@@ -197,7 +197,7 @@ def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, 
 
 
 def began(crash: Crash, state: ClusterState) -> float | None:
-    """Return the earliest known time of the failure, in seconds since the epoch.
+    """Return the earliest known time of the failure in seconds since the epoch, or None if no time is known.
 
     Events can precede the last termination.
     """

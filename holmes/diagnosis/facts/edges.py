@@ -69,7 +69,10 @@ class _Places:
         }
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
-        """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP."""
+        """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP.
+
+        Returns None if neither exists.
+        """
         service = self.services.get(address)
         if service is not None:
             return service.ref

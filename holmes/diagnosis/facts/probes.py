@@ -40,7 +40,7 @@ class Probe:
 
     @property
     def action(self) -> str:
-        """The action of the probe (`httpGet`, `tcpSocket`, `grpc` or `exec`). Empty if no probe is defined."""
+        """The probe's action (`httpGet`, `tcpSocket`, `grpc` or `exec`), or an empty string if no probe is defined."""
         return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
 
     @property

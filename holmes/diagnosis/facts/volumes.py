@@ -192,7 +192,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the claims with a mount that contains a file from a log line about a full disk."""
+    """Return the claims whose mounts contain a file that a log line about a full disk names."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))

@@ -41,7 +41,10 @@ def longest_rest_seconds(schedule: str) -> int | None:
 
 
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
-    """Return the maximum interval in seconds. The restricted field with the largest unit determines it."""
+    """Return the maximum interval in seconds, or None if the months are restricted.
+
+    The restricted field with the largest unit determines it.
+    """
     if month not in _ANY:
         return None
     if day not in _ANY:

@@ -190,10 +190,10 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation=(
-        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels of a vendor "
-        "or of Kubernetes (a GPU, an operating system), this is normal until a node has the label. The severity is "
-        "then info, unless the value is misspelt. A label such as `disabled`, which turns the DaemonSet off, is not a "
-        "fault."
+        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels that a "
+        "vendor or Kubernetes sets, for example for a GPU or an operating system, this is normal until a node has the "
+        "label. The severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
+        "DaemonSet off, is not a fault."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
