@@ -244,7 +244,7 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 class LastWords:
     """The signatures of a container's log, the most specific first, and their lines as evidence.
 
-    `blamed` contains the objects that the lines blame: Services, ServiceAccounts without permissions, and full
+    `blamed` contains the objects that the lines name as causes: Services, ServiceAccounts without permissions, and full
     PersistentVolumeClaims.
     """
 
