@@ -49,7 +49,7 @@ class ConversationStoreError(HolmesError):
 class Conversation:
     """An open conversation of a `ConversationStore`. Call `close()`, or use the conversation as a context manager.
 
-    `notice` is a message for the user about the file, or None.
+    `notice` is a message for the user about a problem with the file, or None if the file has no problem.
     """
 
     def __init__(

@@ -337,8 +337,8 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
     ),
     explanation=(
         "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
-        "its node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
-        "a fault."
+        "its node no longer reports, or a container cannot be stopped. A pod within its termination grace period is "
+        "not a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
@@ -367,7 +367,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:
-        title, why = "Container cannot be killed", events[-1].message
+        title, why = "Container cannot be stopped", events[-1].message
     return Fault(
         subject=pod.ref,
         title=title,
