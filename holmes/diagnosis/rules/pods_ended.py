@@ -40,7 +40,7 @@ _REFUSALS: Final = {
     "OutOfpods": "the node has its maximum number of pods",
     "OutOfephemeral-storage": "the node does not have enough ephemeral storage left",
     "NodePorts": "a host port that the pod requires is already used on the node",
-    "PodOSNotSupported": "the node runs another operating system",
+    "PodOSNotSupported": "the node runs a different operating system than the pod requires",
     "SysctlForbidden": "the node does not allow a sysctl that the pod requires",
     "Terminated": "the node was shut down",
     "NodeShutdown": "the node was shut down",
@@ -337,8 +337,8 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
     ),
     explanation=(
         "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
-        "its node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
-        "a fault."
+        "its node no longer reports, or a container cannot be stopped. A pod within its termination grace period is "
+        "not a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
@@ -367,7 +367,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:
-        title, why = "Container cannot be killed", events[-1].message
+        title, why = "Container cannot be stopped", events[-1].message
     return Fault(
         subject=pod.ref,
         title=title,

@@ -388,7 +388,7 @@ def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
         subject=pod.ref,
         title="Preempted pods do not terminate",
         severity="warning",
-        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods have not terminated",
+        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods still exist",
         evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
         next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
         because=tuple(leaving),

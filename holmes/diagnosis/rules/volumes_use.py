@@ -217,7 +217,7 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
-        waiting = "has waited for a restart of the pod" if kind == "FileSystemResizePending" else "has not progressed"
+        waiting = "has waited for the pod to be recreated" if kind == "FileSystemResizePending" else "has not continued"
         if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
             return f"the resize {waiting} for {duration(since)}", (proof,)
     return None
