@@ -1,4 +1,4 @@
-"""Writes `docs/rules.md` from the rules: `python -m holmes.diagnosis.table`.
+"""Generates the list of rules in `docs/rules.md`. Run it with `python -m holmes.diagnosis.table`.
 
 `--write FILE` replaces the text between the markers of FILE. `--check FILE` fails when that text is outdated.
 """

@@ -248,8 +248,7 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
 
     The result is cached for each state.
     """
-    # Read the logs even on a cache hit. The state counts reads, and only rules that read logs run again after logs are
-    # loaded.
+    # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:

@@ -150,6 +150,6 @@ def container_field(container: Container, state: ClusterState, path: str) -> Evi
 
 
 def container_words(container: Container, state: ClusterState) -> str:
-    """Name the container for a cause: `container app of Deployment shop/web`."""
+    """Return a phrase that names the container, for example `container app of Deployment shop/web`."""
     kind = "init container" if container.kind == "init" else "container"
     return f"{kind} {container.name} of {owner_words(container.pod, state)}"

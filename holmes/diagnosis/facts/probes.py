@@ -56,7 +56,7 @@ class Probe:
 
     @property
     def words(self) -> str:
-        """The probe in the form that causes use: `GET /healthz on port 8081`."""
+        """The probe as a phrase for messages, for example `GET /healthz on port 8081`."""
         if self.action == "exec":
             return " ".join(texts(self.spec, "exec", "command"))
         path = text(self.spec, "httpGet", "path") or "/"

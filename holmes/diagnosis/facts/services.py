@@ -132,7 +132,7 @@ class Mismatch:
         return self.template.workload
 
     def differences(self, selector: Mapping[str, str]) -> str:
-        """Describe the labels that do not match the selector, for a cause."""
+        """Describe the labels that do not match the selector, as a phrase for messages."""
         labels = self.template.labels
         return ", ".join(
             f"{key}: the selector requires {selector[key]!r}, the pods have "

@@ -141,7 +141,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Return whether the storage class binds the claim only after a pod is scheduled, and no node was selected yet."""
+    """Return whether the storage class binds the claim only after a pod is scheduled, and no node is selected yet."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False

@@ -349,6 +349,9 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """Return the times of edits to the CronJob. A CronJob that was just resumed has not missed a run."""
+    """Return the times of edits to the CronJob.
+
+    An edit may have resumed it, and earlier runs then do not count as missed.
+    """
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

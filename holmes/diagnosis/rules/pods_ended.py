@@ -40,7 +40,7 @@ _REFUSALS: Final = {
     "OutOfpods": "the node has its maximum number of pods",
     "OutOfephemeral-storage": "the node does not have enough ephemeral storage left",
     "NodePorts": "a host port that the pod requires is already used on the node",
-    "PodOSNotSupported": "the node runs another operating system",
+    "PodOSNotSupported": "the node runs a different operating system than the pod requires",
     "SysctlForbidden": "the node does not allow a sysctl that the pod requires",
     "Terminated": "the node was shut down",
     "NodeShutdown": "the node was shut down",

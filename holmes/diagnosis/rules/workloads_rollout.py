@@ -292,7 +292,10 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
 def _severity(
     state: ClusterState, services: list[ClusterObject], users: list[Edge], *, recent: bool
 ) -> Literal["critical", "warning", "info"]:
-    """Rate a workload without an Ingress or autoscaler by the known clients of its Services."""
+    """Return the severity for a workload without an Ingress or autoscaler.
+
+    It depends on the known clients of its Services.
+    """
     fails = any(failures(state).get(each.ref) for each in services)
     if not users:
         return "critical" if fails and recent else "info"

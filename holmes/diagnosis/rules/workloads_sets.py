@@ -32,7 +32,7 @@ _VENDOR_DOMAINS: Final = (
     "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""The software of vendors sets the labels of these domains. Users of the cluster do not set them."""
+"""Labels in these domains are set by vendor software, not by users of the cluster."""
 _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
