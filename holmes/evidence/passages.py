@@ -237,7 +237,7 @@ def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
-    """Mark every marker as not found. The first marker names the missing parts."""
+    """Set the outcome of every marker to *not found*. The first marker names the missing parts."""
     first, *others = markers
     shown = tuple(filter(None, map(shown_missing, judgement.missing)))[:MAX_MISSING]
     return (

@@ -209,8 +209,8 @@ class StateReader:
         # The user did not select these namespaces for the recording, so their absence is expected.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            # `now` is at least the time of the newest object. A wrong date header from a proxy could otherwise make
-            # objects look new.
+            # `now` is at least the time of the newest object.
+            # Otherwise, a wrong date header from a proxy could make objects look new.
             now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),

@@ -248,7 +248,7 @@ def _probes(provider: str) -> tuple[Probe, ...]:
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Return the configured `num_ctx` for Ollama, which uses the context window in each request.
+    """Return the configured `num_ctx` for Ollama, which takes the context window from each request.
 
     Returns None for other servers.
     """

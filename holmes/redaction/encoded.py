@@ -231,7 +231,7 @@ class Encoded:
 
 
 class Unpacking:
-    """Limits the decompressed size of one text, as a protection against decompression bombs."""
+    """Limits the decompressed size of one text, to protect against decompression bombs."""
 
     __slots__ = ("_left",)
 

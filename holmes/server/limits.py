@@ -2,7 +2,8 @@
 
 Behind a proxy, every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so the client address is the
 right-most entry that is not a trusted proxy. An address that sent too many wrong keys is refused, even with the right
-key. Many senders may share one address, so the right key is still accepted from an address that sent it before.
+key. However, the right key is still accepted from an address that sent it before, because many senders may share one
+address.
 """
 
 from __future__ import annotations

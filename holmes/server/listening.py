@@ -170,7 +170,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve the application until the context ends. Running requests then get a few seconds to finish."""
+    """Serve the application until the context manager exits. Running requests then get a few seconds to finish."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),

@@ -40,7 +40,10 @@ Several short checks are safer than a long one, because a suspended machine fail
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Time limit for the exit after the drain time. The chart's grace period is five seconds longer than both together."""
+"""Time limit for the exit after the drain time.
+
+The chart's grace period is five seconds longer than the drain time and this time limit together.
+"""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
@@ -55,7 +58,7 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork the investigation process. It waits for `working`, and is killed when this context ends.
+    """Fork the investigation process. It waits for `working`, and is killed when the context manager exits.
 
     Call this function in the main thread, before threads or an event loop start. Raises `WorkFailed`.
     """
@@ -175,7 +178,7 @@ class WorkProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether the process exited unexpectedly. Valid after the end of the `working` context."""
+        """Whether the process exited unexpectedly. Valid after the context manager `working` exits."""
         return self._lost or self._process.exitcode != 0
 
     @property

@@ -73,7 +73,10 @@ def bounded_pattern(
 
 
 def _calls_a_group(written: str) -> bool:
-    """Return whether the pattern matches a group inside another group or itself. Its memory use is then unlimited."""
+    """Return whether the pattern matches a group inside another group or itself.
+
+    Such a pattern can use unlimited memory.
+    """
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 

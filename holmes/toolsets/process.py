@@ -37,8 +37,8 @@ _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs such as kubectl reserve hundreds of megabytes that
-# they never use. If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
+# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs reserve much address space that they never use.
+# If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(
@@ -209,8 +209,8 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet. Ending the program takes
-        # less than a second, and further cancellations wait until it has ended.
+        # The program may already be running although this function has no handle to it yet.
+        # Ending the program takes less than a second, and further cancellations wait until it has ended.
         ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
         while not ending.done():
             with contextlib.suppress(asyncio.CancelledError):
@@ -264,7 +264,7 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End every process of the group. A second cancellation sends SIGKILL at once."""
     try:
         if _signal_group(process.pid, signal.SIGTERM):
-            # A stopped process does not receive SIGTERM until it continues.
+            # A suspended process does not handle SIGTERM until it continues.
             _signal_group(process.pid, signal.SIGCONT)
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:
@@ -307,8 +307,7 @@ def _signal_group(group: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Holmes cannot signal processes of another user (sudo). macOS also raises this error if only zombie processes
-        # remain.
+        # Holmes cannot signal other users' processes (sudo). On macOS, a group of zombies also causes this error.
         return False
     return True
 

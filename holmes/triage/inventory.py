@@ -184,7 +184,7 @@ def events(asked: InventoryQuestion) -> str:
         outcome = asked.lookups.ask(
             EVENTS_TOOL, object=resource_path(found), namespace=found.namespace, warnings_only=warnings
         )
-        place = f"of {code(str(found))}"
+        place = f"for {code(str(found))}"
     else:
         outcome, place = asked.call(EVENTS_TOOL, warnings_only=warnings)
     if outcome.failed:

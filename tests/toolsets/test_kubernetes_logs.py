@@ -267,7 +267,7 @@ async def test_pods_that_cannot_be_read_are_listed_with_the_reason(
     result = await _call(toolset, name="cart", kind="StatefulSet")
 
     assert result.status == "success"
-    assert result.data.startswith("Logs of StatefulSet 'cart' in namespace 'shop': 1 of 4 pods, 1 container logs, ")
+    assert result.data.startswith("Logs of StatefulSet 'cart' in namespace 'shop': 1 of 4 pods, 1 container log, ")
     assert "- pod b-pull, container app: waiting: ImagePullBackOff: no such image\n" in result.data
     assert "- pod c-wait, container app: not scheduled: 0/1 nodes are available\n" in result.data
     assert '- pod d-gone, container app: container "app" in pod "d-gone" is terminated\n' in result.data

@@ -123,7 +123,7 @@ class ToolCallReport:
 
     `result` is the text for the model. `stored_results` refer to the complete content of a large result. `arguments` is
     a JSON object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed
-    command or request, or None.
+    command or request, if any.
     """
 
     tool_call_id: str

@@ -163,7 +163,7 @@ def _asked(alerts: Sequence[Alert]) -> str:
 def _spoken(subject: Subject) -> str:
     """Name an object with its owner, because the owner still exists after a pod is deleted.
 
-    For example, the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
+    Example: the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
     """
     owner = subject.workload and subject.workload != subject.name
     return f"the {subject.kind.lower()} `{subject.name}`{f' of `{subject.workload}`' if owner else ''}"

@@ -239,7 +239,7 @@ def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Run `work` until the context exits."""
+    """Run `work` until the context manager exits."""
     task = asyncio.create_task(work, name=name)
     try:
         yield

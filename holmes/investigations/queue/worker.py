@@ -314,7 +314,7 @@ class InvestigationWorker:
 
 
 def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
-    """Append the reason to an answer that `builtin/triage` wrote because of a limit."""
+    """Return the answer, followed by a note with `without_llm` if it is set."""
     return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
 
 

@@ -53,7 +53,7 @@ class Alert:
 
     @property
     def severity(self) -> str | None:
-        """The value of the label `severity`, or None."""
+        """The value of the label `severity`, or None if the alert does not have this label."""
         return self.labels.get("severity") or None
 
 
@@ -214,7 +214,9 @@ def _stats_of(text: str) -> RequestStats:
 
 
 _STATS: Final = Codec()
-_ROWS: Final = Codec(converters={datetime: moment, Mapping[str, str]: json.loads, RequestStats: _stats_of})
+_ROWS: Final = Codec(
+    converters={datetime: moment, Mapping[str, str]: json.loads, RequestStats: _stats_of}, keeps_unknown=True
+)
 
 
 _CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)

@@ -93,8 +93,9 @@ _GO_ON = "The user has approved or denied the waiting tool calls. Continue."
 class ChatJob:
     """The parameters of one chat.
 
-    `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. The answer
-    must match `schema`. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to match.
+    `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. If `schema`
+    is set, the answer must match it. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to
+    match.
     """
 
     ask: AskRequest

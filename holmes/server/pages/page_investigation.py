@@ -175,7 +175,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """Return the used share of the budget, as a number and as text, for the cost bar; None without a limit."""
+    """Return the used share of the budget, as a number and as text, for the cost bar; None if it is unlimited."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)

@@ -63,7 +63,8 @@ def _summary(report: LogReport, read: list[Section]) -> str:
         raise_tail = "raise tail or " if cut_by_tail else ""
         hint = f"; to see other lines, {raise_tail}narrow with include, since, until or container"
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
-    return f"{what}: {pods_text}, {len(read)} container logs, {counts}{_searched(request)}{hint}"
+    logs_text = f"{len(read)} container log{'' if len(read) == 1 else 's'}"
+    return f"{what}: {pods_text}, {logs_text}, {counts}{_searched(request)}{hint}"
 
 
 def _is_filtered(request: LogRequest) -> bool:

@@ -169,7 +169,7 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
     """Return the most similar kubectl command on one line.
 
-    Omits what kubectl does not support: `until`, and the automatic choice of `previous`.
+    Omits `until` and the automatic choice of `previous`, because kubectl does not support them.
     """
     words = ["kubectl", "logs", "--context", context, "-n", found.namespace]
     words.append(f"{found.kind.lower()}/{found.name}")

@@ -143,7 +143,7 @@ def _written(value: Json, *, as_json: bool) -> str:
 
 
 def _without_value(found: re.Match[str], value: str) -> str:
-    """Return the matched text. Its value is hidden if its name suggests a secret."""
+    """Return the matched text. If the name suggests a secret, the value is hidden."""
     return found.group().replace(value, HIDDEN) if sounds_secret(found["name"]) and value != HIDDEN else found.group()
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HIDDEN = "(hidden)"
 _LONGEST_SECRET_ANNOTATION = 256
 
-# Also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
+# This pattern also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
 # The API server quotes a value of the wrong type, for example an unquoted password, one value per line:

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import Tool
 
-# A kuberc file changes the defaults of kubectl's options. For example, `-o yaml` for `get` would show the values of
-# Secrets. The first variable is a feature gate, which disappears when the feature is stable. The second variable is
-# permanent.
+# A kuberc file changes the defaults of kubectl's options, for example to `-o yaml`, which shows the values of Secrets.
+# The first variable is a feature gate, which disappears when the feature is stable. The second variable is permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "30s"
