@@ -295,7 +295,7 @@ class Lookup:
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
         """Keep only the fields of the previous state if `last` is set, otherwise only those of the current state."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # example: the size of `request` if `response` also has a size
+        found = below or found  # example: the claim names `request`, and `response` has the same keys
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 

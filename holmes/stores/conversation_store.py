@@ -240,7 +240,10 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
 
 
 def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
-    """Move the unreadable end to a separate file, and complete the last line. Returns a message for the user."""
+    """Move the unreadable end to a separate file, and complete the last line.
+
+    Returns a message for the user, or None if nothing was moved.
+    """
     notice = None
     if kept.garbage:
         aside = path.with_suffix(_ASIDE)
