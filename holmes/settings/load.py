@@ -132,7 +132,7 @@ def _folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
-    """Return the variables of HolmesGPT that are set but never read.
+    """Return the set variables that HolmesGPT reads but Holmes does not.
 
     A variable that the config file refers to is not listed.
     """

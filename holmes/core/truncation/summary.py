@@ -91,8 +91,8 @@ class _Writer:
 async def request_summary(job: SummaryJob) -> Summary:
     """Return a checked and repaired summary of `job.removed`. Its `stats` contain the cost of all requests.
 
-    Sends at most nine requests with a summary model and six requests without, plus the repair and the requests for
-    groups.
+    Sends at most nine requests with a summary model and six requests without one. The repair and groups need additional
+    requests.
     """
     stats = RequestStats()
     groups = removed_groups(job)

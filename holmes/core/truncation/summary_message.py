@@ -37,7 +37,7 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:
-    """List up to 20 tools by name on one line. For more tools, list the families with their numbers of tools.
+    """List up to 20 tools by name on one line. For more tools, list the families and the number of tools in each.
 
     Without tools, the text is empty. It has at most 450 characters, and at most 150 tokens for names that consist of
     words.
