@@ -53,7 +53,9 @@ def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> 
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
-        raise ConfigError("a regular expression of --alertmanager-label takes too long; write a simpler one") from None
+        raise ConfigError(
+            "a regular expression of --alertmanager-label takes too long; write a simpler expression"
+        ) from None
 
 
 def parse_matcher(text: str) -> LabelMatcher:

@@ -1,7 +1,7 @@
 """Reads a YAML file and records the line of each key.
 
 All files that users write are read with this module. Invalid YAML, duplicate keys, and files that need too much memory
-or stack are refused with file and line. Keys are not interpreted.
+or stack are refused with an error that names the file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
     except YamlError:
         raise
     except (yaml.YAMLError, ValueError) as error:
-        raise YamlError(f"{source}: the file is not valid YAML: {error}") from error
+        raise YamlError(f"{source}: the file is not valid YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise YamlError(f"{source}: the YAML is nested too deeply") from error
     return YamlDocument(source=source, content=content, lines=lines)

@@ -230,7 +230,10 @@ async def _checked(
 
 
 class Assembly:
-    """The open models and the guards. `investigator` uses the toolsets of the last `with_toolsets` call."""
+    """The opened models, with the guards of all tool calls.
+
+    `investigator` uses the toolsets of the last `with_toolsets` call.
+    """
 
     def __init__(self, settings: Settings, chain: BuiltModels, guards: Guards, opened: OpenToolsets) -> None:
         self._settings = settings

@@ -30,7 +30,7 @@ class ConfiguredModel(ChatModel, Protocol):
     """A `ChatModel` that can be checked and closed."""
 
     async def check(self) -> None:
-        """Prepare the model without a request. Raises `ConfigError` if the model cannot be used."""
+        """Prepare the model without sending a request. Raises `ConfigError` if the model cannot be used."""
         ...
 
     async def aclose(self) -> None: ...
@@ -57,7 +57,7 @@ class BuiltModels:
 
 
 def build_models(settings: Settings) -> BuiltModels:
-    """Build the chosen model and its fallbacks, in order, without slow imports and without a request.
+    """Build the chosen model and its fallbacks, in order, without slow imports or requests.
 
     Raises `ConfigError` if a model refers to an unset variable.
     """
@@ -92,7 +92,7 @@ def _calibration(_endpoint: str, _model: str) -> Calibration:
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:
-    """Check all models without a request.
+    """Check all models without sending a request.
 
     Raises `ConfigError` for a missing key or an unknown model. The message names the available models.
     """

@@ -209,7 +209,7 @@ def _say(text: str) -> None:
 
 
 def _mask_early(text: str) -> str:
-    """Mask secrets before a command has read the settings."""
+    """Mask secrets in `text` without the settings, which may not have been read yet."""
     from holmes.app.redaction import early_redactor
 
     return early_redactor().redact(text)

@@ -114,7 +114,9 @@ class SlackApi:
             self._refused(method, error)
         except TimeoutError:
             raise self._failed("did not respond in time") from None
-        except (aiohttp.ClientConnectorError, OSError) as error:
+        except aiohttp.ClientConnectorError as error:  # its text contains the representation of the TLS context
+            raise self._failed(f"cannot be reached: {error.host}:{error.port}: {error.os_error}") from None
+        except OSError as error:
             raise self._failed(f"cannot be reached: {error}") from None
         except aiohttp.ClientError as error:
             raise self._failed(f"closed the connection: {type(error).__name__}") from None
@@ -133,7 +135,7 @@ class SlackApi:
         return SlackFailed(f"{self.name}: {place(httpx.URL(self._url))} {what}", retryable=True)
 
     def _refused(self, method: str, error: SlackApiError) -> NoReturn:
-        """Convert an HTTP error, a response without JSON or a response with `ok: false` to a `SlackFailed`."""
+        """Convert an HTTP error, a response that is not JSON, or a response with `ok: false` to a `SlackFailed`."""
         response = error.response  # from slack-sdk, or from aiohttp if the response is not JSON
         status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
         reply = getattr(response, "data", None)
@@ -146,8 +148,9 @@ class SlackApi:
                 code="ratelimited",
             ) from None
         if status >= 500 or not isinstance(reply, dict) or not reply:
+            doubt = "" if isinstance(reply, dict) and reply else " and no JSON; is `api_url` correct?"
             raise SlackFailed(
-                f"{self.name}: Slack responded to {method} with HTTP {status} and without JSON; is `api_url` correct?",
+                f"{self.name}: Slack responded to {method} with HTTP {status}{doubt}",
                 retryable=status >= 500 or status == 408 or status < 300,
                 retry_after_seconds=wait,
             ) from None

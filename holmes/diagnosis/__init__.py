@@ -1,1 +1,4 @@
-"""Finds faults of a cluster and their causes without a model: rules over a `ClusterState`, merged into incidents."""
+"""Finds faults in a cluster and their causes without a model.
+
+Rules check a `ClusterState`, and their findings are merged into incidents.
+"""

@@ -179,7 +179,7 @@ def _wanted_logs(
 ) -> Iterator[tuple[int, int, str, str, LogKey]]:
     """Yield the requested logs with their sort keys.
 
-    The first pod of each workload precedes its other pods, because pods of one workload log the same lines.
+    The first pod of each workload precedes its other pods, because the pods of a workload usually log the same lines.
     """
     earlier: Counter[ObjectRef] = Counter()
     for fault in faults:

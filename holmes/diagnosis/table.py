@@ -1,4 +1,4 @@
-"""Writes `docs/rules.md` from the rules: `python -m holmes.diagnosis.table`.
+"""Generates the list of rules in `docs/rules.md`. Run it with `python -m holmes.diagnosis.table`.
 
 `--write FILE` replaces the text between the markers of FILE. `--check FILE` fails when that text is outdated.
 """
@@ -15,27 +15,33 @@ from holmes.diagnosis.engine import all_rules
 from holmes.settings.table import between_markers
 
 _NOT_DONE: Final[dict[str, str]] = {
-    "I01": "recognised, except a missing controller for a class, because the controller of a class cannot be "
-    "matched to its pods",
-    "I03": "recognised, except a wrong type or missing keys of the Secret and expired certificates, because only the "
-    "names of Secrets are read",
-    "N-S07": "recognised, except `externalTrafficPolicy: Local`, because clients outside the cluster are unknown",
-    "N-S08": (
-        "recognised, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults by themselves"
+    "I01": (
+        "recognised, except a class that no controller handles, because the controller of a class cannot be matched "
+        "to its pods"
     ),
-    "N06": "recognised for the kubelets of different nodes, but not for the API server or the kernel",
-    "N08": "recognised for memory requests and limits, but not for actual usage, which requires the metrics API",
+    "I03": (
+        "recognised, except expired certificates and Secrets with a wrong type or missing keys, because only the "
+        "names of Secrets are read"
+    ),
+    "N-S07": "recognised, except `externalTrafficPolicy: Local`, because clients outside the cluster are unknown",
+    "N-S08": "recognised, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults in themselves",
+    "N06": (
+        "incompatible versions are recognised between kubelets, but not between a kubelet and the API server or the "
+        "kernel"
+    ),
+    "N08": "recognised from memory requests and limits, but not from actual usage, which requires the metrics API",
     "P19": "not a separate rule, because other rules quote the decisive line of the logs that they read",
     "V04": "recognised, except a missing CSIDriver, because only the names in its pods identify a provisioner",
-    "V11": "recognised from logs, because only the kubelet statistics show how full a volume is",
+    "V11": "full volumes are recognised only from logs, because the Kubernetes API does not show how full a volume is",
     "W06": (
         "recognised for partitions and `OnDelete`. Two other cases need no rule: the API server rejects `maxSurge: 0` "
         "with `maxUnavailable: 0`, and `Recreate` is correct for a ReadWriteOnce volume"
     ),
     "W07": (
-        "recognised for images and resources, but not for environment variables, because injectors add them everywhere"
+        "recognised for images and resources, but not for environment variables, because injectors often add "
+        "variables to pods"
     ),
-    "W11": "recognised. The rule detects overdue runs by an upper bound for simple schedules, not by a calendar",
+    "W11": "recognised, but overdue runs only for simple schedules, because the rule does not compute calendar dates",
     "W12": "recognised, except the adoption of ReplicaSets",
     "G03": "not a separate rule, because every incident lists recent changes",
 }

@@ -149,7 +149,7 @@ class Account:
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """Return the indexes of the tokens in any of `categories`, at most two tokens from `index`."""
+        """Return the indexes of the tokens in any of `categories`, at most two tokens away from `index`."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
@@ -202,7 +202,7 @@ class Account:
             self._unbound_value(index, token, bound)
 
     def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
-        """Judge a name or a quote without a field word, which can be anywhere in the record."""
+        """Judge a name or a quote that has no field word. It can be anywhere in the record."""
         text = token.text
         stands = self._stands(token) and not self._is_denied(text)
         if stands and self._is_text and self._is_said_otherwise(index):
@@ -214,7 +214,7 @@ class Account:
         claimed = self._kind_before(index)
         own = ("", self.source.kind, canonical_kind(self.record.kind))
         is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
-        is_namesake = text in self.record.names and claimed not in own  # for example an account with the same name
+        is_namesake = text in self.record.names and claimed not in own  # for example, two objects have the same name
         if stands and (is_open or is_namesake or self._is_unplaced(token)):
             self.doubts.append(text)
 
@@ -228,7 +228,7 @@ class Account:
             each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
         )
         if self._said and not is_field:
-            return True  # the other words occur in another order
+            return True  # the other words occur in a different order
         words = tokens_of(self.tokens[index].text).casefold()
         if self._is_of_another_noun(index, text.split(), words.split()):
             return True

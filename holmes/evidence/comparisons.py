@@ -168,7 +168,7 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
 
 
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `web is older than db` or `241 days younger than db` by one column of two rows."""
+    """Judge `web is older than db` or `241 days younger than db` by comparing one column of two rows."""
     word = said(tokens, "comparative")
     than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
@@ -231,7 +231,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """Sum the named field in each dimension. Without a name, each record must have only one number."""
+    """Sum the named field in each dimension. If no field is named, each record must have only one number."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]

@@ -222,7 +222,7 @@ def _parts(value: str) -> set[str]:
 class Lookup:
     """Finds fields of `record` by the words of a claim.
 
-    If `last` is true, the previous state is searched, if the record has one. `words` contains all words of the claim.
+    If `last` is true, fields of the previous state are preferred. `words` contains all words of the claim.
     """
 
     record: Record
@@ -295,12 +295,12 @@ class Lookup:
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
         """Keep only the fields of the previous state if `last` is set, otherwise only those of the current state."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # example: the size of `request` if `response` also has a size
+        found = below or found  # example: the claim names `request`, and `response` has the same keys
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Return whether the words can mean this field. The total in `1/2` or in a target needs a matching word."""
+    """Return whether the words can mean this field. A total, as in `1/2`, and a target require a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)

@@ -248,7 +248,7 @@ class Numbers(Account):
         return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
 
     def _is_plain_count(self, quantity: Quantity) -> bool:
-        """Return whether a quantity is a count and the assertion has other content."""
+        """Return whether a quantity is a count and the assertion also contains other words."""
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:

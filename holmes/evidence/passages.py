@@ -64,9 +64,9 @@ class NumberedText:
         self.total_lines = line_feeds + (not self.text.endswith("\n"))
 
     def lines(self, first_line: int, last_line: int) -> list[str]:
-        """Return lines `first_line` to `last_line`, inclusive, without line ends.
+        """Return lines `first_line` to `last_line`, inclusive, without their line feeds.
 
-        Returns fewer lines at the end of the text.
+        Returns fewer lines if the text ends before `last_line`.
         """
         if first_line > self.total_lines:
             return []
@@ -237,7 +237,7 @@ def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
-    """Mark every marker as not found. The first marker names the missing parts."""
+    """Set the outcome of every marker to *not found*. The first marker names the missing parts."""
     first, *others = markers
     shown = tuple(filter(None, map(shown_missing, judgement.missing)))[:MAX_MISSING]
     return (

@@ -93,7 +93,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
 
 
 def _is_reason_of(between: Sequence[str]) -> bool:
-    """Return whether the words after `between` end a chain of reasons: `failed: Get "http://a": timed out`."""
+    """Return whether the words after `between` end a chain of causes: `failed: Get "http://a": timed out`."""
     said = [word for word in between if word[:1].isalnum()]
     return between[-1:] == [":"] and len(said) <= _FARTHEST and _ENDS.isdisjoint(set(between) - {"."})
 

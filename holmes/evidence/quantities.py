@@ -155,7 +155,7 @@ def share_of(part: Quantity, whole: Quantity) -> Quantity:
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """Return the time between two moments, or between two times of one day. Returns None for other quantities."""
+    """Return the time between two moments, or between two times on the same day. Returns None for other quantities."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
     if not moments and first.is_time and second.is_time:
         moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]

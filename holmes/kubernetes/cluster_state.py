@@ -1,7 +1,7 @@
-"""Stores a cluster in memory for the rules: objects, events and logs with indexes, and incompletely read kinds.
+"""Stores a cluster in memory for the rules.
 
-A state never changes. Reading more logs creates a new state. The absence of an object is conclusive only if `covers`
-returns true.
+A state contains indexed objects, events and logs, and the kinds that were not read completely. It never changes.
+Reading more logs creates a new state. The absence of an object is conclusive only if `covers` returns true.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFINITION_KIND: Final = "CustomResourceDefinition"
 class Gap:
     """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` classifies the reason: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
+    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
     `failed`.
     """
 
@@ -73,7 +73,10 @@ class ClusterState:
         self.reading = reading
         self._logs = dict(logs or {})
         self.log_questions = 0
-        """The number of log requests. A rule that requests no log does not need to run again after logs are read."""
+        """The number of times that rules requested a log.
+
+        A rule that requested none need not run again after logs are read.
+        """
 
         self._objects = tuple(objects)
         self._events = tuple(events)

@@ -166,7 +166,7 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # as in client-go; the kubelet can replace the token file at any time
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # client-go also reads the file every minute, because the kubelet can replace it
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 
@@ -231,7 +231,7 @@ def _is_due(credentials: Credentials) -> bool:
 
 
 def _renewal(expires_at_seconds: float | None) -> float | None:
-    """Schedule the renewal shortly before the expiry.
+    """Return a renewal time shortly before the expiry, or None if the credentials do not expire.
 
     A short lifetime or a wrong clock must not cause constant renewal.
     """
@@ -292,7 +292,8 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
         raise access.unreachable(why, advice) from error
 
-    # The package copies the host, the token and the TLS files to this object. Without TLS, it creates no files.
+    # The package copies the host, the token and the TLS files to this object.
+    # The cluster in `document` has no TLS, so no files are created.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",

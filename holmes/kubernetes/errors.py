@@ -1,6 +1,6 @@
-"""Defines the errors of the API server for one request, with one-line messages.
+"""Defines the errors of a single request to the API server. Their messages are one line.
 
-`ClusterUnreachable` means that every request fails.
+If every request fails, `ClusterUnreachable` is raised instead.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A field that is missing or has another type is treated as empty.
 
-Objects are dicts, as parsed from JSON. A check for the abstract type `Mapping` takes five times as long, and a scan
-makes a million checks.
+Objects must be dicts, as parsed from JSON. A check for the abstract type `Mapping` would take five times as long, and a
+scan makes a million checks.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ def instant(text: str) -> datetime | None:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Convert an RFC 3339 time to nanoseconds, because log lines can differ by less than a microsecond."""
+    """Convert an RFC 3339 time to nanoseconds since the epoch. Returns None for any other text.
+
+    Nanoseconds are necessary, because the times of log lines can differ by less than a microsecond.
+    """
     found = _RFC_3339.fullmatch(text)
     whole = instant(f"{found[1]}{found[3]}") if found else None
     if found is None or whole is None:

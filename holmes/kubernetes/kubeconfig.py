@@ -1,8 +1,8 @@
 """Finds the cluster configuration: merged kubeconfig files, or the service account of a pod.
 
 Reads only the files that the `Environment` names. The kubernetes package is not used, because its merge gives priority
-to the last file, but kubectl gives priority to the first file. Its import also takes 0.4 s of CPU time, four times as
-much as this package. It cannot limit the environment or the duration of exec plugins.
+to the last file, but kubectl gives priority to the first file. Importing it also takes 0.4 s of CPU time, four times as
+long as importing this package. The kubernetes package cannot limit the environment or the duration of exec plugins.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ClusterAccess:
     user: User
 
     def unreachable(self, why: str, advice: str) -> ClusterUnreachable:
-        """Create a one-line error with the context, the server, the reason and the next step."""
+        """Create a one-line error with the context, the server, the cause and the next step."""
         return ClusterUnreachable(
             f"Cannot reach the cluster of context {self.context!r} at {self.cluster.server}: {why}; {advice}"
         )
@@ -120,7 +120,7 @@ class _Entry:
     file: Path
 
     def path_of(self, key: str) -> Path | None:
-        """Resolve the path at `key` relative to the kubeconfig file."""
+        """Resolve the path at `key` relative to the kubeconfig file. Returns None if the key is not set."""
         value = text(self.body, key)
         return self.file.parent / value if value else None
 

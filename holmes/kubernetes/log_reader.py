@@ -1,7 +1,7 @@
 """Reads the last lines of some logs for the rules, limited in number, bytes and time.
 
-A log that cannot be read is reported with the reason, and never makes the scan fail. The toolset `kubernetes/logs`
-searches logs for users and models.
+If a log cannot be read, the scan reports why and continues. The toolset `kubernetes/logs` searches logs for users and
+models.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 
 
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
-    """Return the text of a log, or the reason why it is missing."""
+    """Return the text of a log, and an explanation if it is missing. Both are empty if the instance never existed."""
     pod = key.pod
     params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
     if key.previous:

@@ -228,7 +228,7 @@ class RequestSender:
 
 
 def _retry_after_seconds(header: str | None) -> float | None:
-    """Parse the `Retry-After` header: seconds or an HTTP date."""
+    """Return the wait from a `Retry-After` header with seconds or an HTTP date, or None if it has neither."""
     if header is None:
         return None
     if header.isascii() and header.strip().isdigit():

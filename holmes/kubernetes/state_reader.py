@@ -1,9 +1,9 @@
 """Reads a cluster into a `ClusterState`, with one list for each kind.
 
 The lists are read concurrently and in pages, within limits for time and number. A list that cannot be read becomes a
-`Gap` with the reason. If the cluster responds to no request, the reader raises an error. For Secrets, only metadata is
-requested. Custom resources are listed in one served version, if possible in the stored version. The number of custom
-kinds is limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
+`Gap` that states why. If no list can be read, the reader raises an error. For Secrets, only metadata is requested.
+Custom resources are listed in one served version, if possible in the stored version. The number of custom kinds is
+limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ class StateReader:
         # The user did not select these namespaces for the recording, so their absence is expected.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            # `now` is at least the time of the newest object. A wrong date header from a proxy could otherwise make
-            # objects look new.
+            # `now` is at least the time of the newest object.
+            # Otherwise, a wrong date header from a proxy could make objects look new.
             now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
@@ -238,7 +238,7 @@ class StateReader:
                 group.create_task(self._read_one(kind, place, deadline))
 
     async def _read_one(self, kind: Kind, place: str, deadline: float) -> None:
-        """Read one list, or record a gap with the reason."""
+        """Read one list. If it cannot be read, record a gap that states why."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._read_pages(kind, place)

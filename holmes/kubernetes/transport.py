@@ -84,7 +84,7 @@ def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificat
 
 
 def environment_proxy(server: str, environment: Environment) -> str | None:
-    """Select the proxy from HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
+    """Select the proxy from HTTPS_PROXY and NO_PROXY like kubectl. Returns None if the server needs no proxy."""
     parts = urlsplit(server)
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name.upper()) or environment.get(name)
@@ -147,7 +147,7 @@ def _why_and_advice(cause: BaseException) -> tuple[str, str]:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Find the error of the operating system or of TLS that caused `error`."""
+    """Return the operating system or TLS error that caused `error`, or `error` itself if none is found."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:

@@ -325,7 +325,7 @@ def label_selector(selector: JsonObject) -> str:
 async def _with_nearest_names(
     client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
 ) -> NotFound:
-    """Add similar names to `error`, or else some existing names.
+    """Add similar names to `error`, or some existing names if none is similar.
 
     If no names can be listed, add a hint about the namespace.
     """
@@ -342,7 +342,7 @@ async def _about_namespace(client: ClusterClient, namespace: str) -> str:
     listed = await _names(client, api_path("v1", "namespaces"))
     namespaces = [name for name in listed if not client.scope or name in client.scope]
     if not namespaces or namespace in namespaces:
-        return "no objects of that kind exist there"
+        return "the namespace has no objects of this kind"
     return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'available')}"
 
 
@@ -355,7 +355,7 @@ async def _names(client: ClusterClient, path: str) -> list[str]:
 
 
 def _nearest(name: str, existing: list[str], some: str) -> str:
-    """List the names that contain `name` or resemble it, or else some existing names."""
+    """List the names that contain `name` or resemble it, or some existing names if none does."""
     plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
     containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
     similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)

@@ -149,7 +149,7 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
     headers = dict(config.extra_headers)
     if config.api_key:
         headers.setdefault("Authorization", f"Bearer {config.api_key}")
-    # Loading the system certificates takes longer than the request, so HTTP addresses do not load them.
+    # Loading the system certificates takes longer than the request, so they are loaded only for HTTPS addresses.
     verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
 
@@ -157,7 +157,7 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
 def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
     """Return the address of the server to ask for the context window, or None.
 
-    Public providers are asked only if the configured context window is 0, because the price map contains their models.
+    Public providers are asked only if the configured context window is 0. Otherwise, litellm's price map is used.
     """
     is_somebodys_server = config.api_base is not None and facts.provider == "openai"
     is_unknown = is_somebodys_server and facts.context_window_tokens is None
@@ -195,7 +195,10 @@ class _Server:
 
 
 async def _ollama(server: _Server) -> int | None:
-    """Read `num_ctx` from the model file, or the training context length if `num_ctx` is not set."""
+    """Return `num_ctx` from the model file, or the training context length if it is not set.
+
+    Returns None if both are unknown.
+    """
     answer = await server.ask("POST", "/api/show", {"model": server.model})
     parameters = _NUM_CTX.search(str(_field(answer, "parameters")))
     if parameters is not None:
@@ -206,7 +209,10 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """Read the context window from the model's entry. If the list has a single entry, its name may differ."""
+    """Return the context window from the model's entry, or None.
+
+    If the list has a single entry, its name may differ.
+    """
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
         return None
@@ -215,12 +221,12 @@ async def _vllm(server: _Server) -> int | None:
 
 
 async def _llama_cpp(server: _Server) -> int | None:
-    """Read the context window of one server slot."""
+    """Return the context window of one llama.cpp slot, or None if it is unknown."""
     return _window(_field(await server.ask("GET", "/props"), "default_generation_settings", "n_ctx"))
 
 
 async def _lm_studio(server: _Server) -> int | None:
-    """Read the context length of the loaded model, or the model's maximum if the model is not loaded."""
+    """Return the context length of a loaded model, its maximum if it is not loaded, or None if unknown."""
     answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
     return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
 
@@ -242,7 +248,10 @@ def _probes(provider: str) -> tuple[Probe, ...]:
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Return the configured `num_ctx`, because Ollama uses the context window that each request specifies."""
+    """Return the configured `num_ctx` for Ollama, which takes the context window from each request.
+
+    Returns None for other servers.
+    """
     return _window(dict(config.extra_arguments).get("num_ctx")) if _PROBES.get(facts.provider) is _ollama else None
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from holmes.llm.watched_answer import AnswerLimits, AnswerWatch
     from holmes.values.model import EmitEvent
 
-# Malformed data raises these errors. JSON, Unicode and pydantic errors are ValueErrors. In other modules, the same
-# errors are bugs.
+# Malformed data raises these errors. They include JSON, Unicode and pydantic errors, which are ValueErrors.
 _WRONG_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 

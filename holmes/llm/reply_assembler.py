@@ -133,7 +133,7 @@ class ReplyAssembler:
 
 
 def _starts_another(current: RawToolCall, call_id: str, name: str) -> bool:
-    """Return whether a chunk with the index of `current` starts a new call."""
+    """Return whether a chunk with the same index as `current` starts a new call."""
     if call_id and current.id:
         return call_id != current.id
     return bool(name and current.name) and (name != current.name or current.is_complete())

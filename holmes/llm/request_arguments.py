@@ -121,7 +121,7 @@ def _ends(messages: list[Wire]) -> list[int]:
 
 
 def _last_marked(messages: list[Wire], start: int, end: int) -> int | None:
-    """Return the position of the last message before `end` that is neither empty nor a model reply."""
+    """Return the position of the last message before `end` that is neither empty nor a model reply, or None."""
     for position in range(end - 1, start - 1, -1):
         message = messages[position]
         content = message["content"]

@@ -26,8 +26,9 @@ _BLOCK = re.compile(
     r"|<tool_call>(?P<tagged>.*?)(?P<end></tool_call>|\Z)",
     re.DOTALL,
 )
-# Text that may precede a call, for example "Let me look at the pods." A reply with more text, or with text after the
-# last call, is an answer. A block after a Markdown quotation, list or heading mark is part of that element.
+# Matches text that may precede a call, for example "Let me look at the pods."
+# A reply with more text, or with text after the last call, is an answer.
+# If text begins with a Markdown quotation, list or heading mark, a block after it is not a call.
 _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
 _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")

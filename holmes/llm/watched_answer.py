@@ -2,7 +2,8 @@
 
 A redirect to another origin would send the prompt and the key to that origin. The size and the first bytes are watched
 because litellm buffers lines of any length, and drops content that is not an event. An httpx response hook receives the
-responses before litellm. This module imports httpx, so import this module after litellm.
+responses before litellm. Import this module only after litellm, because importing httpx is slow, and litellm imports it
+anyway.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  litellm's types do not
 
 
 def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """Wrap `make`, so that the clients that it creates have the hook."""
+    """Wrap `make` to add the hook to the clients that it creates."""
 
     def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  an httpx client, or None
         client = make(*args, **keywords)

@@ -76,7 +76,7 @@ def table_events(text: str) -> Iterator[Event]:
 
 
 class EventGroups:
-    """Groups events with the same type, reason and message, for all objects.
+    """Groups events with the same type, reason and message, across all objects.
 
     Above a limit on groups, further messages share one group for each reason.
     """

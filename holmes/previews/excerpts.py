@@ -145,7 +145,7 @@ def prefix_that_fits(
 ) -> int:
     """Return the length of a prefix of `text` that fits `cap_tokens`.
 
-    The length can be lower than the maximum, which saves token counting.
+    A longer prefix may fit too, because the search stops early to save token counting.
     """
     return before_placeholder(text, _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False))
 
@@ -155,7 +155,7 @@ def suffix_that_fits(
 ) -> int:
     """Return the length of a suffix of `text` that fits `cap_tokens`.
 
-    The length can be lower than the maximum, which saves token counting.
+    A longer suffix may fit too, because the search stops early to save token counting.
     """
     length = _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
     return len(text) - after_placeholder(text, len(text) - length)

@@ -100,7 +100,10 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Return score, number and text of the most severe lines. The worst line is first, with the lowest score."""
+        """Return score, number and text of the most severe lines.
+
+        The most severe line is first and has the lowest score.
+        """
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 

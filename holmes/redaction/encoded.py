@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL: Final = "private-key"
-# The length of the key type is limited, so that a row of dashes takes linear time.
+# The length of the key type is limited, so that matching a row of dashes takes linear time.
 _BORDER: Final = re.compile(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
@@ -67,7 +67,7 @@ _MOST_LINES: Final = 40_000
 _FIRST, _SECOND, _THIRD = (
     "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
 )
-# ASCII bytes have no high bit. One in four thousand random words passes this test.
+# Matches base64 text of ASCII bytes, which have no high bit. One in four thousand random words also matches.
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
@@ -231,7 +231,7 @@ class Encoded:
 
 
 class Unpacking:
-    """Limits the decompressed size of one text, as a protection against decompression bombs."""
+    """Limits the decompressed size of one text, to protect against decompression bombs."""
 
     __slots__ = ("_left",)
 

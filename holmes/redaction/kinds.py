@@ -123,7 +123,7 @@ def starting(prefix: str, before: str = _WORD) -> str:
 
 
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
-    """Create the kind of a token with a fixed prefix, or with a pattern of prefixes and their `literals`.
+    """Create the kind for tokens with a fixed prefix, or with a pattern of prefixes and their `literals`.
 
     `body` is the rest of the token. A word may precede the token without a separator (`hook-ghp_...`), unless the word
     could be a hash or is very long.

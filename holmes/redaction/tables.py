@@ -72,7 +72,7 @@ _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|jso
 
 
 class ColumnSecrets:
-    """Reads the tables of one text. Remembers the end of the last table, because a row is not a heading."""
+    """Reads the tables of one text. Remembers the end of the last table, so that no row is read as a heading."""
 
     __slots__ = ("_read_to", "_text")
 

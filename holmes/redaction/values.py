@@ -110,7 +110,8 @@ _STOP_WORDS: Final = frozenset(
 )  # fmt: skip
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
-# Masking a cookie also removes the words that mark the line as prose. The rest must not become a secret.
+# Masking a cookie also removes the words that mark the line as prose. The rest of the line must not be masked as a
+# secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
 # Number of leading characters in which the mix of letters is judged.
@@ -234,7 +235,7 @@ def _is_path(value: str) -> bool:
     if not _PATH.match(value):
         return False
     segments = [segment for segment in re.split(r"[/\\]", value) if segment]
-    # Base64 text may start with a slash and contain more slashes. Folder names are words.
+    # Base64 text may also start with a slash and contain more slashes, but folder names consist of words.
     if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
         return False
     known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")

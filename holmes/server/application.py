@@ -80,7 +80,7 @@ def _bare_application() -> FastAPI:
         title="Holmes",
         version=__version__,
         description="Finds the root cause of Kubernetes problems.",
-        # FastAPI's documentation pages load scripts from other sites, and `/openapi.json` must require the key.
+        # Disabled: the documentation pages load scripts from other sites, and `/openapi.json` must require the key.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

@@ -66,7 +66,7 @@ class ErrorDocument(BaseModel):
 
 
 class ApiError(HTTPException):
-    """An error response. `code` is the error code for programs. The default depends on the status."""
+    """An error response. `code` is the error code for programs. The default of `code` depends on the status."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None

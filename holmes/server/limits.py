@@ -2,7 +2,8 @@
 
 Behind a proxy, every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so the client address is the
 right-most entry that is not a trusted proxy. An address that sent too many wrong keys is refused, even with the right
-key. Many senders may share one address, so the right key is still accepted from an address that sent it before.
+key. However, the right key is still accepted from an address that sent it before, because many senders may share one
+address.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class InvestigationSlots:
 
     def took(self, client: str, identity: InvestigationId) -> None:
         """Record that `client` started an investigation."""
-        # Clients are ordered by their last start, so that the least recent client is forgotten first.
+        # Moves `client` to the end, so that the client with the oldest last start is forgotten first.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -212,7 +213,10 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Time for which an address that sent the right key stays accepted. Longer than Alertmanager's repeat interval."""
+"""Time for which an address that sent the right key stays accepted.
+
+It is longer than Alertmanager's repeat interval.
+"""
 
 
 class Guesses:

@@ -1,8 +1,8 @@
 """Serves an application on a socket, with limits for each connection.
 
 During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
-whose request head does not arrive in time are closed. Above the maximum number of connections, the connection that has
-been idle longest is closed. If all connections are busy, a new connection gets 503.
+whose request head does not arrive in time are closed. If a new connection would exceed the maximum number, the
+connection that has been idle longest is closed. If all connections are busy, the new connection gets 503.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def given_up_at(self) -> float:
-        """The deadline of an idle connection, used to sort idle connections; 0 for a reused connection."""
+        """The time at which an idle connection is closed, or 0 for a reused connection, which has no deadline."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:
@@ -170,7 +170,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve the application until the context ends. Running requests then get a few seconds to finish."""
+    """Serve the application until the context manager exits. Running requests then get a few seconds to finish."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),

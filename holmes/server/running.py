@@ -113,7 +113,10 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
 
 
 async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Database) -> DatabaseDamaged | None:
-    """Wait for a signal, the worker's exit or a damaged database. Returns the error if the database is damaged."""
+    """Wait for a signal, the worker's exit or a damaged database.
+
+    Returns the error if the database is damaged, else None.
+    """
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
     damaged = asyncio.create_task(database.damaged(), name="the database is damaged")

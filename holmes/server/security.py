@@ -104,7 +104,7 @@ class Keys:
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
         )
-        # `None` matches if no key is required.
+        # `None` stands for a request without a key, which is allowed if no key is configured.
         return any(
             self.matches(each) or self.matches_webhook(each) for each in (None, *keys_in(headers))
         ) or self.valid_session(session)
@@ -216,7 +216,7 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
 
 
 def _is_loopback(host: str) -> bool:
-    if any(sign in host for sign in "@/?#\\"):  # invalid in host names, but they would change the parsed name
+    if any(sign in host for sign in "@/?#\\"):  # with these characters, `urlsplit` would return another name
         return False
     try:
         name = urlsplit(f"//{host}").hostname or ""

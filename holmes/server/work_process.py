@@ -36,11 +36,14 @@ _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
 """Number of consecutive checks without a reply after which the process is killed.
 
-Several short checks tolerate a suspended machine.
+Several short checks are safer than a long one, because a suspended machine fails at most one of them.
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Time limit for the exit after the drain time. The chart's grace period is five seconds longer than both together."""
+"""Time limit for the exit after the drain time.
+
+The chart's grace period is five seconds longer than the drain time and this time limit together.
+"""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
@@ -55,7 +58,7 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork the investigation process. It waits for `working`, and is killed when this context ends.
+    """Fork the investigation process. It waits for `working`, and is killed when the context manager exits.
 
     Call this function in the main thread, before threads or an event loop start. Raises `WorkFailed`.
     """
@@ -109,7 +112,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Start work. Leaving the context waits until running work finishes or is handed over. Raises `WorkFailed`."""
+        """Start work. On exit, waits until running work has finished or was handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
@@ -175,7 +178,7 @@ class WorkProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether the process exited unexpectedly. Valid after the end of the `working` context."""
+        """Whether the process exited unexpectedly. Valid after the context manager `working` exits."""
         return self._lost or self._process.exitcode != 0
 
     @property

@@ -113,6 +113,7 @@ _WORDS = {
     "float_type": "must be a number",
     "string_type": "must be text",
     "string_too_short": "must not be empty",
+    "path_type": "must be a path",
     "missing": "is missing",
     "dict_type": "must be an object (keys and values)",
     "dataclass_type": "must be an object (keys and values)",
@@ -132,6 +133,10 @@ def reason_of(error: ValidationError) -> str:
         return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
+    if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return "unknown key"
+    if first["type"] == "string_pattern_mismatch":
+        return f"must match the pattern {error.errors()[0]['ctx']['pattern']!r}"
     message = first["msg"].removeprefix("Value error, ")
     return f"must be {message.removeprefix('Input should be ')}" if message.startswith("Input should be ") else message
 

@@ -38,8 +38,8 @@ class KnownKind:
     categories: tuple[str, ...] = ()
 
 
-# Group and version, then `Kind plural short,names`. `*` marks cluster-scoped kinds, and `+` marks the kinds that `get
-# all` lists.
+# Maps each group version to its kinds, in the form `Kind plural short,names`.
+# `*` marks cluster-scoped kinds, and `+` marks the kinds that `get all` lists.
 _TABLE: Final = {
     "v1": (
         "ConfigMap configmaps cm", "Endpoints endpoints ep", "Event events ev", "LimitRange limitranges limits",

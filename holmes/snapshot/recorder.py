@@ -157,7 +157,7 @@ class RecordOptions:
 class RecordSummary:
     """Describes a finished recording.
 
-    `objects` contains the number of objects of each resource with objects, in discovery order.
+    `objects` maps each resource that has objects to their number, in discovery order.
     """
 
     folder: Path
@@ -303,7 +303,10 @@ class _Recorder:
         return tuple(self._scrubber.scrubbed(item, secret=is_secret) for item in ordered)
 
     async def _node_events(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """Read the events of nodes, which are in the namespace `default`."""
+        """Read the events of nodes, which are in the namespace `default`.
+
+        Returns None if this namespace is recorded anyway, or if the events cannot be read.
+        """
         if _NODE_EVENTS in self._options.namespaces:
             return None
         return await self._list(kind, _NODE_EVENTS, {"fieldSelector": "involvedObject.kind=Node"})
@@ -329,7 +332,10 @@ class _Recorder:
         return found.items
 
     async def _chosen_namespaces(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """Read the selected namespaces by name, because the credentials do not allow listing them."""
+        """Read the selected namespaces by name, because the credentials do not allow listing them.
+
+        Returns None if none can be read.
+        """
         found: list[JsonObject] = []
         for name in self._options.namespaces:
             try:

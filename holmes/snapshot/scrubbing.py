@@ -85,8 +85,8 @@ class Scrubber:
         item = {**item, "metadata": _metadata(child(item, "metadata"))}
         if secret:
             item = without_values(item)
-        # The redactor must not replace placeholders, which must stay base64. The binary data of a ConfigMap can be a
-        # key store, which no pattern can check.
+        # The redactor must not replace placeholders, which must stay base64.
+        # The binary data of a ConfigMap can be a key store, which no pattern can check.
         encoded = {key: item[key] for key in _ENCODED if key in item and (secret or key == "binaryData")}
         rest = {key: value for key, value in item.items() if key not in encoded}
         kept = {key: _placeholders(value, REMOVED_BASE64) for key, value in encoded.items()}

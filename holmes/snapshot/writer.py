@@ -81,7 +81,7 @@ class RecordingWriter:
         return await _finished(self._publish)
 
     async def _write(self, file: Path, content: Callable[[], bytes]) -> None:
-        if file.is_absolute() or ".." in file.parts:  # the path contains names from the cluster, which is not trusted
+        if file.is_absolute() or ".." in file.parts:  # the path contains names from the cluster, which are not trusted
             raise HolmesError(f"{str(file)!r} is outside the recording: the cluster returned a malicious name")
         await _finished(lambda: _write_file(self._hidden / file, content()))
 

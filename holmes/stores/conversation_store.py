@@ -49,7 +49,7 @@ class ConversationStoreError(HolmesError):
 class Conversation:
     """An open conversation of a `ConversationStore`. Call `close()`, or use the conversation as a context manager.
 
-    `notice` is a message for the user about the file, or None.
+    `notice` is a message for the user about a problem with the file, or None if the file has no problem.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class ConversationStore:
         """Return all conversations, most recent first."""
         try:
             named = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
-            # A full disk leaves an empty file. Pipes and devices are not conversations.
+            # Skips pipes, devices, and the empty files that a full disk leaves.
             found = [path for path in named if path.is_file() and path.stat().st_size]
         except OSError:
             return []
@@ -240,7 +240,10 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
 
 
 def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
-    """Move the unreadable end to a separate file, and complete the last line. Returns a message for the user."""
+    """Move the unreadable end to a separate file, and complete the last line.
+
+    Returns a message for the user, or None if nothing was moved.
+    """
     notice = None
     if kept.garbage:
         aside = path.with_suffix(_ASIDE)

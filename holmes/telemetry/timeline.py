@@ -81,7 +81,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """A tool call. `tool` is None for an unknown tool. `status` is None if the run ended before the call."""
+    """A tool call. `tool` is None for an unknown tool. `status` is None if the run ended before the call did."""
 
     started_ns: int
     ended_ns: int

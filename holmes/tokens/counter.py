@@ -167,7 +167,10 @@ class TokenCounter:
             return known
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Return whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
+        """Return whether `text` has at most `limit_tokens`.
+
+        A text is not tokenized if it has at most `limit_tokens` bytes.
+        """
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:

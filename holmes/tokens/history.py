@@ -61,7 +61,7 @@ class History(Sequence[Message]):
         return tuple(self._messages)
 
     def tokens(self) -> int:
-        """Return the tokens of all messages. Counts the new messages."""
+        """Return the tokens of all messages. Counts only the messages that are not counted yet."""
         for index in self._uncounted:
             self._count(index, self._counter)
         if self._estimates:

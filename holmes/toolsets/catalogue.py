@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
-# HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning. Any other unknown name is
-# an error. Remove a name when Holmes supports the toolset. The unsupported configuration keys are in
-# `holmes.settings.config_keys`.
+# HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning.
+# Any other unknown name is an error. Remove a name when Holmes supports the toolset.
+# The unsupported configuration keys are in `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
     {
         "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",

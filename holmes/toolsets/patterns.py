@@ -69,11 +69,14 @@ def bounded_pattern(
         reason = f"is not a valid regular expression: {error}"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
     except RecursionError as error:
-        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler one") from error
+        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler pattern") from error
 
 
 def _calls_a_group(written: str) -> bool:
-    """Return whether the pattern matches a group inside another group or itself. Its memory use is then unlimited."""
+    """Return whether the pattern matches a group inside another group or itself.
+
+    Such a pattern can use unlimited memory.
+    """
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 

@@ -37,8 +37,8 @@ _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs such as kubectl reserve hundreds of megabytes that
-# they never use. If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
+# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs reserve much address space that they never use.
+# If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(
@@ -209,8 +209,8 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may already be running although this function has no handle to it yet. Ending the program takes
-        # less than a second, and further cancellations wait until it has ended.
+        # The program may already be running although this function has no handle to it yet.
+        # Ending the program takes less than a second, and further cancellations wait until it has ended.
         ending = asyncio.create_task(_end_when_started(starting, environment.get(VARIABLE) or ""))
         while not ending.done():
             with contextlib.suppress(asyncio.CancelledError):
@@ -301,13 +301,13 @@ async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a process group. Returns False if the group is empty."""
+    """Send a signal to a process group. Returns whether the group has processes that Holmes may signal."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Holmes cannot signal processes of another user (sudo). macOS also raises this error if only zombies are left.
+        # Holmes cannot signal other users' processes (sudo). On macOS, a group of zombies also causes this error.
         return False
     return True
 

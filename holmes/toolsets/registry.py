@@ -79,7 +79,7 @@ class PythonToolsetFactory(Protocol):
         ...
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if the toolset can run, else one line with the reason and the next step.
+        """Return None if the toolset can run, else one line that states why it cannot run, and the next step.
 
         Also checks `config`. The checks of all toolsets share one deadline.
         """

@@ -2,8 +2,8 @@
 
 The messages are the only input, so the model needs no memory. Compaction may have replaced turns, results may be
 pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`. It is not
-cited if the result has no id. A line that was read back from a stored result cites line 1, and the loop moves the
-citation to the quoted line.
+cited if the result has no id. If a line was read back from a stored result, the answer cites line 1, and the loop
+corrects the line number.
 
 A plan starts again for every request. `Lookups.ask` returns a result from the conversation, or adds a pending call and
 ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
@@ -162,7 +162,7 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 
 
 def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
-    """Return the results from message `start` on, by call.
+    """Return the results from message `start` on, with the call as the key.
 
     A result that reports only "unchanged" is replaced by the earlier result.
     """

@@ -151,7 +151,7 @@ def _is_a_state(question: Question) -> bool:
 def _kind(asked: InventoryQuestion) -> str:
     """Return the kind that the question asks for.
 
-    This is the first kind, except `Namespace` if the namespace is only the scope.
+    This is the first kind in the question. `Namespace` is skipped if the question also contains another kind.
     """
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
@@ -184,7 +184,7 @@ def events(asked: InventoryQuestion) -> str:
         outcome = asked.lookups.ask(
             EVENTS_TOOL, object=resource_path(found), namespace=found.namespace, warnings_only=warnings
         )
-        place = f"of {code(str(found))}"
+        place = f"for {code(str(found))}"
     else:
         outcome, place = asked.call(EVENTS_TOOL, warnings_only=warnings)
     if outcome.failed:

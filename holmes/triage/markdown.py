@@ -23,6 +23,7 @@ _BACKTICKS = re.compile(r"`+")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _MARKER = re.compile(r"\[(?=\[)")
 _ROLLED_OUT: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
+_OWNERS: Final = _ROLLED_OUT | {"ReplicaSet", "Job", "CronJob"}
 _CONTAINER = re.compile(r"(initContainers|containers)\[(?:name=)?['\"]?([a-z0-9-]{1,63})['\"]?\]")
 _SPOKEN_CONTAINER = re.compile(r"\bcontainer ([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?) of ")
 _COMMAND = re.compile(r"(?:kubectl|helm) (?=\S)")
@@ -135,9 +136,12 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 def _is_missing(incident: Incident) -> bool:
     """Return whether the culprit does not exist.
 
-    This is true if the incident reports the culprit as missing and has no evidence from it.
+    This is true if the incident reports the culprit as missing and has no evidence from it. A workload that has pods
+    exists. For example, a missing file that crashes a pod does not mean that its Deployment is missing.
     """
     culprit = incident.culprit
+    if culprit.kind in _OWNERS and any(finding.subject.kind in ("Pod", "ReplicaSet") for finding in incident.findings):
+        return False
     says_so = any(
         word in f"{incident.title} {incident.cause}".lower()
         for word in ("missing", "does not exist", "no longer exists")

@@ -5,6 +5,7 @@ Names have the highest priority, followed by symptom words and the order of the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -31,6 +32,10 @@ _MOST_FOR_SYMPTOMS = 24.0
 _SEVERITY: Final = {"critical": 3.0, "warning": 1.0, "info": -6.0}
 _SAME_NAMESPACE = 8.0
 _LEAST_CHARACTERS_MENTIONED: Final = 4
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_FOUND: Final = {
+    symptom.name: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, symptom.found))})") for symptom in SYMPTOMS
+}
 _RELATED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"})
 
 
@@ -63,12 +68,7 @@ def match_incidents(incidents: Sequence[Incident], question: Question, names: Se
 
 def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Match:
     relation, named, exact = _relation(incident, names)
-    symptoms = sum(
-        any(word in text for word in symptom.found)
-        for symptom in SYMPTOMS
-        if symptom.name in question.symptoms
-        for text in (_text_of(incident),)
-    )
+    symptoms = sum(name in question.symptoms for name in found_symptoms(incident)) if question.symptoms else 0
     score = _WEIGHTS[relation] + exact + min(_MOST_FOR_SYMPTOMS, symptoms * _PER_SYMPTOM)
     score += _SEVERITY[incident.severity]
     score += _SAME_NAMESPACE if incident.culprit.namespace and incident.culprit.namespace in question.words else 0.0
@@ -163,9 +163,22 @@ def _texts(incident: Incident) -> Iterable[str]:
         yield evidence.value[:2_000]
 
 
+def found_symptoms(incident: Incident) -> tuple[str, ...]:
+    """Return the symptoms whose words are in the incident.
+
+    A word matches only at the start of a word: "mount" is not in "amount", and "ready" is not in "already".
+    """
+    text = _text_of(incident)
+    return tuple(name for name, pattern in _FOUND.items() if pattern.search(text))
+
+
 def _text_of(incident: Incident) -> str:
-    """Return the text to search for symptom words: titles, causes and kinds, in lower case."""
+    """Return the text to search for symptom words: titles, causes and kinds, in lower case.
+
+    Names in camel case are also added as separate words: "disk pressure" for `DiskPressure`.
+    """
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]
-    return " ".join(parts).lower()
+    text = " ".join(parts)
+    return f"{text} {_CAMEL.sub(' ', text)}".lower()

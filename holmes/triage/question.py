@@ -193,7 +193,7 @@ def _quoted_names(quoted: Iterable[str]) -> Iterator[Named]:
 def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
     """Yield words that look like names.
 
-    `checkout-7d9f4c6b5-x2x4q` is certain to be a name, `checkout` is not.
+    `checkout-7d9f4c6b5-x2x4q` is certain to be a name, but `checkout` is not.
     """
     for token in tokens:
         word = token.rstrip("…*")

@@ -207,7 +207,8 @@ def replicas(asked: InventoryQuestion) -> str:
     if len(rows.cells) == 1:
         who, wanted, ready, updated = (*rows.cells[0], "", "", "")[:4]
         return answer(
-            asked, f"{code(who)}: `{wanted}` replicas desired, `{ready}` ready, `{updated}` up to date.{rows.marker}"
+            asked,
+            f"{code(who)} has `{ready}` of `{wanted}` desired replicas ready, `{updated}` up to date.{rows.marker}",
         )
     return rows_answer(asked, rows, "workload", ("object", "desired", "ready", "up to date"))
 
@@ -261,7 +262,9 @@ def _number(cells: tuple[str, ...]) -> int:
 
 
 def _plural(state: str) -> str:
-    return {"is ": "are ", "has ": "have "}.get(state[: state.find(" ") + 1], "") + state[state.find(" ") + 1 :]
+    """Put the verbs of a pod state into the plural."""
+    plurals = {"is": "are", "has": "have", "was": "were", "exists": "exist"}
+    return " ".join(plurals.get(word, word) for word in state.split(" "))
 
 
 def _state(question: Question) -> tuple[str, str]:

@@ -255,7 +255,7 @@ def _healthy_text(case: _Case, closer: Diagnosed | NotDiagnosed, objects: tuple[
     if not is_complete:
         text += " Some checks were not possible (see below), so faults may remain undetected."
     if len(objects) > 1:
-        text += f" Other objects with this name: {object_list(objects[1:5])}."
+        text += f" Other matching objects: {object_list(objects[1:5])}."
     return text
 
 

@@ -77,7 +77,7 @@ WORKLOAD_RESOURCES: Final = ("deployments", "statefulsets", "daemonsets", "cronj
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """A symptom: its words in questions and its words in findings."""
+    """A symptom: its words in questions and its words in findings, which match at the start of a word."""
 
     name: str
     said: tuple[str, ...]
@@ -101,16 +101,18 @@ SYMPTOMS: Final = (
         name="start",
         said=("pending", "start", "starts", "starting", "startup", "schedule", "scheduled", "scheduling",
               "unschedulable", "stuck", "containercreating", "creating", "hangs", "hanging", "waiting"),
-        found=("pending", "schedul", "containercreating", "cannot start", "not start", "insufficient", "taint",
-               "unbound", "createcontainer", "does not exist", "missing", "mount", "init container"),
+        found=("pending", "schedul", "unschedul", "containercreating", "cannot start", "not start", "insufficient",
+               "taint", "unbound", "createcontainer", "does not exist", "no longer exists", "missing", "mount",
+               "init container"),
     ),
     Symptom(
         name="unreachable",
         said=("unreachable", "502", "503", "504", "500", "timeout", "timeouts", "timing", "connection", "connect",
               "connects", "refused", "unavailable", "down", "outage", "endpoint", "endpoints", "reach", "reachable",
               "network", "traffic", "gateway", "responding", "respond", "5xx"),
-        found=("endpoint", "selector", "port", "not ready", "readiness", "service", "ingress", "refused", "unavailable",
-               "networkpolicy", "network policy", "timeout", "timed out"),
+        found=("endpoint", "selector", "port", "not ready", "readiness", "service", "apiservice", "ingress", "refused",
+               "unavailable", "networkpolicy", "network policy", "timeout", "timed out", "gateway is rejected",
+               "gatewayclass is rejected", "httproute is rejected"),
     ),
     Symptom(
         name="image",
@@ -120,7 +122,7 @@ SYMPTOMS: Final = (
     Symptom(
         name="dns",
         said=("dns", "resolve", "resolves", "resolving", "resolution", "lookup", "hostname", "coredns", "nxdomain"),
-        found=("dns", "no such host", "resolve", "host name"),
+        found=("dns", "coredns", "no such host", "resolve", "host name"),
     ),
     Symptom(
         name="disk",
@@ -142,7 +144,7 @@ SYMPTOMS: Final = (
     Symptom(
         name="ready",
         said=("ready", "unready", "notready", "readiness", "liveness", "probe", "probes", "unhealthy", "healthcheck"),
-        found=("ready", "readiness", "liveness", "probe", "unhealthy"),
+        found=("ready", "unready", "notready", "readiness", "liveness", "probe", "unhealthy"),
     ),
     Symptom(
         name="evicted",

@@ -40,7 +40,8 @@ class Codec:
     `tags` maps a class to the key and value that identify the class in a union. `renamed` maps fields to their keys.
     `converters` read types that JSON does not have. `omits` returns true for a field that is not written. `mismatch`
     decides whether a value of the wrong type is an error or is read as empty. If `tagged` is true, every object and
-    every `bytes` value has a tag, and type hints are not needed.
+    every `bytes` value has a tag, and type hints are not needed. If `keeps_unknown` is true, a text that is not in its
+    `Literal` is kept, because a newer version may have written it.
     """
 
     tags: Mapping[type, tuple[str, str]] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Codec:
     omits: Callable[[Field[Any], object], bool] = lambda _field, _value: False
     mismatch: Literal["error", "empty"] = "error"
     tagged: bool = False
+    keeps_unknown: bool = False
 
     def encode(self, value: object) -> JsonValue:
         """Convert `value` to JSON. Raises `TypeError` for a type that this format does not support."""
@@ -97,7 +99,7 @@ class Codec:
     def _compound_reader(self, hint: Any) -> _Reader:  # noqa: ANN401  any type hint
         origin, arguments = get_origin(hint), get_args(hint)
         if origin is Literal:
-            return partial(_one_of, arguments)
+            return self._reader(str) if self.keeps_unknown else partial(_one_of, arguments)
         if origin is tuple:
             return partial(self._read_items, self._reader(arguments[0]))
         kinds = tuple(each for each in arguments if each is not types.NoneType)

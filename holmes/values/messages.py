@@ -93,7 +93,7 @@ class SystemMessage:
 class CompactionMark:
     """The state of the conversation after a compaction.
 
-    `kept_rounds` is the number of kept turns, and `tokens` is the size of the conversation. The mark is part of the
+    `kept_rounds` is the number of kept turns, and `tokens` is the size of the conversation. This mark is part of the
     conversation, so that the cooldown survives a restart.
     """
 

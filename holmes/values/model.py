@@ -39,7 +39,7 @@ class ModelLimits:
 
     @property
     def output_reserve_tokens(self) -> int:
-        """The tokens that are reserved for the reply by default, without settings and learned context windows."""
+        """The tokens that are reserved for the reply if no setting and no learned context window applies."""
         return self.reserve_tokens(None, self.context_window_tokens)
 
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:

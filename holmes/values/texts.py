@@ -72,7 +72,7 @@ def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
 def without_last_word(text: str) -> str:
     """Return `text` without its last word, which may be a part of a secret because the text was cut there.
 
-    A word ends at a space, quote, comma or bracket. A word of more than 200 characters stays.
+    A word ends at a space, quote, comma or bracket. A word of more than 200 characters is kept.
     """
     half = _LAST_WORD.search(text[-_LONGEST_WORD - 1 :])
     return text if half is None or len(half[0]) > _LONGEST_WORD else text[: len(text) - len(half[0])]

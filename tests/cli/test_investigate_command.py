@@ -72,7 +72,7 @@ def test_alerts_of_a_real_alertmanager_that_match_up_to_the_limit(
         none = home.run("investigate", "alertmanager", f"--config={config}", "--alertmanager-label=severity=info")
     assert one.exit_code == 0, one.stderr
     assert one.stdout.startswith("# 1 of 1: KubeDeploymentReplicasMismatch: shop/")
-    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "holmes: no matching alert fires\n")
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "holmes: no matching alert is firing\n")
 
 
 def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Path) -> None:

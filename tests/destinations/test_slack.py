@@ -11,7 +11,7 @@ import pytest
 
 from holmes.destinations.destination import DeliveryFailed, IncidentNews
 from holmes.destinations.slack import SlackDestination
-from holmes.destinations.slack_api import SlackApi
+from holmes.destinations.slack_api import SlackApi, SlackFailed
 from tests.destinations.incidents import ANSWERED, news
 from tests.destinations.workspace import Workspace
 from tests.support.slack_server import SlackServer, Trouble, rate_limited
@@ -126,6 +126,19 @@ async def test_what_only_a_person_can_change_is_final_and_says_what_to_do(
 async def test_what_may_pass_is_tried_again(slack: Workspace, trouble: Trouble) -> None:
     slack.trouble(trouble)
     assert (await failure_of(destination(slack), news())).retryable
+
+
+async def test_an_error_in_json_is_not_blamed_on_the_address(slack: Workspace) -> None:
+    slack.trouble(Trouble(status=500, error="fatal_error"))
+    assert str(await failure_of(destination(slack), news())).endswith("responded to chat.postMessage with HTTP 500")
+
+
+async def test_an_address_without_a_server_is_named_without_internals() -> None:
+    api = SlackApi(name="team", url="https://127.0.0.1:9/api/", token="xoxb-unused", timeout_seconds=5)
+    with pytest.raises(SlackFailed) as caught:
+        await api.write("chat.postMessage", {})
+    assert "cannot be reached: 127.0.0.1:9: " in str(caught.value)
+    assert "SSLContext" not in str(caught.value)
 
 
 async def test_the_rate_limit_says_for_how_long(slack: Workspace) -> None:

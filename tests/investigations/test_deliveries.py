@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from holmes.investigations.deliveries.records import (
     DeliveryClaims,
@@ -18,6 +19,7 @@ from holmes.investigations.deliveries.records import (
     queue_finished,
 )
 from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import DELIVERIES
 from holmes.investigations.records.values import IncidentId, InvestigationId, InvestigationRecord
 from tests.investigations.deliveries_of import NOW, change, queue, rows
 
@@ -55,6 +57,16 @@ async def test_a_finished_investigation_is_news_of_its_incident_only(database: D
     for each in (record, failed, replace(record, state="cancelled"), replace(record, incident_id=None)):
         await database.transaction(lambda connection, each=each: queue_finished(connection, each, ("ops",), NOW))  # type: ignore[misc]
     assert [row.key for row in await rows(database)] == ["inc1/inv1/answered/ops/0", "inc1/inv2/failed/ops/0"]
+
+
+async def test_news_that_only_a_newer_version_knows_hides_and_stops_no_other_news(
+    database: Database, claims: DeliveryClaims
+) -> None:
+    await queue(database, "opened")
+    await database.transaction(lambda connection: connection.execute(update(DELIVERIES).values(event="novel")))
+    await queue(database, "opened", incident="inc2")
+    assert [each.event for each in await DeliveryRecords(database).list()] == ["opened", "novel"]
+    assert [each.delivery.incident_id for each in await claims.take("ops", 10)] == ["inc1", "inc2"]
 
 
 async def test_a_transaction_that_fails_queues_nothing(database: Database) -> None:

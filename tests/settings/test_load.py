@@ -89,11 +89,23 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
             "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the unset variable 'MISSING'",
         ),
         ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be text"),
+        ("cache_path: 5\n", "~/.holmes/config.yaml:1: 'cache_path'=5: must be a path"),
+        (
+            "alertmanager_url: am\n",
+            "~/.holmes/config.yaml:1: 'alertmanager_url'='am': must match the pattern '^https?://'",
+        ),
+        (
+            "alerts:\n  destinations: {a: {type: webhook, url: 'http://x', headers: {}}}\n",
+            "~/.holmes/config.yaml:2: 'alerts.destinations.a.headers': unknown key",
+        ),
+        ("model: \0\n", "~/.holmes/config.yaml: the file is not valid YAML: unacceptable character #x0000"),
         ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': file not found"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_with_the_place(tmp_path: Path, text: str, expected: str) -> None:
-    assert complaint(tmp_path, text).startswith(expected)
+    found = complaint(tmp_path, text)
+    assert found.startswith(expected)
+    assert "\n" not in found
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ async def test_pods_that_cannot_be_read_are_listed_with_the_reason(
     result = await _call(toolset, name="cart", kind="StatefulSet")
 
     assert result.status == "success"
-    assert result.data.startswith("Logs of StatefulSet 'cart' in namespace 'shop': 1 of 4 pods, 1 container logs, ")
+    assert result.data.startswith("Logs of StatefulSet 'cart' in namespace 'shop': 1 of 4 pods, 1 container log, ")
     assert "- pod b-pull, container app: waiting: ImagePullBackOff: no such image\n" in result.data
     assert "- pod c-wait, container app: not scheduled: 0/1 nodes are available\n" in result.data
     assert '- pod d-gone, container app: container "app" in pod "d-gone" is terminated\n' in result.data
@@ -299,7 +299,7 @@ async def test_a_workload_without_pods_says_so(api: KubernetesApi, toolset: Kube
     result = await _call(toolset, name="cart", kind="sts")
 
     assert result.status == "no_data"
-    assert result.data == "Logs of StatefulSet 'cart' in namespace 'shop': no pods exist now"
+    assert result.data == "Logs of StatefulSet 'cart' in namespace 'shop': no pods currently exist"
 
 
 async def test_one_container_may_be_chosen_and_a_wrong_one_names_the_others(
@@ -356,8 +356,8 @@ async def test_a_slow_container_ends_at_the_timeout_with_what_was_read(
     with ends_before(15):
         result = await _call(toolset, name="cart")
 
-    assert "showing 1 of at least 1 lines; reading stopped after 2 s; lines are missing\n" in result.data
-    assert "- pod cart, container stuck: reading stopped after 2 s; lines are missing" in result.data
+    assert "showing 1 of at least 1 lines; reading stopped after 2 s; some lines are missing\n" in result.data
+    assert "- pod cart, container stuck: reading stopped after 2 s; some lines are missing" in result.data
 
 
 async def test_a_slow_search_for_pods_ends_at_the_timeout(api: KubernetesApi, toolset: KubernetesLogsToolset) -> None:

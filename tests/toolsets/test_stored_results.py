@@ -137,7 +137,7 @@ def test_a_pattern_that_explodes_ends_in_an_error(lines: list[str]) -> None:
         max_matches=1,
         timeout_seconds=0.5,
     )
-    with ends_before(30), pytest.raises(ToolError, match=r"took longer than 0.5 seconds; use a simpler one"):
+    with ends_before(30), pytest.raises(ToolError, match=r"took longer than 0.5 seconds; use a simpler pattern"):
         search_lines(lines, query)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.triage.recorded_cluster import Answer, Answers
 
 NAMESPACES = "NAME   STATUS   AGE\ndefault   Active   40d\nshop   Active   12d\nshop-staging   Active   3d\n"
-LOG = """Logs of Pod 'cart-5d8f6bb7c9-qwz7x' in namespace 'shop': 1 of 1 pods, 1 container logs, showing 4 of 4 lines
+LOG = """Logs of Pod 'cart-5d8f6bb7c9-qwz7x' in namespace 'shop': 1 of 1 pods, 1 container log, showing 4 of 4 lines
 === pod cart-5d8f6bb7c9-qwz7x, container app: running, ready, 3 restarts
 showing 4 of 4 lines
 2026-11-22T04:58:00.000Z starting

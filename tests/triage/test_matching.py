@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.triage.matching import is_pod_of, match_incidents, name_likeness
+from holmes.triage.matching import found_symptoms, is_pod_of, match_incidents, name_likeness
 from holmes.triage.question import Named, parse_question
 from tests.triage.reports import (
     BAD_IMAGE,
@@ -90,3 +90,23 @@ def test_a_kind_that_cannot_be_meant_counts_less() -> None:
     )
     assert name_likeness(Named(name="cart", kind="Pod"), ref("Deployment", "cart")) == 5.0
     assert name_likeness(Named(name="art"), ref("Deployment", "cart")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("title", "cause", "expected"),
+    [
+        ("No node has room for the pod", "the largest free amount is 2 on node1", set()),
+        ("Host port is already in use", "it needs 2 replicas", {"unreachable", "scaling"}),
+        ("No PersistentVolume fits the claim", "it does not support access mode ReadWriteMany", {"disk"}),
+        ("Volume is lost", "its PersistentVolume no longer exists", {"disk", "start"}),
+        ("Gateway is rejected: Programmed is False", "AddressNotAssigned", {"unreachable"}),
+        ("HTTPRoute is rejected: Accepted is False", "NoMatchingListenerHostname", {"unreachable"}),
+        ("Nodes accept no pods", "node(s) were unschedulable", {"start"}),
+        ("Node does not work", "its condition is DiskPressure", {"disk", "evicted", "slow"}),
+        ("Preempted pods do not terminate", "the preempted pods still exist", {"evicted"}),
+        ("Container cannot be stopped", "error killing pod", set()),
+    ],
+)
+def test_symptom_words_match_only_at_the_start_of_a_word(title: str, cause: str, expected: set[str]) -> None:
+    incident = replace(HIGH_LIMIT, title=title, cause=cause, findings=(), symptoms=())
+    assert set(found_symptoms(incident)) == expected

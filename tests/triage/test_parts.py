@@ -59,6 +59,11 @@ def test_json_on_one_line_is_cited_by_the_lines_that_the_store_counts() -> None:
     assert source.of_value("cause", OUT_OF_MEMORY.cause) != ""
 
 
+MISSING_FILE = replace(
+    OUT_OF_MEMORY, findings=tuple(replace(each, evidence=()) for each in OUT_OF_MEMORY.findings), changed_before=()
+)
+
+
 @pytest.mark.parametrize(
     ("incident", "commands"),
     [
@@ -72,8 +77,9 @@ def test_json_on_one_line_is_cited_by_the_lines_that_the_store_counts() -> None:
             ),
         ),
         (HIGH_LIMIT, ()),
+        (replace(MISSING_FILE, title="Application crashes: its configuration is wrong or missing"), ()),
     ],
-    ids=["missing", "memory", "image", "node"],
+    ids=["missing", "memory", "image", "node", "file"],
 )
 def test_the_likely_fix_fits_the_field_that_is_wrong(incident: object, commands: tuple[str, ...]) -> None:
     assert fix_commands(incident) == commands  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ PATH: Final = click.Path(path_type=Path)
 
 
 class CommandLineState:
-    """State of the running command. With `verbose`, errors show their traceback."""
+    """State of the running command. If `verbose` is true, errors show their traceback."""
 
     verbose = False
 
@@ -80,7 +80,7 @@ def cluster_options(command: Command) -> Command:
     @click.option(
         "--snapshot",
         type=PATH,
-        help="Use a recorded cluster: a folder of `holmes snapshot create` or `kubectl cluster-info dump`, or "
+        help="Use a recorded cluster: a folder from `holmes snapshot create` or `kubectl cluster-info dump`, or "
         "manifests.",
     )
     @click.option("--demo", is_flag=True, help="Use the bundled recording of a demo cluster.")

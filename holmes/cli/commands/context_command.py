@@ -62,8 +62,8 @@ def context() -> None:
     type=click.Choice(["compact", "compress", "auto"]),
     default="auto",
     show_default=True,
-    help="compact moves large results; compress summarises old messages; auto compacts, and "
-    "compresses if that frees less than a quarter.",
+    help="compact moves large results to files; compress summarises old messages; auto compacts first, and "
+    "also compresses if compacting frees less than a quarter of the tokens.",
 )
 @click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder for stored results.")
 @click.option(
@@ -81,14 +81,16 @@ def context() -> None:
     help="Keep results of at most this number of tokens in the conversation.",
 )
 @click.option(
-    "--group-token-threshold", type=_TOKENS, help="Summarise in groups of this number of tokens. Default: one group."
+    "--group-token-threshold",
+    type=_TOKENS,
+    help="Summarise messages in groups of this number of tokens. Default: one group.",
 )
 @click.option(
     "--keep-recent-count",
     type=_TOKENS,
     help="Keep this number of newest messages unchanged. Default: 1 for compact, 2 for compress.",
 )
-@click.option("--chat-id", help="Store groups under this name. Default: a new UUID.")
+@click.option("--chat-id", help="Use this name for stored groups of summarised messages. Default: a new UUID.")
 @click.option("--output", type=PATH, help="Write to this file instead of standard output.")
 @click.option("--model", help="Use this model for summaries.")
 @click.option("--api-key", help="Use this API key for the model provider.")
@@ -153,7 +155,7 @@ def _directory(settings: Settings, directory: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedDocument:
-    """The offloaded conversation in the format of the file.
+    """The offloaded conversation, in the format of the input file.
 
     `redacted_messages` is the number of messages that contained secrets.
     """

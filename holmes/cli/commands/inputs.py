@@ -68,14 +68,14 @@ class AskJob(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigateJob(Job):
-    """The options of `holmes investigate`: at most `limit` firing alerts that match."""
+    """The options of `holmes investigate`, which selects at most `limit` firing alerts that match all `matchers`."""
 
     matchers: tuple[LabelMatcher, ...]
     limit: int | None
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
-    """Combine the sources of a question. Without another source, piped text is the question.
+    """Combine the sources of a question. If no other source contains the question, the piped text is the question.
 
     Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
     """
@@ -96,7 +96,7 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
 
 
 def read_text_file(path: Path) -> str:
-    """Return the text of a file, with U+FFFD for invalid UTF-8. Raises `ConfigError`."""
+    """Return the text of a file, in which U+FFFD replaces invalid UTF-8. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_INPUT_BYTES + 1)
@@ -182,7 +182,7 @@ _MAX_ALERT_BYTES: Final = 64_000_000
 async def firing_alerts(
     sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
 ) -> AlertGroup:
-    """Return the first `limit` matching alerts that fire, from the file or Alertmanager.
+    """Return the first `limit` firing alerts that match, from the file or Alertmanager.
 
     Raises `ConfigError` and `SourceUnreachable`.
     """

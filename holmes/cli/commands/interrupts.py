@@ -39,7 +39,7 @@ class Interrupts:
         self._stays = False
 
     def __enter__(self) -> Self:
-        """Install the signal handlers. Without inner work, a signal cancels the current task."""
+        """Install the signal handlers. If no inner work is running, a signal cancels the current task."""
         task = asyncio.current_task()
         if task is not None:
             self._targets.append(task)
@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Let Ctrl-C end only the work of `run`. Just before a prompt appears, Ctrl-C has no effect."""
+        """Let Ctrl-C end only the work of `run`. If no such work is running, Ctrl-C has no effect."""
         self._stays = True
         try:
             yield

@@ -140,11 +140,11 @@ def alertmanager(
     alertmanager_limit: int | None,
     **given: object,
 ) -> None:
-    """Investigate the alerts that fire in Alertmanager.
+    """Investigate the firing alerts from Alertmanager.
 
     Alerts about the same object are investigated together. Answers go to standard output, progress to standard error.
 
-    Exit codes: 0 all answered or no alert fires, 1 failed, 2 wrong usage, 3 Alertmanager or cluster unreachable.
+    Exit codes: 0 all answered or no alert is firing, 1 failed, 2 wrong usage, 3 Alertmanager or cluster unreachable.
     """
     overrides = {key: given.pop(key) for key in _ALERT_OPTIONS}
     if overrides["alertmanager_url"] and overrides["alertmanager_file"]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """The end of a run. If the run failed or was interrupted, `answer` is None and `error` is the reason."""
+    """The end of a run. If the run failed or was interrupted, `answer` is None and `error` is the message."""
 
     answer: str | None
     error: str | None
@@ -80,7 +80,7 @@ class Transcript:
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case HistoryCompacted() | ToolResultsMasked():
-                self._go_on_with(event.messages)  # keeps the paid work after an interruption
+                self._go_on_with(event.messages)  # an interruption must not lose the paid work
             case AnswerFinished():
                 self._finish(
                     event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
@@ -122,8 +122,8 @@ class ToolCallReport:
     """A tool call in the report.
 
     `result` is the text for the model. `stored_results` refer to the complete content of a large result. `arguments` is
-    an object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed command or
-    request, or None.
+    a JSON object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed
+    command or request, if any.
     """
 
     tool_call_id: str
@@ -144,11 +144,11 @@ class Report:
     """The content of the report file.
 
     `version` changes when a field is removed or changes its meaning; new fields may be added without a new version.
-    `answer` is Markdown. If the run failed, `answer` is None and `error` is the reason. `citations` are the stored
-    lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is the exit
-    code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats` for the
-    whole run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction. `messages` is
-    the conversation with its system message. `elapsed_seconds` is the time since the question.
+    `answer` is Markdown. If the run failed, `answer` is None and `error` is the error message. `citations` are the
+    stored lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is
+    the exit code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats`
+    for the whole run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction.
+    `messages` is the conversation with its system message. `elapsed_seconds` is the time since the question.
     """
 
     version: int
@@ -210,7 +210,7 @@ def check_report_path(path: Path, option: str = "--json-output-file") -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             return
         with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-") as file:
-            file.write(bytes(_PROBE_BYTES))  # a full disk still allows empty files
+            file.write(bytes(_PROBE_BYTES))  # an empty file can be created even on a full disk
     except OSError as error:
         message = f"{option} {str(path)!r} cannot be written: {error.strerror}"
         raise ConfigError(message) from error
@@ -222,7 +222,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def write_json_file(path: Path, value: JsonValue, what: str) -> None:
-    """Write JSON in the same way as `write_report`. `what` names the file in errors."""
+    """Write JSON in the same way as `write_report`. `what` names the file in error messages."""
     content = json.dumps(value, indent=2) + "\n"
     try:
         if _is_special(path):

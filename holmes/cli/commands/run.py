@@ -62,7 +62,7 @@ class Desk:
         self.store = conversation_store(job.settings)
 
     async def open(self, model: str | None = None) -> Investigator:
-        """Open the investigator for a model and show its warnings. Without `model`, use the configured model.
+        """Open the investigator for `model`, or for the configured model if `model` is None, and show its warnings.
 
         Raises `HolmesError`.
         """
@@ -200,7 +200,7 @@ def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversat
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
     """Investigate the alerts, one incident after the other.
 
-    Returns 0 if all incidents were answered, otherwise the exit code of the first failure. Raises `HolmesError` for
+    Returns 0 if all investigations succeed, otherwise the exit code of the first failure. Raises `HolmesError` for
     errors before the first question.
     """
     from holmes.app.alerts import alert_routes
@@ -213,7 +213,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
         cases = investigations_of(group, alert_routes(job.settings, tuple(dict.fromkeys(names))))
         if not cases:
             none = f"alerts.routes disables the investigation of {counted(len(group.alerts), 'firing alert')}"
-            write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert fires'}")
+            write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert is firing'}")
             return 0
         async with chosen_cluster(job.settings, job.cluster) as settings:
             try:

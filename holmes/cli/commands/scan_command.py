@@ -61,7 +61,7 @@ class Seconds(click.FloatRange):
     """A finite number of seconds. `click.FloatRange` also accepts `nan`."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number. Raises a usage error for an invalid number."""
+        """Return `value` as a finite number. Raises a usage error for any other value."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -99,7 +99,7 @@ class Seconds(click.FloatRange):
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "info"]),
-    help="Exit with code 1 for incidents of this severity or higher; with --baseline, for new ones.",
+    help="Exit with code 1 if incidents of this severity or higher exist; with --baseline, only new incidents count.",
 )
 @click.option(
     "--baseline",
@@ -137,8 +137,8 @@ def scan(
 ) -> None:
     """Find problems in the cluster and their causes, without an LLM.
 
-    Exit codes: 0 scanned, even with incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 no cluster, or
-    unreadable pods with --fail-on and no incident.
+    Exit codes: 0 scan finished, with or without incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 cluster
+    unreachable, or --fail-on not evaluated because pods could not be read.
     """
     options = ScanOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_run(options, cluster, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
@@ -264,7 +264,7 @@ class ListProgress:
         self._write(_ERASE)
 
     def show(self, what: str, done: int, planned: int) -> None:
-        """Show that `what` was read, as number `done` of `planned`."""
+        """Show that `what` was read, and that `done` of `planned` items have been read."""
         self._write(f"{_ERASE}reading the cluster: {done}/{planned} {one_line(what, _LONGEST_NAME)}")
 
     def _write(self, text: str) -> None:

@@ -45,9 +45,9 @@ MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Questi
 
 
 def question_mask(redactor: Redactor | None) -> MaskQuestion:
-    """Return a function that masks the secrets of a question, outside the event loop.
+    """Return a function that masks the secrets in a question.
 
-    The function returns the question unchanged if redaction is disabled.
+    The function does not block the event loop. If redaction is disabled, it returns the question unchanged.
     """
 
     async def mask(question: Question) -> Question:
@@ -74,8 +74,8 @@ Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
 class SessionParts:
     """Dependencies of a session.
 
-    Until the loop replaces the question, only the first `kept_attachment_characters` of each attachment are stored. The
-    report of the last question is written to `report_path`.
+    While a question runs, only the first `kept_attachment_characters` of each attachment are stored. The report of the
+    last question is written to `report_path`.
     """
 
     ask: Ask

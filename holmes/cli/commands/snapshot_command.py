@@ -77,7 +77,8 @@ def create(
     Values of Secrets are never recorded, and other secrets are masked. Objects without a namespace, such as nodes and
     volumes, are always recorded.
 
-    Exit codes: 0 recorded, with unreadable objects listed in the summary; 1 not written; 2 wrong usage; 3 no cluster.
+    Exit codes: 0 recorded, with unreadable objects listed in the summary; 1 not written; 2 wrong usage; 3 cluster
+    unreachable.
     """
     options = CreateOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_create(folder, options, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
@@ -198,7 +199,7 @@ def contents_lines(recording: Recording) -> str:
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """Join lines from an untrusted recording, without their line breaks and terminal sequences."""
+    """Join lines from an untrusted recording. Removes line breaks and terminal sequences within each line."""
     return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
 
 

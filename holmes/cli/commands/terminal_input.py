@@ -110,7 +110,7 @@ def _history(file: Path) -> History:
 
 
 _GATHERING_SECONDS = 0.05
-"""Time for collecting the tool calls of one reply before the first question, which shows their number."""
+"""Wait time before the first approval question, so that the question can show the number of waiting calls."""
 
 _LONGEST_ANSWER_BYTES = 4_096
 
@@ -184,7 +184,7 @@ def _discard_typed() -> None:
 async def _typed_line() -> str:
     """Read the next line without a thread, because a thread that waits for a key cannot be cancelled.
 
-    Reads the descriptor, because the buffer of `sys.stdin` may contain text that was typed earlier.
+    Reads the file descriptor directly, because the buffer of `sys.stdin` may contain text that was typed earlier.
     """
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()

@@ -62,7 +62,10 @@ class ShortCitations:
         self._numbers: dict[Marker, int] = {}
 
     def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
-        """Return a text, or its next part, with a number such as `[1]` for each marker or for each `checked` marker."""
+        """Return `text` with a number such as `[1]` in place of each marker.
+
+        If `checked` is set, replace only these markers.
+        """
         if "[[" not in text:
             return text
         return "".join(

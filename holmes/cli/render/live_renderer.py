@@ -67,7 +67,8 @@ class _Moving:
 class LiveRenderer:
     """Draws the live view of a run.
 
-    It uses standard output if the answer goes to the same terminal (`answer_is_live`), otherwise standard error.
+    If `answer_is_live` is true, the view and the answer go to standard output; otherwise, the view goes to standard
+    error.
     """
 
     def __init__(self, detail: Detail, *, answer_is_live: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -235,7 +236,7 @@ class LiveRenderer:
             self.notice(line)
 
     def _foot(self) -> RenderableType:
-        """Return the live view. It is never taller than the screen, because a taller view would leave copies behind."""
+        """Return the live view. It is never taller than the screen, because a taller view cannot be erased."""
         now = self._clock()
         room = max(self._console.height - 2, 1)
         moving = list(self._calls.values())[: max(room - 1, 1)]

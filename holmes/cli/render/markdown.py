@@ -100,7 +100,7 @@ class MarkdownBlocks:
         return finished
 
     def _continues(self, line: str) -> bool:
-        """Return whether `line` continues the block before the blank line: as an indented line or as a list item."""
+        """Return whether `line`, which follows a blank line, is still part of the previous block."""
         if line[0] in " \t":
             return True
         first = next((text for text in self._open if text.strip()), "")

@@ -52,7 +52,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def write_line(stream: TextIO | None, text: str) -> None:
-    """Write a line and flush. Does nothing for a closed stream."""
+    """Write a line and flush. Does nothing if the stream is closed."""
     if stream is not None:
         stream.write(f"{text}\n")
         stream.flush()
@@ -146,7 +146,7 @@ def spending(stats: RequestStats) -> str:
 def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elapsed_seconds: float) -> str:
     """Return the cost line of an answer.
 
-    For example `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`.
+    Example: `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`.
     """
     parts = [model] if model else []
     parts += [counted(steps, "step"), counted(tool_calls, "tool call"), spending(stats)]
@@ -154,7 +154,7 @@ def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elap
 
 
 _BAR_CELLS = 40
-# Each level has an upper limit of the used share, a word and a colour. 214 is orange.
+# The maximum used share, the word and the colour of each level. The colour 214 is orange.
 _LEVELS: tuple[tuple[float, str, str | int], ...] = (
     (0.50, "PEAK", "green"),
     (0.70, "GOOD", "yellow"),

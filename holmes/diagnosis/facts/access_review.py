@@ -59,7 +59,7 @@ class Denial:
 
     @property
     def request(self) -> str:
-        """The request in the form that causes use: `list pods in namespace shop`."""
+        """The request as a phrase for messages, for example `list pods in namespace shop`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         return (
             f"{self.verb} {resource} {f'in namespace {self.namespace}' if self.namespace else 'in the whole cluster'}"

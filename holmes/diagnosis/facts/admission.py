@@ -113,7 +113,7 @@ def webhooks(state: ClusterState) -> Iterator[Webhook]:
 
 
 def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
-    """Return the webhook with this name. Prefers a webhook whose Service appears in `message`."""
+    """Return the webhook with this name, or None. Prefers a webhook whose Service appears in `message`."""
     named = [each for each in webhooks(state) if each.name == name]
     called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
     return next(iter((*called, *named)), None)

@@ -41,7 +41,7 @@ _MOST_KEYS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blamed:
-    """A setting that a log line blames, with its field and value as evidence, and its description in `words`.
+    """A setting that a log line reports as wrong, with its field and value as evidence, and its description in `words`.
 
     `culprit` is the ConfigMap that contains the setting, or None.
     """
@@ -140,7 +140,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
 def _absent_variable(
     line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
 ) -> Blamed | None:
-    """Return the variable in capital letters that the line names and the container does not have, or None."""
+    """Return the uppercase variable that the line names and the container does not have, or None."""
     match = _ABSENT.search(line)
     wanted = next((name for name in match.groups() if name), "") if match else ""
     if not wanted or wanted.startswith(("ERR_", "SIG")):
@@ -293,7 +293,8 @@ def awaited_services(
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
     """Return whether the Service does not exist, or none of its pods is ready after the grace period.
 
-    Returns False if the Service selects the container's own pod, because that pod is ready only after the container is.
+    Returns False if the Service selects the container's own pod, because the readiness of that pod depends on the
+    container.
     """
     if state.is_missing("Service", service.namespace, service.name):
         return True

@@ -62,7 +62,7 @@ class Crash:
 
     @property
     def finished(self) -> float | None:
-        """When the container terminated, in seconds since the epoch."""
+        """When the container terminated, in seconds since the epoch, or None if the time is unknown."""
         return moment(text(self.ended, "finishedAt"))
 
     @property
@@ -155,7 +155,7 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
         return "lost"
     finished = moment(text(ended, "finishedAt"))
     slack = _KILL_SLACK_SECONDS + container.pod.integer("spec", "terminationGracePeriodSeconds")
-    # The kubelet drops events under load. For a killed container, an old Killing event is therefore sufficient.
+    # The kubelet drops events under load. For a killed container, an older Killing event is therefore accepted.
     earliest = 0.0 if exit_code in _KILLED or finished is None else finished - slack
     killed = _killed_by(container, earliest, state)
     if killed is not None or exit_code not in _KILLED:
@@ -197,7 +197,7 @@ def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, 
 
 
 def began(crash: Crash, state: ClusterState) -> float | None:
-    """Return the earliest known time of the failure, in seconds since the epoch.
+    """Return the earliest known time of the failure in seconds since the epoch, or None if no time is known.
 
     Events can precede the last termination.
     """
@@ -343,7 +343,7 @@ def said(words: LastWords | None) -> str:
 
 
 def restarts(container: Container) -> str:
-    """Format the number of restarts for a cause: ` (3 restarts so far)`, or an empty string."""
+    """Return the number of restarts as a phrase, for example ` (3 restarts so far)`, or an empty string."""
     noun = "restart" if container.restarts == 1 else "restarts"
     return f" ({container.restarts} {noun} so far)" if container.restarts else ""
 

@@ -84,7 +84,10 @@ class MissingObject:
 
 
 def is_paused(each: ClusterObject) -> bool:
-    """Return whether the object is paused, suspended or scaled to zero, so that its controller does not process it."""
+    """Return whether the object is paused, suspended or scaled to zero.
+
+    Its controller does not process it in this state.
+    """
     if any(boolean(each.body, "spec", key) for key in _PAUSES) or each.at("spec", "replicas") == 0:
         return True
     return any(
@@ -122,7 +125,7 @@ def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:
-    """Return whether a run ended more than a day ago, so that its failure is no longer reported."""
+    """Return whether a run ended more than a day ago. Its failure is then no longer reported."""
     ends = (moment(each.text("status", key)) for key in _FINISHED)
     ended = next((end for end in ends if end is not None), each.created)
     return state.now - ended > _DAY
@@ -179,7 +182,7 @@ def _of_phase(each: ClusterObject) -> Trouble | None:
 
 
 def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Report a controller that has not processed the latest change for a long time."""
+    """Return a failure if the controller has not processed the latest change for a long time, otherwise None."""
     wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
     lasted = state.now - edited_at(each)
     if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
@@ -207,7 +210,7 @@ def describe(state: ClusterState, each: ClusterObject) -> str:
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
-    """Return the object that a message reports as missing, if the state confirms that the object does not exist."""
+    """Return the object that a message reports as missing, or None if the state does not confirm that it is missing."""
     for found in _MISSING.finditer(message):
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:

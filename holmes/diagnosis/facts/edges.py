@@ -69,7 +69,10 @@ class _Places:
         }
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
-        """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP."""
+        """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP.
+
+        Returns None if neither exists.
+        """
         service = self.services.get(address)
         if service is not None:
             return service.ref
@@ -245,8 +248,7 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
 
     The result is cached for each state.
     """
-    # Read the logs even on a cache hit. The state counts reads, and only rules that read logs run again after logs are
-    # loaded.
+    # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:

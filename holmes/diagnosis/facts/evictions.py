@@ -126,7 +126,10 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
 
 
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
-    """Return the controller of a deleted pod. The pod name in the event identifies it: `<controller>-<suffix>`."""
+    """Return the controller of a deleted pod, or None.
+
+    The pod name in the event identifies it: `<controller>-<suffix>`.
+    """
     prefix, _, _ = each.ref.name.rpartition("-")
     owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)
     return next((owner for owner in owners if owner is not None), None)

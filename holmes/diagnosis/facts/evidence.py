@@ -86,12 +86,12 @@ def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
 
 
 def owner_words(pod: ClusterObject, state: ClusterState) -> str:
-    """Name the workload of a pod for a cause: `Deployment shop/web`."""
+    """Return a phrase that names the workload of a pod, for example `Deployment shop/web`."""
     return str(state.workload_of(pod).ref)
 
 
 def pod_words(pod: ClusterObject, state: ClusterState) -> str:
-    """Name the pod for a cause: `A pod of Deployment shop/web`, or `Pod shop/web` if the pod has no owner."""
+    """Return a phrase that names the pod: `A pod of Deployment shop/web`, or `Pod shop/web` if the pod has no owner."""
     workload = state.workload_of(pod)
     return str(pod.ref) if workload is pod else f"A pod of {workload.ref}"
 

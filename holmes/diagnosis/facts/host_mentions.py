@@ -204,7 +204,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
         len(label) > 63 or label.endswith("-") for label in host.split(".")
     ):
         return
-    # Small numbers after a colon are usually line numbers or image tags. Few services use ports below 79.
+    # A small number after a colon is usually a line number or image tag, because few services use ports below 79.
     if number is not None and (number > 65_535 or (number < 79 and number not in {21, 22, 23, 25, 53, 70})):
         if form in {"address", "variable"}:
             return

@@ -244,7 +244,7 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 class LastWords:
     """The signatures of a container's log, the most specific first, and their lines as evidence.
 
-    `blamed` contains the objects that the lines blame: Services, ServiceAccounts without permissions, and full
+    `blamed` contains the objects that the lines name as causes: Services, ServiceAccounts without permissions, and full
     PersistentVolumeClaims.
     """
 
@@ -276,8 +276,7 @@ def last_words(container: Container, state: ClusterState) -> LastWords | None:
 
     Returns None if neither has any. The result is cached for each state.
     """
-    # Read the logs even on a cache hit. The state counts reads, and only rules that read logs run again after logs are
-    # loaded.
+    # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)

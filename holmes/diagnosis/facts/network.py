@@ -175,7 +175,7 @@ def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, .
 def applies(policy: ClusterObject, direction: Direction) -> bool:
     """Return whether the policy restricts this direction.
 
-    Without `policyTypes`, a policy restricts ingress. It also restricts egress if it has egress rules.
+    If `policyTypes` is not set, a policy restricts ingress, and also egress if it has egress rules.
     """
     types = texts(policy.body, "spec", "policyTypes")
     if types:

@@ -111,8 +111,8 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
     """Return the pods that are not ready, or have a container that waits, is not ready or has restarted.
 
-    Pods within the grace period are included. The result is cached for each state, so that rules about failing
-    containers skip healthy pods.
+    Pods within the grace period are included. Rules about failing containers check only these pods. The result is
+    cached for each state.
     """
     known = _TROUBLED.get(state)
     if known is None:
@@ -150,6 +150,6 @@ def container_field(container: Container, state: ClusterState, path: str) -> Evi
 
 
 def container_words(container: Container, state: ClusterState) -> str:
-    """Name the container for a cause: `container app of Deployment shop/web`."""
+    """Return a phrase that names the container, for example `container app of Deployment shop/web`."""
     kind = "init container" if container.kind == "init" else "container"
     return f"{kind} {container.name} of {owner_words(container.pod, state)}"

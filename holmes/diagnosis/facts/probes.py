@@ -40,7 +40,7 @@ class Probe:
 
     @property
     def action(self) -> str:
-        """The action of the probe (`httpGet`, `tcpSocket`, `grpc` or `exec`). Empty if no probe is defined."""
+        """The probe's action (`httpGet`, `tcpSocket`, `grpc` or `exec`), or an empty string if no probe is defined."""
         return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
 
     @property
@@ -56,7 +56,7 @@ class Probe:
 
     @property
     def words(self) -> str:
-        """The probe in the form that causes use: `GET /healthz on port 8081`."""
+        """The probe as a phrase for messages, for example `GET /healthz on port 8081`."""
         if self.action == "exec":
             return " ".join(texts(self.spec, "exec", "command"))
         path = text(self.spec, "httpGet", "path") or "/"

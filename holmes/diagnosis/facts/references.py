@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
 OBJECT_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
-"""A message of the kubelet. Its groups are the kind and the name."""
+"""Matches a kubelet message about a missing object. The groups are its kind and its name."""
 _ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
 _ENV_FROM: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
 _FIELDS: Final[tuple[tuple[str, str, Use], ...]] = (

@@ -124,7 +124,7 @@ def _of_container(container: JsonObject, resource: str, part: str) -> Decimal:
 
 
 def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | None:
-    """Return the name of the container with the largest request, and the path of that request.
+    """Return the name of the container with the largest request and the path of that request, or None.
 
     The path is for example `containers[0].resources.requests.cpu`. For a resource with dots in its name
     (`nvidia.com/gpu`), the path ends at `limits` or `requests`.

@@ -31,7 +31,7 @@ def selector_of(service: ClusterObject) -> dict[str, str]:
 
 
 def is_headless(service: ClusterObject) -> bool:
-    """Return whether the Service has no cluster IP, so that clients connect directly to its pods."""
+    """Return whether the Service is headless. Clients of a headless Service connect directly to its pods."""
     return service.text("spec", "clusterIP") == "None"
 
 
@@ -121,7 +121,7 @@ _MADE_BY_CONTROLLERS: Final = frozenset({"pod-template-hash", "controller-revisi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """The workload whose labels match a selector best. `keys` are the keys of the selector that do not match."""
+    """The workload whose labels best match a selector. `keys` are the keys of the selector that do not match."""
 
     template: PodTemplate
     keys: tuple[str, ...]
@@ -132,7 +132,7 @@ class Mismatch:
         return self.template.workload
 
     def differences(self, selector: Mapping[str, str]) -> str:
-        """Describe the labels that do not match the selector, for a cause."""
+        """Describe the labels that do not match the selector, as a phrase for messages."""
         labels = self.template.labels
         return ", ".join(
             f"{key}: the selector requires {selector[key]!r}, the pods have "
@@ -147,7 +147,7 @@ def _other_key(value: str, labels: Mapping[str, str]) -> str:
 
 
 def nearest_workload(state: ClusterState, name: str, namespace: str, selector: Mapping[str, str]) -> Mismatch | None:
-    """Return the workload that matches the selector of the Service `name` best, or None if no workload is similar."""
+    """Return the workload that best matches the selector of the Service `name`, or None if no workload is similar."""
     alike = _Likeness()
     candidates = [
         Mismatch(

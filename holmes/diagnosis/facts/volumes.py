@@ -141,7 +141,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Return whether the storage class binds the claim only after a pod is scheduled, and no node was selected yet."""
+    """Return whether the storage class binds the claim only after a pod is scheduled, and no node is selected yet."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False
@@ -192,7 +192,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the claims with a mount that contains a file from a log line about a full disk."""
+    """Return the claims whose mounts contain a file that a log line about a full disk names."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))

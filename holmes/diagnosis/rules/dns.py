@@ -342,7 +342,7 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
-    """Return the field that prevents the use of the cluster DNS, and the reason, or None if no field prevents it."""
+    """Return the field that prevents the use of the cluster DNS and an explanation, or None if no field prevents it."""
     policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
     if policy == "Default":
         return (

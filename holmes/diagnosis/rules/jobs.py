@@ -41,7 +41,10 @@ def longest_rest_seconds(schedule: str) -> int | None:
 
 
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
-    """Return the maximum interval in seconds. The restricted field with the largest unit determines it."""
+    """Return the maximum interval in seconds, or None if the months are restricted.
+
+    The restricted field with the largest unit determines it.
+    """
     if month not in _ANY:
         return None
     if day not in _ANY:
@@ -346,6 +349,9 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """Return the times of edits to the CronJob. A CronJob that was just resumed has not missed a run."""
+    """Return the times of edits to the CronJob.
+
+    An edit may have resumed it, and earlier runs then do not count as missed.
+    """
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

@@ -143,7 +143,7 @@ def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence,
     "no memory left.",
 )
 def under_pressure(state: ClusterState) -> Iterator[Fault]:
-    """Report current pressure, or else the pressure events of the last hour."""
+    """Report current pressure, or the pressure events of the last hour if the node is not under pressure now."""
     events = events_by_node(state, *_PRESSURE_EVENTS)
     for node in standing_nodes(state):
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]

@@ -1,4 +1,4 @@
-"""Rules for references of pods that cannot be resolved, before and after the kubelet reports them."""
+"""Rules for pod references that cannot be resolved, before and after the kubelet reports them."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -
 
 
 def _bitten(reference: Reference, template: PodTemplate, state: ClusterState) -> bool:
-    """Return whether a pod already fails because of the reference, so that another rule reports the fault."""
+    """Return whether a pod already fails because of the reference. Another rule then reports the fault."""
     pods = state.pods_of(template.workload)
     if reference.use == "pull secret":
         return any("Image" in text(each.waiting, "reason") for pod in pods for each in containers_of(pod))

@@ -34,14 +34,14 @@ _DISRUPTIONS: Final = {
 }
 _REFUSALS: Final = {
     "UnexpectedAdmissionError": "the node could not provide a device or another resource",
-    "NodeAffinity": "the node does not have the labels that its nodeSelector or affinity requires",
+    "NodeAffinity": "the node does not have the labels that the pod's nodeSelector or affinity requires",
     "OutOfcpu": "the node does not have enough CPU left",
     "OutOfmemory": "the node does not have enough memory left",
     "OutOfpods": "the node has its maximum number of pods",
     "OutOfephemeral-storage": "the node does not have enough ephemeral storage left",
-    "NodePorts": "a host port that it requires is already used on the node",
-    "PodOSNotSupported": "the node runs another operating system",
-    "SysctlForbidden": "the node does not allow a sysctl that it requires",
+    "NodePorts": "a host port that the pod requires is already used on the node",
+    "PodOSNotSupported": "the node runs a different operating system than the pod requires",
+    "SysctlForbidden": "the node does not allow a sysctl that the pod requires",
     "Terminated": "the node was shut down",
     "NodeShutdown": "the node was shut down",
     "Shutdown": "the node was shut down",
@@ -337,8 +337,8 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
     ),
     explanation=(
         "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
-        "its node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
-        "a fault."
+        "its node no longer reports, or a container cannot be stopped. A pod within its termination grace period is "
+        "not a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
@@ -367,7 +367,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:
-        title, why = "Container cannot be killed", events[-1].message
+        title, why = "Container cannot be stopped", events[-1].message
     return Fault(
         subject=pod.ref,
         title=title,

@@ -293,7 +293,7 @@ def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def _known_tags(state: ClusterState) -> dict[str, set[str]]:
-    """Return the tags that nodes store or ready containers run, by repository."""
+    """Return the image tags that are stored on nodes or used by ready containers, by repository."""
     known: dict[str, set[str]] = defaultdict(set)
     images = {
         name for node in state.of("Node") for each in node.children("status", "images") for name in texts(each, "names")

@@ -279,7 +279,10 @@ def _was_placed(pod: ClusterObject) -> bool:
 
 
 def _own_scheduler(state: ClusterState) -> ObjectRef | None:
-    """Return the pod of the default scheduler, or the scheduler's lease if no such pod is visible."""
+    """Return the pod of the default scheduler.
+
+    If the pod is not visible, return the scheduler's lease, or None if it has no lease.
+    """
     for pod in state.of("Pod", "kube-system"):
         if pod.labels.get("component") == "kube-scheduler":
             return pod.ref
@@ -385,7 +388,7 @@ def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
         subject=pod.ref,
         title="Preempted pods do not terminate",
         severity="warning",
-        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods have not terminated",
+        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods still exist",
         evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
         next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
         because=tuple(leaving),

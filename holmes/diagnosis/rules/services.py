@@ -104,7 +104,10 @@ def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -
 
 
 def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | None:
-    """Report a Service whose workload was deleted or never existed. Without clients, the severity is info."""
+    """Report a Service whose workload was deleted or never existed.
+
+    If the Service has no clients, the severity is info.
+    """
     consumed = _is_consumed(state, service)
     return Fault(
         subject=service.ref,
@@ -260,7 +263,10 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
 
 
 _REPAIRED: Final = 3
-"""Maximum number of repair events for severity info. A busy control plane also writes a few of these events."""
+"""Maximum number of repair events for severity info.
+
+A busy control plane writes a few of these events without a fault.
+"""
 
 
 @Row(
@@ -286,7 +292,7 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
             cause=f"{service.ref} has a fault in spec.{key}: {newest.message}",
             evidence=(field(service, "spec", key), event(newest)),
             next_check=f"kubectl -n {service.namespace} describe service {service.name}",
-            # The control plane repairs this fault itself, unless the event repeats.
+            # If the event does not repeat, the control plane has repaired the fault.
             severity="info" if newest.count <= _REPAIRED else "critical",
             since=newest.first,
         )
@@ -351,9 +357,9 @@ def _target_service(name: str) -> ObjectRef:
     kinds=("Service", "Pod"),
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
-        "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. Without a ready "
-        "pod there, requests are dropped. Only clients that are known from settings are checked. Usually, either "
-        "remove the policy or run the workload on every node (DaemonSet)."
+        "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. If that node has "
+        "no ready pod, the requests are dropped. Only clients that are known from settings are checked. Usually, "
+        "either remove the policy or run the workload on every node (DaemonSet)."
     ),
 )
 def local_policy_without_endpoint(state: ClusterState) -> Iterator[Fault]:

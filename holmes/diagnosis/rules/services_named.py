@@ -237,7 +237,7 @@ def _is_own(service: ClusterObject, consumer: ClusterObject) -> bool:
 
 
 def _port_of(edge: Edge) -> int | None:
-    """Return the port in the setting, or the default port of its URL scheme."""
+    """Return the port in the setting, the default port of its URL scheme, or None."""
     if edge.use.port is not None or edge.use.form not in {"url", "qualified"}:
         return edge.use.port
     for scheme, port in (("https://", 443), ("http://", 80)):

@@ -182,7 +182,10 @@ def _refusals(
 def _has_other_service(
     state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
 ) -> bool:
-    """Return whether another Service uses the declared ports, so that this Service may be for an undeclared port."""
+    """Return whether another Service uses the declared ports.
+
+    This Service may then be intended for an undeclared port.
+    """
     numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
     return any(
         each is not service and any(port.target in numbers for port in service_ports(each))
@@ -197,11 +200,10 @@ def _has_other_service(
     kinds=("Service", "Pod"),
     reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
     explanation=(
-        "The selector matches pods of several workloads, and some of these pods run another program without the "
-        "target port. Requests to these pods fail. If the other program declares the port but has no probe there, the "
-        "log of a client must show refused connections. Without such a log, the severity is info. Several versions of "
-        "one program (canary, blue-green) behind one Service are normal. Usually a label must be added to the "
-        "selector."
+        "The selector matches pods of several workloads, and some of these pods run another program without the target "
+        "port. Requests to these pods fail. If the other program declares the port but has no probe there, the log of "
+        "a client must show refused connections. If no log shows them, the severity is info. Several versions of one "
+        "program (canary, blue-green) behind one Service are normal. Usually a label must be added to the selector."
     ),
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
@@ -253,7 +255,7 @@ def _repository(image: str) -> str:
 def _unproved(
     state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
 ) -> Iterator[Fault]:
-    """Report pods of another program that declare the port but, unlike the first program, are not probed there."""
+    """Report pods of a second program that declare the port but are not probed there, although the first program is."""
     probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
     programs = {_program(workloads[workload]) for workload in probed}
     strangers = [
@@ -275,7 +277,7 @@ def _unproved(
     yield replace(
         fault,
         cause=(
-            f"The selector of {service.ref} also matches the pods of {names}, which run another program than "
+            f"The selector of {service.ref} also matches the pods of {names}, which do not run the same program as "
             f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at the target port"
             + (": some requests are refused" if refused else "")
         ),

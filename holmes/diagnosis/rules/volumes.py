@@ -134,8 +134,9 @@ def no_default_class(state: ClusterState) -> Iterator[Fault]:
     kinds=("PersistentVolumeClaim", "Pod"),
     needs=("StorageClass",),
     reads=("StorageClass volumeBindingMode", "event WaitForFirstConsumer"),
-    explanation="With WaitForFirstConsumer, a volume is provisioned only after a pod that uses the claim is "
-    "scheduled. This is normal. The claim is reported only when its pod cannot be scheduled for another reason.",
+    explanation="If the StorageClass uses WaitForFirstConsumer, a volume is provisioned only after a pod that uses the "
+    "claim is scheduled. This is normal. The claim is reported only when its pod cannot be scheduled for another "
+    "reason.",
 )
 def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     stuck = {found.pod.uid: found for found in unscheduled_pods(state) if found.main.reason != "volume"}

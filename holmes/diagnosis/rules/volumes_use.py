@@ -41,8 +41,8 @@ _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
     reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
     explanation=(
         "A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding cannot be "
-        "restored, and the data remains only if the storage kept it. A volume is Failed when it could not be reclaimed "
-        "after its claim was deleted. Clean up this volume manually."
+        "restored, and the data still exists only if the storage system retained it. A volume is Failed when it could "
+        "not be reclaimed after its claim was deleted. Clean up this volume manually."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
@@ -217,7 +217,7 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
-        waiting = "has waited for a restart of the pod" if kind == "FileSystemResizePending" else "has not progressed"
+        waiting = "has waited for the pod to be recreated" if kind == "FileSystemResizePending" else "has not continued"
         if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
             return f"the resize {waiting} for {duration(since)}", (proof,)
     return None

@@ -228,7 +228,10 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
     "behind the webhook, or delete the webhook configuration.",
 )
 def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
-    """Report the webhook configuration as the culprit. An existing backend explains the fault."""
+    """Report the webhook configuration as the culprit.
+
+    Faults of the webhook's Service or workloads explain this fault.
+    """
     for refusal, found in refused_with(state, WEBHOOK_FAILED):
         name, why = found["webhook"], found["why"].strip()
         webhook = webhook_named(state, name, why)

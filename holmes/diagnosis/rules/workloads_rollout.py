@@ -205,7 +205,7 @@ def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
     reads=("spec.paused", "spec.template", "ReplicaSet spec.template"),
     explanation=(
         "The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change reaches no pod "
-        "until you run `kubectl rollout resume`. The severity is info if no change is pending."
+        "until you run `kubectl rollout resume`. The severity is info if no change is waiting."
     ),
 )
 def paused(state: ClusterState) -> Iterator[Fault]:
@@ -216,7 +216,7 @@ def paused(state: ClusterState) -> Iterator[Fault]:
         differences = _waiting_changes(deployment, newest)
         never = newest is None and wanted_replicas(deployment) > 0 and state.covers("ReplicaSet", deployment.namespace)
         waits = bool(differences) or never
-        what = "it was paused before its first rollout, so it has no pods" if never else "no change is pending"
+        what = "it was paused before its first rollout, so it has no pods" if never else "no change is waiting"
         if differences:
             what = f"this change reaches no pod: {'; '.join(map(str, differences[:_SHOWN_DIFFERENCES]))}"
         yield Fault(
@@ -292,7 +292,10 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
 def _severity(
     state: ClusterState, services: list[ClusterObject], users: list[Edge], *, recent: bool
 ) -> Literal["critical", "warning", "info"]:
-    """Rate a workload without an Ingress or autoscaler by the known clients of its Services."""
+    """Return the severity for a workload without an Ingress or autoscaler.
+
+    It depends on the known clients of its Services.
+    """
     fails = any(failures(state).get(each.ref) for each in services)
     if not users:
         return "critical" if fails and recent else "info"

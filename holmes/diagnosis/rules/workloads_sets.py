@@ -32,7 +32,7 @@ _VENDOR_DOMAINS: Final = (
     "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""The software of vendors sets the labels of these domains. Users of the cluster do not set them."""
+"""Labels in these domains are set by vendor software, not by users of the cluster."""
 _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
@@ -190,10 +190,10 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation=(
-        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels of a vendor "
-        "or of Kubernetes (a GPU, an operating system), this is normal until a node has the label. The severity is "
-        "then info, unless the value is misspelt. A label such as `disabled`, which turns the DaemonSet off, is not a "
-        "fault."
+        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels that a "
+        "vendor or Kubernetes sets, for example for a GPU or an operating system, this is normal until a node has the "
+        "label. The severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
+        "DaemonSet off, is not a fault."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:

@@ -136,7 +136,10 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Compare containers quickly. A cluster may have thousands of pods, and almost all match their template."""
+    """Return whether an image or the resources may differ.
+
+    This quick comparison skips pods that match their template.
+    """
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
     ]

@@ -70,7 +70,7 @@ class AlertIntake:
     """Receives alert groups and stores the resulting changes.
 
     `on_queued` is called after new investigations or news are stored. `on_news` is called within the transaction that
-    changes an incident, unless the route disables investigation.
+    changes an incident, unless the incident's route disables investigation.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """Return the limit that prevents the next investigation of `route` from using an LLM, or None."""
+        """Return the limit that bars the next investigation of `route` from using an LLM, or None if it may use one."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))

@@ -44,7 +44,10 @@ _TRY_AGAIN_AFTER: Final = timedelta(minutes=10)
 """Minimum time between a failed investigation and its retry."""
 _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
-"""If an alert starts this long after its last message, it must have been resolved in between without a message."""
+"""Maximum pause between the last message of a firing alert and a new start time of the same alert.
+
+After a longer pause, the alert counts as resolved and firing again.
+"""
 
 
 class IntakePlan:
@@ -150,7 +153,7 @@ class IntakePlan:
         )
 
     def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
-        """Return whether a known alert fires again. Returns false if it still fires, or if the message is old."""
+        """Return whether a known alert fires again. Returns false if it is still firing, or if the message is old."""
         if known.alert.status == "resolved":
             return _is_newer(alert, known.alert)
         incident = self._incidents.get(known.incident_id)
@@ -239,7 +242,7 @@ class IntakePlan:
         """Choose the investigation of an alert.
 
         The first of these applies: the queued investigation of the incident, a started investigation of the same
-        subject, or a new investigation. The question of a queued investigation is extended to the alert.
+        subject, or a new investigation. The question of a queued investigation is extended to include the alert.
         """
         if not route.investigate:
             return None
@@ -272,7 +275,7 @@ class IntakePlan:
         return identity
 
     def _looking_at_the_same(self, alert: Alert, incident: IncidentId) -> InvestigationId | None:
-        """Find a started investigation of another firing alert with the same subject."""
+        """Return a started investigation of another firing alert with the same subject, or None if not found."""
         if self._looked_at is None:
             known = self._before.investigations
             self._looked_at = defaultdict(dict)
@@ -362,7 +365,7 @@ def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """Return the later of two times. Either time may be unknown."""
+    """Return the later of two times. A time that is None is ignored. Returns None if both are None."""
     return max(filter(None, (one, other)), default=None)
 
 

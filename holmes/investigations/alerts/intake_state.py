@@ -33,7 +33,7 @@ def _model_may_answer(_route: Route) -> str | None:
 
 
 def every_model(_model: str | None) -> bool:
-    """Treat every model as an LLM."""
+    """Return true, because this function treats every model as an LLM."""
     return True
 
 
@@ -77,12 +77,12 @@ class OtherAlerts(Protocol):
         ...
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """Find a started investigation of an alert with this incident and subject."""
+        """Return a started investigation of an alert with this incident and subject, or None if not found."""
         ...
 
 
 class NoOtherAlerts:
-    """An `OtherAlerts` without any alerts."""
+    """An `OtherAlerts` that contains no alerts."""
 
     def facts(self, _incident: IncidentId, _places: AbstractSet[str]) -> OtherFacts:
         return NO_OTHER_FACTS

@@ -1,4 +1,4 @@
-"""Parses the payloads of Alertmanager, which are the webhook payload of version 4 and the list from `/api/v2/alerts`.
+"""Parses the payloads of Alertmanager: webhook payloads (version 4) and the list from `/api/v2/alerts`.
 
 All fields are optional, unknown fields are ignored, and values of other types become text. A payload in another format
 is rejected with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is limited in length

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class LabelPattern:
     """Matches the whole value of a label against a regular expression. A missing label has an empty value.
 
-    Labels are untrusted, so an expression that takes too long does not match.
+    Labels are untrusted, so matching has a time limit. An expression that exceeds the limit does not match.
     """
 
     def __init__(self, label: str, expression: str) -> None:

@@ -80,7 +80,7 @@ def namespace_of(labels: Mapping[str, str]) -> str:
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject | None:
-    """Return the object that the labels name, or None."""
+    """Return the object that the labels name, or None if they do not name a valid object."""
     measured = _measured(labels)
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
@@ -95,7 +95,10 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 
 
 def subject_key(labels: Mapping[str, str]) -> str:
-    """Return a key that identifies the subject of an alert. Without an object, the alert name is the subject."""
+    """Return a key that identifies the subject of an alert.
+
+    If the labels do not name an object, the alert name is the subject.
+    """
     subject = subject_of(labels)
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
 

@@ -75,7 +75,7 @@ def alerts_title(alerts: Sequence[Alert], more: int = 0) -> str:
 
 
 def title_of(alerts: Sequence[AlertFacts], others: OtherFacts = NO_OTHER_FACTS) -> str:
-    """Write a title like `alerts_title`. If `others` has no `kinds`, only its count is used."""
+    """Write the title for `alerts` and `others` together. If `others` has no `kinds`, only its count is used."""
     kinds = dict.fromkeys((alert.name, alert.severity) for alert in (*others.kinds, *alerts))
     worst_first = sorted(kinds, key=lambda kind: -_rank(kind[1]))
     names = tuple(dict.fromkeys(_one_line(name) for name, _ in worst_first))
@@ -89,7 +89,7 @@ def title_of(alerts: Sequence[AlertFacts], others: OtherFacts = NO_OTHER_FACTS) 
 
 
 def _place(alerts: Sequence[AlertFacts], others: OtherFacts) -> str:
-    """Describe the objects by the name of the only object, or by their number and namespace."""
+    """Return the name of the only object, or the number and namespace of several objects."""
     paths = {alert.place for alert in alerts if alert.place} - others.shared
     namespaces = {alert.namespace for alert in (*others.kinds, *alerts)}
     number = others.places + len(paths)
@@ -163,7 +163,7 @@ def _asked(alerts: Sequence[Alert]) -> str:
 def _spoken(subject: Subject) -> str:
     """Name an object with its owner, because the owner still exists after a pod is deleted.
 
-    For example, the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
+    Example: the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
     """
     owner = subject.workload and subject.workload != subject.name
     return f"the {subject.kind.lower()} `{subject.name}`{f' of `{subject.workload}`' if owner else ''}"

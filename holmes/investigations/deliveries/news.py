@@ -39,7 +39,7 @@ class _Records:
 
 
 class NewsComposer:
-    """Composes news about incidents of `cluster`. Without `public_url`, the news contains no links.
+    """Composes news about incidents of `cluster`. If `public_url` is None, the news contains no links.
 
     `mask` masks secrets in alert texts. Answers were masked when they were created.
     """

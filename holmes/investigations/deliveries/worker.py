@@ -164,7 +164,7 @@ class _Lane:
             task.add_done_callback(self._sent)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        """Check the queue again, because a slot is free and the incident's next delivery can start."""
+        """Check the queue again after a delivery, because the incident's next delivery can now start."""
         self._sending.discard(task)
         self._woken.set()
 
@@ -180,7 +180,7 @@ class _Lane:
             return
         _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
         for task in late:
-            task.cancel()  # the outcome is unknown, so the next worker repeats it with the same key
+            task.cancel()  # the next worker repeats the delivery with the same key
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, claim: Claim) -> None:
@@ -189,10 +189,10 @@ class _Lane:
             if failure is not None:
                 await self._not_delivered(claim, failure)
         except DatabaseUnavailable as error:
-            _log.warning("delivery %s may be repeated, because it cannot be updated: %s", claim.delivery.key, error)
+            _log.warning("delivery %s may be repeated; its record cannot be updated: %s", claim.delivery.key, error)
 
     async def _attempt(self, claim: Claim) -> DeliveryFailed | None:
-        """Send a delivery and mark it as delivered. Returns the failure if the attempt failed."""
+        """Send a delivery and mark it as delivered. Returns the failure, or None on success."""
         name = self._destination.name
         try:
             async with asyncio.timeout(self._policy.send_seconds):
@@ -203,7 +203,9 @@ class _Lane:
         except DeliveryFailed as failure:
             return failure
         except TimeoutError:
-            return DeliveryFailed(f"{name}: did not finish within {self._policy.send_seconds:.0f} s", retryable=True)
+            return DeliveryFailed(
+                f"{name}: the attempt did not finish within {self._policy.send_seconds:.0f} s", retryable=True
+            )
         except HolmesError as error:
             return DeliveryFailed(str(error), retryable=True)
         except Exception:  # noqa: BLE001  a bug must not stop the lane

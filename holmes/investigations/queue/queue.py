@@ -112,7 +112,7 @@ class InvestigationQueue:
         running = tuple(self._running.values())
         if running:
             _log.info("waiting up to %.0f s for running investigations: %d", self._settings.drain_seconds, len(running))
-        stopping = asyncio.create_task(self._workflows.stop())  # `running` still refers to the tasks
+        stopping = asyncio.create_task(self._workflows.stop())  # the tasks in `running` continue
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
         left = tuple(self._running)
@@ -128,7 +128,7 @@ class InvestigationQueue:
         """Run a workflow that DBOS assigned to this replica."""
         identity = InvestigationId(argument)
         if self._draining:
-            await asyncio.Event().wait()  # keeps this replica as the owner in DBOS, so that another replica takes over
+            await asyncio.Event().wait()  # never returns, so that DBOS keeps the workflow open for another replica
         if identity in self._running:
             self._running[identity].cancel()  # cancels an attempt that lost its lease
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
@@ -160,7 +160,7 @@ class InvestigationQueue:
         """Requeue the investigations of dead replicas, and replace lost workflows."""
         alive = await self._replicas.alive()
         if not self._replicas.can_judge():
-            return  # while the database was unavailable, no replica could renew its lease
+            return  # an expired lease proves nothing yet, because no replica could renew its lease during an outage
         recovered = await self._recover(alive)
         if recovered:
             _log.warning("took over investigations of dead replicas: %d", recovered)
@@ -239,7 +239,7 @@ def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Run `work` until the context exits."""
+    """Run `work` until the context manager exits."""
     task = asyncio.create_task(work, name=name)
     try:
         yield

@@ -45,7 +45,7 @@ T = TypeVar("T")
 class DurableStepRunner:
     """Returns the recorded result of a step, or runs the step and records its result before returning it.
 
-    Only the cost of a failed step is recorded. A finished step is recorded even if the attempt is being cancelled,
+    If a step fails, only its cost is recorded. A finished step is recorded even if the attempt is being cancelled,
     because it may have cost money.
     """
 
@@ -281,7 +281,7 @@ class InvestigationWorker:
                 if time.monotonic() > deadline:
                     raise
                 if await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}"):
-                    _log.warning("investigation %s waits for the cluster: %s", record.id, error)
+                    _log.warning("investigation %s is waiting for the cluster: %s", record.id, error)
                 await asyncio.sleep(min(_CLUSTER_PAUSE_SECONDS, self._parts.cluster_wait_seconds))
 
     def _finish(self, connection: Connection, record: InvestigationRecord, outcome: Outcome) -> InvestigationRecord:
@@ -314,7 +314,7 @@ class InvestigationWorker:
 
 
 def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
-    """Append the reason to an answer that `builtin/triage` wrote because of a limit."""
+    """Return the answer, followed by a note with `without_llm` if it is set."""
     return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
 
 
@@ -347,7 +347,7 @@ def _spent(connection: Connection, identity: InvestigationId) -> float:
 
 def _counting(record: InvestigationRecord, stats: RequestStats) -> Callable[[Connection], None]:
     columns = INVESTIGATIONS.c
-    # A replay starts with the cost of the first step, but the displayed cost must not decrease.
+    # The displayed cost must not decrease, although a replay starts again with the cost of the first step.
     mine = (columns.id == record.id, columns.attempts == record.attempts, columns.cost <= stats.cost)
     statement = update(INVESTIGATIONS).where(*mine).values(stats=stats_to_json(stats), cost=stats.cost)
 

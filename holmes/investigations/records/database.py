@@ -132,7 +132,7 @@ class Database:
         return result
 
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """Run read-only work like `transaction`, but without waiting for other transactions."""
+        """Run read-only `work` in a transaction that does not wait for others. Retries like `transaction`."""
         return await self._tried((self._reader, self._reading), work, wait_seconds)
 
     def _require_file(self) -> None:
@@ -193,12 +193,18 @@ class Database:
 
 
 def lock_intake(connection: Connection) -> None:
-    """Let only one alert intake run at a time across all replicas, until the transaction ends."""
+    """Take the lock that allows only one alert intake at a time across all replicas.
+
+    Held until the transaction ends.
+    """
     _lock(connection, _INTAKE_LOCK)
 
 
 def lock_recovery(connection: Connection) -> None:
-    """Let only one replica at a time take over investigations, until the transaction ends."""
+    """Take the lock that allows only one replica at a time to take over investigations.
+
+    Held until the transaction ends.
+    """
     _lock(connection, _RECOVERY_LOCK)
 
 

@@ -324,7 +324,7 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
 
 _AT_ONCE: Final = 200
 _REPEAT_SECONDS: Final = 5 * 3_600.0
-"""Time in which senders repeat firing alerts. Alertmanager repeats them every four hours by default."""
+"""Time within which every sender repeats its firing alerts. Alertmanager repeats them every four hours by default."""
 
 
 async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:

@@ -95,7 +95,7 @@ def now_seconds(connection: Connection) -> float:
 
 @contextmanager
 def single_owner(database: Database) -> Iterator[None]:
-    """Lock the SQLite file of `database` until the context exits or the process ends.
+    """Lock the SQLite file of `database` until the context manager exits or the process ends.
 
     Does nothing for a shared database. Raises `ConfigError` if another process has locked the file.
     """

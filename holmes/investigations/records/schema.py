@@ -79,7 +79,7 @@ ALERTS = Table(
     Column("subject", Text),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
-    # This index serves title queries over thousands of alerts. PostgreSQL allows at most 2.7 kB per index entry.
+    # For title queries over thousands of alerts. An entry must not exceed PostgreSQL's limit of 2.7 kB.
     Index("holmes_alerts_firing", "incident_id", "status", "namespace", "name", "severity", "place", "fingerprint"),
     Index("holmes_alerts_by_subject", "incident_id", "subject"),
 )

@@ -53,7 +53,7 @@ class Alert:
 
     @property
     def severity(self) -> str | None:
-        """The value of the label `severity`, or None."""
+        """The value of the label `severity`, or None if the alert does not have this label."""
         return self.labels.get("severity") or None
 
 
@@ -94,7 +94,7 @@ class KnownAlert:
 class Incident:
     """A group of related alerts. `root_cause` is the line that names the cause in the newest answer.
 
-    `closed_by` is None if the incident is open, or was closed because its alerts were resolved.
+    `closed_by` is `hand` or `stale` if the incident was closed before its alerts were resolved, else None.
     """
 
     id: IncidentId
@@ -214,7 +214,9 @@ def _stats_of(text: str) -> RequestStats:
 
 
 _STATS: Final = Codec()
-_ROWS: Final = Codec(converters={datetime: moment, Mapping[str, str]: json.loads, RequestStats: _stats_of})
+_ROWS: Final = Codec(
+    converters={datetime: moment, Mapping[str, str]: json.loads, RequestStats: _stats_of}, keeps_unknown=True
+)
 
 
 _CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Converts the events of an investigation for clients. Adds events and fields to those of HolmesGPT.
+"""Converts the events of an investigation to the wire format, which extends that of HolmesGPT.
 
 `messages` and `conversation_history` are empty here, because only the server can sign a conversation.
 """
@@ -292,7 +292,7 @@ def _notice(kind: str, text: str, **more: JsonValue) -> WireEvent:
 
 
 def _reasoning_text(message: AssistantMessage) -> str | None:
-    """Return the readable text of the model's reasoning, or None."""
+    """Return the readable text of the model's reasoning, or None if the reply has no readable reasoning."""
     texts: list[str] = []
     for block in message.reasoning:
         try:

@@ -89,7 +89,10 @@ class CheckRoutes:
         return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
     async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """Return the report of the last diagnosis in a run. Reads the stored result if the run has only a preview."""
+        """Return the report of the last successful diagnosis in a run, or None if it has none.
+
+        Reads the stored result if the run has only a preview.
+        """
         for call in reversed(run.production.tool_calls):
             result = cast("JsonObject", call["result"])
             if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":

@@ -111,7 +111,7 @@ class WriteProbe:
         self._begun = 0.0
 
     async def problem(self) -> str | None:
-        """Return the reason why writes fail, or None."""
+        """Return the error message if a write fails, or None if it succeeds."""
         due = time.monotonic() - self._begun > self._seconds_between
         if self._writing is None or (self._writing.done() and due):
             self._begun = time.monotonic()

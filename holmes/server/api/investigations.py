@@ -186,7 +186,10 @@ class InvestigationRoutes:
         return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
 
     async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
-        """Stream past and future events. When the server stops, the stream ends and clients use another replica."""
+        """Stream past and future events.
+
+        When the server stops, the stream ends and clients reconnect to another replica.
+        """
         while not self._draining.begun:
             record = await self._service.investigations.get(
                 identity

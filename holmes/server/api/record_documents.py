@@ -165,7 +165,10 @@ class IncidentDocument(BaseModel):
 
 
 class IncidentList(BaseModel):
-    """Incidents, last changed first. `next` is the value of `before` for the next page; null on the last page."""
+    """Incidents, most recently changed first.
+
+    `next` is the value of `before` for the next page; null on the last page.
+    """
 
     incidents: list[IncidentDocument]
     next: str | None

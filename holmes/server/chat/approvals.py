@@ -37,8 +37,8 @@ class PendingCall:
 class ChatApprover:
     """Approves or denies tool calls from `decisions`. Calls without a decision wait until the run ends.
 
-    A decision on a hook's call applies to all turns, because the continued run counts its turns from the start. A
-    decision on a model's call applies once, because a provider may reuse the call id.
+    A decision on a hook's call applies to all turns, because the call id contains the turn number, which restarts in
+    the continued run. A decision on a model's call applies once, because a provider may reuse the call id.
     """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:

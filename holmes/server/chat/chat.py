@@ -168,7 +168,10 @@ def _older_question(body: OlderRequest) -> str:
 
 
 def _sections(analysis: str) -> Mapping[str, str]:
-    """Split an answer into sections by heading. Without headings, the section `analysis` has the whole answer."""
+    """Split an answer into sections by heading.
+
+    If it has no headings, the section `analysis` contains the whole answer.
+    """
     pieces = _HEADING.split(analysis)
     found = {name.strip("* "): text.strip() for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
     return found or {"analysis": analysis.strip()}

@@ -86,15 +86,16 @@ def _media_type(data: bytes, place: str) -> str:
     raise ImageError(f"{place}: not a PNG, JPEG, GIF or WebP image")
 
 
-_GO_ON = "The waiting tool calls have been decided. Continue."
+_GO_ON = "The user has approved or denied the waiting tool calls. Continue."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatJob:
     """The parameters of one chat.
 
-    `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. The answer
-    must match `schema`. With `triage_may_answer`, an answer from `builtin/triage` does not have to match.
+    `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. If `schema`
+    is set, the answer must match it. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to
+    match.
     """
 
     ask: AskRequest

@@ -4,8 +4,8 @@ If the client of a streamed chat disconnects, it can resume the stream within `r
 cancelled: its tools stop, and the connection to the provider is closed. New chats are refused if a limit is exceeded.
 
 A client can read the log from any event until `resume_seconds` after the end of the chat. The size of the log is
-limited. If the log is full, events that all readers have received are dropped. A slow reader slows down the chat.
-Without a reader, the oldest events are dropped. Event numbers start at 1.
+limited. If the log is full, events that all readers have received are dropped. A slow reader slows down the chat. If no
+client is reading, the oldest events are dropped. Event numbers start at 1.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ class ChatRun:
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield the events with numbers above `after`. Without a reader for `resume_seconds`, the chat is cancelled."""
+        """Yield the events with numbers above `after`.
+
+        If no client reads for `resume_seconds`, the chat is cancelled.
+        """
         self.wait_for_reader(begin=False)
         self._readers += 1
         try:

@@ -119,7 +119,7 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
 async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
     """Render the page, or its changes after the event `after`.
 
-    A finished investigation needs all events, because its evidence names the tool calls.
+    For a finished investigation, all events are read, because the evidence list names the tool calls.
     """
     is_final = record.state in FINAL_STATES
     timeline = await _timeline(service, record, 0 if is_final else after)
@@ -175,7 +175,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """Return the used share of the budget, as a number and as text, for the cost bar; None without a limit."""
+    """Return the used share of the budget, as a number and as text, for the cost bar; None if it is unlimited."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)

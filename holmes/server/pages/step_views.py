@@ -142,7 +142,7 @@ def text_in(data: JsonMap, *names: str) -> str:
 
 
 def number_in(data: JsonMap, *names: str) -> float | None:
-    """Return the first number from 0 to a billion in the fields `names`, or None."""
+    """Return the first number from 0 to a billion in the fields `names`, or None if no field contains one."""
     for name in names:
         value = data.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_NUMBER:

@@ -1,4 +1,4 @@
-"""Responds to the requests of `kubectl auth can-i`, the only POST requests that change nothing.
+"""Responds to `kubectl auth can-i`. Its POST requests are accepted, because they change nothing.
 
 The client itself may read everything and change nothing, because this is a recording. For another subject (`--as`,
 `SubjectAccessReview`), the recorded roles and bindings decide.

@@ -1,7 +1,7 @@
 """Responds to get and list requests, in pages, with the objects of a recording.
 
-Requests for resources that were not recorded are rejected with the reason. They never return an empty list. Events of
-`events.k8s.io/v1` are converted from core events, because only core events are recorded.
+Requests for resources that were not recorded fail with an error that states why. They never return an empty list.
+Events of `events.k8s.io/v1` are converted from core events, because only core events are recorded.
 """
 
 from __future__ import annotations

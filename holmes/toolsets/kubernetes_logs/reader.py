@@ -1,6 +1,6 @@
 """Reads container logs within limits, keeps the newest lines, and counts all lines that were read.
 
-If a log cannot be read, its section contains the reason, and the other logs are still read.
+If a log cannot be read, its section explains why, and the other logs are still read.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class LogReader:
                 size = f"{self._limits.container_bytes / 1024 / 1024:.3g} MB"
                 return (f"reading stopped after {size}; newer lines are missing: narrow since and until",)
             case "deadline":
-                return (f"reading stopped after {self._limits.timeout_seconds:g} s; lines are missing",)
+                return (f"reading stopped after {self._limits.timeout_seconds:g} s; some lines are missing",)
             case "cut":
                 return ("the connection was interrupted; newer lines may be missing",)
 
@@ -166,7 +166,7 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """Return the next block, and why reading ended, or None if it has not ended.
+        """Return the next block. The second value states why reading ended, or is None if the log continues.
 
         A thread counts the lines of a block.
         """

@@ -1,6 +1,6 @@
 """Formats logs as text for the model: a summary line, the logs that could not be read, and one section per container.
 
-Each section shows the number of its lines and the total number of lines.
+Each section states how many of its matching lines it shows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     found, request = report.found, report.request
     what = f"Logs of {found.kind} {found.name!r} in namespace {found.namespace!r}"
     if not found.pods:
-        return f"{what}: no pods exist now"
+        return f"{what}: no pods currently exist"
     pods = len({section.pod.name for section in read})
     matching, total = sum(s.matching_lines for s in read), sum(s.total_lines for s in read)
     at_least = "" if all(section.exact for section in read) else "at least "
@@ -63,7 +63,8 @@ def _summary(report: LogReport, read: list[Section]) -> str:
         raise_tail = "raise tail or " if cut_by_tail else ""
         hint = f"; to see other lines, {raise_tail}narrow with include, since, until or container"
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
-    return f"{what}: {pods_text}, {len(read)} container logs, {counts}{_searched(request)}{hint}"
+    logs_text = f"{len(read)} container log{'' if len(read) == 1 else 's'}"
+    return f"{what}: {pods_text}, {logs_text}, {counts}{_searched(request)}{hint}"
 
 
 def _is_filtered(request: LogRequest) -> bool:

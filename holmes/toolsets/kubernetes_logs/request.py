@@ -129,7 +129,10 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 
 
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone)."""
+    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone).
+
+    Both values are None for an empty text.
+    """
     if not written:
         return None, None
     age = duration(written)
@@ -166,7 +169,7 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
     """Return the most similar kubectl command on one line.
 
-    Omits what kubectl does not support: `until`, and the automatic choice of `previous`.
+    Omits `until` and the automatic choice of `previous`, because kubectl does not support them.
     """
     words = ["kubectl", "logs", "--context", context, "-n", found.namespace]
     words.append(f"{found.kind.lower()}/{found.name}")

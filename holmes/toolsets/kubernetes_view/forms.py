@@ -33,7 +33,7 @@ def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
     of Secrets are hidden. CPU-bound: about 1 s for 1 MB. Raises `ViewError`, and `RecursionError` for objects that are
     nested too deeply.
     """
-    # The masker caches texts, so each view creates a new one.
+    # The masker caches texts, so each view creates a new masker.
     masker = ObjectMasker(redactor.redact) if redactor is not None else None
     if request.form in _TEXTS:
         shown = _TEXTS[request.form](request.text)

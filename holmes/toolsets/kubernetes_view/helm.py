@@ -143,7 +143,7 @@ def _written(value: Json, *, as_json: bool) -> str:
 
 
 def _without_value(found: re.Match[str], value: str) -> str:
-    """Return the matched text. Its value is hidden if its name suggests a secret."""
+    """Return the matched text. If the name suggests a secret, the value is hidden."""
     return found.group().replace(value, HIDDEN) if sounds_secret(found["name"]) and value != HIDDEN else found.group()
 
 
@@ -214,7 +214,7 @@ def _documents(text: str) -> Iterator[object]:
 
 
 def _json_like(value: object) -> Json:
-    """Convert a value to JSON types. Keys (`on` becomes "true") and bytes become strings."""
+    """Convert a value to JSON types. Bytes and keys become strings. For example, the key `on` becomes "true"."""
     if isinstance(value, dict):
         return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

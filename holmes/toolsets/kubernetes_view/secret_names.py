@@ -22,8 +22,7 @@ _SECRET_WORDS: Final = frozenset(
         "totp"
     }
 )  # fmt: skip
-# Words that mark a secret only at the end of a name, because `passThrough`, `certManager` and `authUrl` are not
-# secrets.
+# Words that mark a secret only at the end of a name. For example, `passThrough` and `authUrl` are not secrets.
 _SECRET_LAST_WORDS: Final = frozenset(
     {
         "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"

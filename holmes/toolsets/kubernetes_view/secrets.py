@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HIDDEN = "(hidden)"
 _LONGEST_SECRET_ANNOTATION = 256
 
-# Also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
+# This pattern also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
 # The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
@@ -232,7 +232,7 @@ def is_harmless_table(kinds: str) -> bool:
 
 
 def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
-    """Hide the secret values of `objects` in `table`, because a custom resource defines its own columns."""
+    """Hide the secret values of `objects` in `table`. The columns of a custom resource may show these values."""
     table = strip_escape_sequences(table)
     for value in sorted(_hidden_values(objects, shown_objects), key=len, reverse=True):
         if value not in table:

@@ -110,7 +110,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
                     shown.append(SearchMatch(text=_render(lines, index, (start, end), query.context_lines)))
     except TimeoutError as error:
         reason = f"the pattern {query.pattern!r} took longer than {query.timeout_seconds:g} seconds"
-        raise ToolError(f"{reason}; use a simpler one, without nested repetition") from error
+        raise ToolError(f"{reason}; use a simpler pattern, without nested repetition") from error
     return SearchFound(matches=tuple(shown), total_matches=total)
 
 

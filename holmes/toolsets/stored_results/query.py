@@ -51,7 +51,7 @@ async def run_query(reader: Reader, arguments: JsonObject) -> ToolResult:
     expression = str(arguments["expression"])
     if len(expression) > MAX_EXPRESSION_CHARACTERS or "\0" in expression:
         raise ToolError(
-            f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; correct it"
+            f"the expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; correct it"
         )
     content, stored = await reader.text(str(arguments["result_id"]))
     shown_bytes = _SHOWN_BYTES_PER_TOKEN * reader.room_tokens

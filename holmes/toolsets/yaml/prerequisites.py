@@ -1,6 +1,6 @@
 """Checks whether a YAML toolset can run on this machine.
 
-`enabled` and variables are checked before commands. The first unmet prerequisite determines the reason.
+`enabled` and variables are checked before commands. Only the first unmet prerequisite is reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_FOUND = re.compile(r"(\S+): command not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """The reason why a toolset cannot run.
+    """Explains why a toolset cannot run.
 
     `disabled` means that its author disabled it, and `failed` means that a prerequisite is not met.
     """

@@ -243,7 +243,10 @@ def _reference(name: str, mark: Mark | None) -> str:
 
 
 def _as_written(text: str, mark: Mark | None) -> str:
-    """Quote the value for this position as a user would. The result is only displayed, unless the value is empty."""
+    """Quote the value for this position as a user would. Only an empty value is inserted into the script in this form.
+
+    Other values are quoted only for display.
+    """
     place = mark.place if mark is not None else "word"
     match place:
         case "word":

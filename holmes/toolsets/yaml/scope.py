@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import Tool
 
-# A kuberc file changes the defaults of kubectl's options. For example, `-o yaml` for `get` would show the values of
-# Secrets. The first variable is a feature gate, which disappears when the feature is stable. The second variable is
-# permanent.
+# A kuberc file changes the defaults of kubectl's options, for example to `-o yaml`, which shows the values of Secrets.
+# The first variable is a feature gate, which disappears when the feature is stable. The second variable is permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "--request-timeout=30s"
@@ -41,8 +40,8 @@ _FUNCTION: Final = """() {{
     *) command {program} "$@" ;;
   esac
 }}"""
-# These programs would start kubectl without the bash functions. They start bash instead, which has the functions. If
-# they start another program, the command is not changed.
+# These programs would start kubectl without the bash functions. They start bash instead, which has the functions.
+# If they start another program, the command is not changed.
 _STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
 _STARTER: Final = """() {{
   local words=()
@@ -81,7 +80,7 @@ def process_environment(environment: Environment) -> Environment:
 
 
 def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """Add the default namespace of the scope to the arguments, if the tool takes a namespace but they contain none.
+    """Add the default namespace of the scope to the arguments, if the tool accepts a namespace but none is given.
 
     Raises `ToolError` for a namespace outside the scope.
     """

@@ -172,8 +172,7 @@ class MissingValue(Undefined):
 class _CommandEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
-        # `namespace` is a common parameter. If its value is missing, it must not resolve to Jinja2's function of that
-        # name.
+        # `namespace` is a common parameter. A missing value must not resolve to Jinja2's function of the same name.
         self.globals = {"range": self.globals["range"]}
         self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
 
