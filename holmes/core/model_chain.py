@@ -278,7 +278,7 @@ class ModelChain:
         self._useless = self._empty = 0
 
     def useless(self, reply: ModelReply, problem: str | None) -> None:
-        """Count a reply without an answer and without a call that can run. `problem` is None for an empty reply.
+        """Count a reply that contains neither an answer nor a call that can run. `problem` is None for an empty reply.
 
         Raises `ModelError` at the third empty reply or the fifth useless reply since the last useful one.
         """

@@ -71,8 +71,8 @@ def load_settings(
 ) -> Settings:
     """Load the settings from `overrides`, `environment` and `file`.
 
-    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. Without
-    `file`, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
+    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. If `file`
+    is None, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
     variable, the option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())

@@ -75,9 +75,7 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text if an earlier result, alone or with a diff, already shows the content of `message`, or None
-    otherwise.
-    """
+    """Return the short text, or None if no earlier result, alone or with a diff, shows the content of `message`."""
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."

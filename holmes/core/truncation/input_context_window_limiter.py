@@ -189,9 +189,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
 
 
 def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
-    """Return whether masking alone is enough. The policy's `auto_ratio` decides if it is set, else
-    `mask_is_enough_share`.
-    """
+    """Return whether masking alone is enough, based on `auto_ratio` if it is set, else on `mask_is_enough_share`."""
     if not plan.freed_tokens:
         return False
     ratio = budget.policy.safety.auto_ratio
