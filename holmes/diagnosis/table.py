@@ -31,7 +31,7 @@ _NOT_DONE: Final[dict[str, str]] = {
     ),
     "N08": "recognised from memory requests and limits, but not from actual usage, which requires the metrics API",
     "P19": "not a separate rule, because other rules quote the decisive line of the logs that they read",
-    "V04": "recognised, except a missing CSIDriver, because only the names in its pods identify a provisioner",
+    "V04": "recognised, except a missing CSIDriver",
     "V11": "full volumes are recognised only from logs, because the Kubernetes API does not show how full a volume is",
     "W06": (
         "recognised for partitions and `OnDelete`. Two other cases need no rule: the API server rejects `maxSurge: 0` "

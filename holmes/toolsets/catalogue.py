@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
 
 # HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning.
-# Any other unknown name is an error. Remove a name when Holmes supports the toolset.
+# An unknown name that is not in this list is an error. Remove a name when Holmes supports the toolset.
 # The unsupported configuration keys are in `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
     {

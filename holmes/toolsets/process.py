@@ -264,7 +264,7 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End every process of the group. A second cancellation sends SIGKILL at once."""
     try:
         if _signal_group(process.pid, signal.SIGTERM):
-            # A stopped process does not receive SIGTERM until it continues.
+            # A suspended process does not handle SIGTERM until it continues.
             _signal_group(process.pid, signal.SIGCONT)
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:

@@ -160,7 +160,7 @@ class _Checker:
         context = replace(self.context, config=python.config, redactor=redactor)
         factory = python.factory
         status = _python_status(python)
-        # This check is not remembered, because its inputs are unknown and it starts no process.
+        # Checks of Python toolsets are not remembered, because their inputs are unknown and they start no processes.
         if refused := self._refused(status):
             return refused
         reason = None if self.policy.decided is not None else await factory.prerequisites(context)

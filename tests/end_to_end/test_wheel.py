@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -43,6 +44,8 @@ def test_the_wheel_carries_every_toolset_and_prompt_and_nothing_of_the_tests(whe
         shipped = {f"holmes/_data/{folder}/{path.name}" for path in (ROOT / folder).iterdir()}
         assert shipped
         assert shipped <= names
+    programs = {info.filename: info.external_attr >> 16 & 0o111 for info in zipfile.ZipFile(wheel).infolist()}
+    assert programs["holmes/toolsets/yaml/programs/kubectl"] == programs["holmes/toolsets/yaml/programs/oc"] == 0o111
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 
 
@@ -63,6 +66,9 @@ def test_a_clean_environment_runs_ask_and_lists_every_shipped_toolset(
     assert len(shipped) >= 2
     for name in (*shipped, "kubernetes/logs"):
         assert name in listed
+
+    (wrapper,) = clean_environment.glob("lib/python*/site-packages/holmes/toolsets/yaml/programs/kubectl")
+    assert os.access(wrapper, os.X_OK)
 
     script = tmp_path / "script.yaml"
     script.write_text(SCRIPT)

@@ -130,6 +130,9 @@ def _add_wheel(folder: Path, packages: Path) -> None:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
+        # As pip does, and zipfile does not.
+        for program in (info for info in archive.infolist() if info.external_attr >> 16 & 0o111):
+            (packages / program.filename).chmod(0o755)
     compileall.compile_dir(packages / "holmes", quiet=2, workers=2)
     shutil.rmtree(folder)
 

@@ -57,7 +57,7 @@ class WrittenToolset:
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
-        # The step after the index is the name of a union variant, which does not occur in the file.
+        # After an index, pydantic adds the name of a union variant, which is not a key in the file.
         kind = next((n + 2 for n, step in enumerate(location) if step in {"prerequisites", "transformers"}), 0)
         steps = (*location[1:kind], *location[kind + 1 :])
         path = written.path

@@ -29,31 +29,9 @@ if TYPE_CHECKING:
 # The first variable is a feature gate, which disappears when the feature is stable. The second variable is permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REQUEST_TIMEOUT: Final = "--request-timeout=30s"
-# bash imports a function from a variable in this format. Later options win, so a namespace in the command has priority.
-# kubectl plugins accept no options before their name, so only these verbs get default options.
-_FUNCTION: Final = """() {{
-  case "$1" in
-    get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|api-versions|explain|cluster-info|diff)
-      command {program} "$1" {options} "${{@:2}}" ;;
-    -*) command {program} {options} "$@" ;;
-    *) command {program} "$@" ;;
-  esac
-}}"""
-# These programs would start kubectl without the bash functions. They start bash instead, which has the functions.
-# If they start another program, the command is not changed.
-_STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
-_STARTER: Final = """() {{
-  local words=()
-  while (($#)); do
-    case "$1" in
-      kubectl|oc|{starters}) command {program} ${{words[@]+"${{words[@]}}"}} bash -c '"$0" "$@"' "$@"; return ;;
-      -*|[0-9]*|*=*|KILL|TERM|INT|HUP|'{{}}') words+=("$1"); shift ;;
-      *) break ;;
-    esac
-  done
-  command {program} ${{words[@]+"${{words[@]}}"}} "$@"
-}}"""
+_REQUEST_TIMEOUT: Final = "30s"
+# Wrappers of kubectl and oc that add the default options. In PATH, they also work below xargs, timeout and scripts.
+_WRAPPERS: Final = Path(__file__).parent / "programs"
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
 # The lexer removes quotes, but a symbol or an empty text in quotes is a word, not a separator or comment.
@@ -93,8 +71,8 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
     return arguments if given else {**arguments, "namespace": default_namespace(environment)}
 
 
-def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapping[str, str]:
-    """Return variables that make commands without a namespace use the scope.
+def command_environment(environment: Environment, variables: Mapping[str, str], *, chosen_cluster: bool) -> Environment:
+    """Return the environment of a command: `variables`, and those that make it use the scope if it names no namespace.
 
     If `chosen_cluster` is true, commands also use the chosen context and namespace, with a time limit for each request.
     """
@@ -102,17 +80,16 @@ def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapp
     if chosen_cluster:
         namespace = namespace or environment.get("HOLMES_KUBE_NAMESPACE") or ""
         context = environment.get("HOLMES_KUBE_CONTEXT") or ""
-    options = {
-        _REQUEST_TIMEOUT: chosen_cluster, f"--context={context}": context, f"--namespace={namespace}": namespace
-    }  # fmt: skip
-    wanted = shlex.join(option for option, value in options.items() if value)
-    functions = {program: _FUNCTION.format(program=program, options=wanted) for program in ("kubectl", "oc")}
-    functions |= {program: _STARTER.format(program=program, starters="|".join(_STARTERS)) for program in _STARTERS}
-    helm = {"HELM_NAMESPACE": namespace, "HELM_KUBECONTEXT": context}
-    return {
-        **{f"BASH_FUNC_{program}%%": function for program, function in functions.items() if wanted},
-        **{name: value for name, value in helm.items() if value},
+    defaults = {
+        "HELM_NAMESPACE": namespace,
+        "HELM_KUBECONTEXT": context,
+        "HOLMES_KUBECTL_NAMESPACE": namespace,
+        "HOLMES_KUBECTL_CONTEXT": context,
+        "HOLMES_KUBECTL_TIMEOUT": _REQUEST_TIMEOUT if chosen_cluster else "",
     }
+    wanted = {name: value for name, value in defaults.items() if value}
+    own = process_environment(environment).with_variables({**wanted, **variables})
+    return own.with_variables({"PATH": f"{_WRAPPERS}{os.pathsep}{own.get('PATH')}"}) if wanted else own
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ import yaml
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
-from holmes.toolsets.yaml.scope import default_variables, process_environment, refuse_outside, with_namespace
+from holmes.toolsets.yaml.scope import command_environment, process_environment, refuse_outside, with_namespace
 from holmes.toolsets.yaml.views import ViewSettings, apply_view, view_of
 from holmes.values.errors import ToolError, masked
 from holmes.values.texts import after_placeholder
@@ -128,11 +128,11 @@ class YamlToolset:
         return view_of(transformer, rendered, command_with)
 
     async def _run(self, tool: YamlTool, command: RenderedCommand, limits: ProcessLimits) -> ProcessOutcome:
-        defaults = default_variables(self.environment, chosen_cluster=self.definition.chosen_cluster)
-        variables = {**defaults, **dict(tool.variables), **dict(command.variables)}
+        variables = {**dict(tool.variables), **dict(command.variables)}
+        chosen = self.definition.chosen_cluster
         return await run_process(
             ("bash", "-c", command.script),
-            environment=process_environment(self.environment).with_variables(variables),
+            environment=command_environment(self.environment, variables, chosen_cluster=chosen),
             limits=limits,
         )
 

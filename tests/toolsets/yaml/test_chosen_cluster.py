@@ -49,6 +49,7 @@ async def _ran(
         ("timeout 5 kubectl get pods", f"kubectl get {OPTIONS} pods"),
         ("timeout -s KILL 5s nice -n 5 kubectl get 'a b'", f"kubectl get {OPTIONS} a b"),
         ("echo pods | xargs -n 1 kubectl get", f"kubectl get {OPTIONS} pods"),
+        ("sh -c 'stdbuf -oL kubectl get pods'", f"kubectl get {OPTIONS} pods"),
         ("env A=1 timeout 5 echo kubectl get; timeout 5 true", "kubectl get"),
         ("helm list", "helm list prod eu/shop"),
     ],
@@ -66,6 +67,19 @@ async def test_without_a_choice_only_the_time_of_a_request_is_limited(folder: Pa
 async def test_a_toolset_that_does_not_ask_for_it_runs_as_it_is_written(folder: Path) -> None:
     result = await _ran(folder, "kubectl get pods; oc get pods; helm list", CHOSEN, chosen=False)
     assert result.data == "kubectl get pods\noc get pods\nhelm list /\n"
+
+
+async def test_the_programs_that_kubectl_starts_get_the_path_of_the_user(folder: Path) -> None:
+    (folder / "kubectl").write_text('#!/bin/sh\necho "$PATH"\n')
+    assert (await _ran(folder, "kubectl get pods", CHOSEN)).data.startswith(f"{folder}:")
+
+
+async def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    for program in ("bash", "sh"):
+        (tmp_path / program).symlink_to(f"/bin/{program}")
+    text = one_tool("command: oc get pods").replace("description: d", "description: d\n    chosen_cluster: true", 1)
+    result = await run(toolset_of(text, PATH=str(tmp_path), **CHOSEN))
+    assert result.error == "exit code 127: oc: command not found"
 
 
 async def test_a_scope_is_stronger_than_the_chosen_namespace(folder: Path) -> None:
