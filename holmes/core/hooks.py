@@ -25,7 +25,7 @@ _Name: TypeAlias = Annotated[str, MinLen(1)]
 
 
 class _Declared:
-    """Base class of all parts of a declaration. Unknown keys are errors."""
+    """Base class of all parts of a hook declaration. Unknown keys are errors."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}

@@ -156,7 +156,7 @@ class LoopRun:
         return self._cost.stats
 
     async def emit(self, event: AgentEvent) -> None:
-        """Emit `event`. If the event has a cost, the total cost of the run is added."""
+        """Emit `event`. If `event` has a cost, its `total` is set to the total cost of the run."""
         if isinstance(event, COSTLY_EVENTS):
             self._cost.note(event)
             event = replace(event, total=self._cost.stats)

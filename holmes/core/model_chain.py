@@ -60,11 +60,11 @@ class Observation:
 class Calibration:
     """Learns the token factor and the context window of one model. Thread-safe.
 
-    The arithmetic uses integers, so that rounding errors do not accumulate. A local count can be a third too low, so
-    the factor rises immediately and falls slowly. A reported count far below the local count does not change the
-    factor. The cause can be a gateway that does not count cached tokens, or a provider that cuts prompts. The context
-    window is learned only from error texts. The learned value never grows, and expires one hour after the last error
-    that states a size. `clock` returns monotonic seconds.
+    The arithmetic uses integers, so that rounding errors do not accumulate. The factor rises immediately and falls
+    slowly, because a local count that is too low can cause an overflow. A reported count far below the local count does
+    not change the factor. The cause can be a gateway that does not count cached tokens, or a provider that cuts
+    prompts. The context window is learned only from error texts. The learned value never grows, and expires one hour
+    after the last error that states a size. `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -242,7 +242,8 @@ class ModelChain:
     def replied(self, reply: ModelReply, sent_tokens: int | None) -> PromptShortened | None:
         """Update the token factor with the count that the provider reports.
 
-        Returns a warning, once for each model, if the reported count is far below `sent_tokens`.
+        Returns a warning, once for each model, if the reported count is far below `sent_tokens`. Otherwise, returns
+        None.
         """
         self._overflows = 0
         if sent_tokens is None or reply.reported_prompt_tokens is None:
@@ -257,7 +258,7 @@ class ModelChain:
     def overflowed(self, overflow: ContextOverflow) -> CompactionInsufficientError | None:
         """Record the context window that `overflow` states.
 
-        Returns an error if the history was already cut, because another cut would not help.
+        Returns an error if the history was already cut, because another cut would not help. Otherwise, returns None.
         """
         if overflow.window_tokens is not None:
             self.current.calibration.learn_window(overflow.window_tokens)
@@ -277,7 +278,7 @@ class ModelChain:
         self._useless = self._empty = 0
 
     def useless(self, reply: ModelReply, problem: str | None) -> None:
-        """Count a reply without an answer and without a call that can run. `problem` is None for an empty reply.
+        """Count a reply that contains neither an answer nor a call that can run. `problem` is None for an empty reply.
 
         Raises `ModelError` at the third empty reply or the fifth useless reply since the last useful one.
         """

@@ -27,7 +27,7 @@ class RouteSettings(_Part):
     investigate: bool = True
     """Investigate the alerts. If false, only show them."""
     model: str | None = Field(default=None, min_length=1)
-    """Model for these alerts, in the same form as the setting `model`. Default: the general model."""
+    """Model for these alerts, in the same format as the setting `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
@@ -107,25 +107,25 @@ class AlertSettings(SettingsGroup):
         BeforeValidator(_unlimited),
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
-    """Maximum number of investigations per hour that alerts start with an LLM, over all routes and replicas. Above this
-    number, the built-in rules answer, and the answer gives the reason. `unlimited` removes the limit. Investigations
-    that users or clients request are not counted.
+    """Maximum number of investigations per hour that alerts start with an LLM, across all routes and replicas. Above
+    this number, the built-in rules answer, and the answer gives the reason. `unlimited` removes the limit.
+    Investigations that users or clients request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
-    """Key of HolmesGPT for a Slack token. Together with `slack_channel`, it defines the destination `slack`, unless
-    this destination exists.
+    """HolmesGPT's configuration key for a Slack token. Together with `slack_channel`, it defines the destination
+    `slack`, unless this destination exists.
     """
 
     slack_channel: Annotated[str | None, Setting(key="slack_channel", aliases=("slack_channel",))] = None
-    """Key of HolmesGPT for the name or ID of the channel of the destination `slack`."""
+    """HolmesGPT's configuration key for the name or ID of the Slack channel. It belongs to the destination `slack`."""
 
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
     """Number of hours within which a closed incident is reopened if its alerts fire again."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
     """Number of hours without a message about its alerts after which an open incident is closed. The time must be
-    longer than `repeat_interval` of Alertmanager.
+    longer than Alertmanager's `repeat_interval`.
     """
 
     def with_upstream_slack(self) -> Self:
@@ -140,7 +140,7 @@ class AlertSettings(SettingsGroup):
 
 
 def _one_or_more(value: object) -> object:
-    """Accept one matcher without a list. A comma does not separate matchers."""
+    """Accept a single matcher that is not in a list. A comma does not separate matchers."""
     return (value,) if isinstance(value, str) else value
 
 

@@ -61,8 +61,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "tool_max_allocated_context_window_pct": _key(
         "spill.max_pct",
-        "Maximum size of a tool result in the conversation, as a percentage of the context window. Outside (0, 100], "
-        "only the limit in tokens applies.",
+        "Maximum size of a tool result in the conversation, as a percentage of the context window. For a value outside "
+        "(0, 100], only the limit in tokens applies.",
         env="TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_PCT",
     ),
     "tool_max_allocated_context_window_tokens": _key(
@@ -127,8 +127,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "max_total_tokens": _key(
         "masking.max_total_tokens",
         "For `preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are also "
-        "not summarised. With `preview`, or if `context_manage_mode` is `compress` or `auto`, exceeding this size also "
-        "triggers summaries.",
+        "not summarised. If `mask_kind` is `preview`, or if `context_manage_mode` is `compress` or `auto`, exceeding "
+        "this size also triggers summaries.",
     ),
     "max_tool_message_tokens": _key(
         "masking.max_tool_message_tokens", "For `preview`: mask only results above this size, in tokens."
@@ -184,7 +184,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "output_reserved": _key(
         "trigger.output_reserved",
         "Number of tokens that are reserved for a reply, which is also the maximum size of a reply. At most a quarter "
-        "of the context window is reserved. Default: the model's output limit. A thinking budget is added.",
+        "of the context window is reserved. Default: the model's output limit. A thinking budget is added to this "
+        "number.",
     ),
     "reserved": _key(
         "trigger.reserved",
@@ -199,8 +200,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "auto_ratio": _key(
         "safety.auto_ratio",
-        "For `auto`: do not summarise if masking leaves at most this share of the tokens. If 0, do not summarise "
-        "if masking frees enough of the context window.",
+        "For `auto`: do not summarise if masking leaves at most this share of the tokens. 0 means that masking is "
+        "enough when it frees enough of the context window.",
         zero_is_off=True,
     ),
     "keep_recent": _key(
@@ -217,7 +218,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     "keep_fraction": _key(
         "keep.fraction",
         "For `truncate`: share of the conversation to keep. If 0, or if unset while `keep_recent` is set, "
-        "`truncate` keeps the same amount as a summary.",
+        "`truncate` keeps as many tokens as a compaction with a summary.",
         zero_is_off=True,
     ),
     "compaction_cooldown_rounds": _key(
@@ -340,7 +341,7 @@ def policy_field(policy: ContextPolicy, path: str) -> object:
 
 
 def _shown(value: object) -> str | None:
-    """Return a default in the form that the documentation shows."""
+    """Return a default as the documentation shows it."""
     match value:
         case None:
             return None

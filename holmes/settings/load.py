@@ -71,8 +71,8 @@ def load_settings(
 ) -> Settings:
     """Load the settings from `overrides`, `environment` and `file`.
 
-    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. Without
-    `file`, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
+    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. If `file`
+    is None, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
     variable, the option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
@@ -132,7 +132,7 @@ def _folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
-    """Return the variables of HolmesGPT that are set but never read.
+    """Return the set variables that HolmesGPT reads but Holmes does not.
 
     A variable that the config file refers to is not listed.
     """

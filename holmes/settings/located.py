@@ -129,7 +129,7 @@ def reason_of(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
-    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic counts "items" of text
+    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # characters are "items" here
         return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
@@ -184,7 +184,7 @@ def complaint(file: YamlFile, path: KeyPath, raw: object, error: ValidationError
 
 
 def first_location(error: ValidationError) -> Location:
-    """Return the location of the first error in the form of pydantic."""
+    """Return the location of the first error in pydantic's format."""
     return error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
 
 

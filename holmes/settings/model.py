@@ -68,8 +68,8 @@ class ModelSettings(SettingsGroup):
     context_window_tokens: Annotated[
         int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE", aliases=("context.max_tokens",)), Field(ge=0)
     ] = None
-    """Context window of the model, in tokens. Set it if the known value is wrong. 0 asks the provider. Default: the
-    known value, or else 32,768 for a local model and 200,000 for any other model.
+    """Context window of the model, in tokens. Set it if the known value is wrong. 0 requests it from the provider.
+    Default: the known value, or else 32,768 for a local model and 200,000 for any other model.
     """
 
     max_output_tokens: Annotated[int | None, Setting("OVERRIDE_MAX_OUTPUT_TOKEN"), Field(ge=0)] = None
@@ -111,7 +111,7 @@ class ModelAccess(BaseModel):
     """API version of the provider."""
 
     context_window_tokens: int | None = Field(default=None, ge=0)
-    """Context window from `custom_args.max_context_size`, in tokens. 0 asks the provider."""
+    """Context window from `custom_args.max_context_size`, in tokens. 0 requests it from the provider."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Overrides the general temperature."""

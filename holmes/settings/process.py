@@ -181,8 +181,9 @@ _NEVER = frozenset(
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
     """Return the variables for tools: the base set, the variables for cluster credentials, and `declared_names`.
 
-    The user's toolsets declare names. The key of a model is never passed on, even if a toolset declares it. `AWS_*` and
-    `AZURE_*` credentials are passed on, because `aws eks get-token` and `kubelogin` need them.
+    `declared_names` are the variables that the user's toolsets declare. The key of a model is never passed on, even if
+    a toolset declares it. `AWS_*` and `AZURE_*` credentials are passed on, because `aws eks get-token` and `kubelogin`
+    need them.
     """
     declared = frozenset(declared_names)
     return {

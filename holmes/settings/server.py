@@ -22,7 +22,7 @@ class ServerSettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     host: Annotated[
-        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback, or all interfaces with a key")
+        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback, or all interfaces if a key is set")
     ] = None
     """Address to listen on. Without a key, only loopback is allowed."""
 
@@ -69,7 +69,7 @@ class ServerSettings(SettingsGroup):
     """
 
     session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
-    """Lifetime of a login at the page, in hours."""
+    """Lifetime of a login to the page, in hours."""
 
     max_body_megabytes: Annotated[float, Setting("HOLMES_MAX_BODY_MEGABYTES"), Field(gt=0)] = 10
     """Maximum size of a request, in MB."""
@@ -122,7 +122,7 @@ class ServerSettings(SettingsGroup):
         return value
 
     def listen_host(self) -> str:
-        """Return the configured address. The default is all interfaces with a key, and loopback without a key."""
+        """Return the configured address. The default is all interfaces if a key is set, and loopback otherwise."""
         return self.host or (EVERYWHERE if self.api_key else LOOPBACK)
 
 

@@ -89,7 +89,7 @@ class Settings:
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:
-        """Return the reason why a model of the chain or its summary model cannot be used, or None."""
+        """Return why a model of the chain or its summary model cannot be used, or None if all can be used."""
         for entry in self.model_chain():
             for name in (entry.name, self.context_of(entry).summary_model):
                 if isinstance(name, str) and name in self.left_out_models:

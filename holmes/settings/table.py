@@ -57,7 +57,7 @@ TITLES: Final[Mapping[str, str]] = {
     "tools": "Tools",
     "storage": "Stored results and conversations",
     "server": "Server",
-    "investigations": "Investigations of the server",
+    "investigations": "Server investigations",
     "alerts": "Alerts and destinations",
     "telemetry": "Traces",
     "sources": "`holmes investigate alertmanager`",

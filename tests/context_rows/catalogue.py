@@ -30,7 +30,10 @@ _PATH = "tool_result_storage_path"
 ROWS: tuple[Row, ...] = (
     _row("T1", "Each result is checked separately, right after its tool returns", _PCT, _TOKENS),
     _row(
-        "T2", "A result above min(share of the context window, tokens) is removed from the conversation", _PCT, _TOKENS
+        "T2",
+        "A result above min(share of the context window, number of tokens) is removed from the conversation",
+        _PCT,
+        _TOKENS,
     ),
     _row("T3", "A result can have an additional limit, in characters", "context.tool_result_limit"),
     _row("T5", "The full text is stored under its hash and a readable name, with a manifest", _PATH),
@@ -74,7 +77,7 @@ ROWS: tuple[Row, ...] = (
     _row("P5", "The newest tokens of tool results are never masked", "context.mask_protect_tokens"),
     _row(
         "P6",
-        "Masking must free enough tokens; the minimum is lower for small context windows",
+        "Masking must free a minimum number of tokens, which is lower for small context windows",
         "context.mask_minimum_tokens",
     ),
     _row("P7", "Protected tools are never masked", "context.mask_protected_tools"),
@@ -167,7 +170,7 @@ ROWS: tuple[Row, ...] = (
     _row("S7", "Every token and cent of a compaction is counted and shown"),
     _row("S8", "Prompt caching works as each provider requires", "prompt_caching"),
     _row("S9", "The first summary request extends the agent's last request; the second request is plain text"),
-    _row("S11", "Tokens can be estimated from the kind of text", "context.counting"),
+    _row("S11", "The number of tokens can be estimated from the kind of text", "context.counting"),
     _row("S12", "An event reports every change of the conversation"),
     _row("N1", "Previews understand logs, tables, JSON, YAML and events", "context.preview_max_tokens"),
     _row("N2", "Search, line ranges, jq and statistics of stored results return a limited amount of text"),
@@ -182,7 +185,7 @@ ROWS: tuple[Row, ...] = (
     _row("N6", "Claims cite stored lines and are checked before they are shown", "context.citations"),
     _row("N7", "Important names that are missing in a summary are requested, then appended", "context.verify_entities"),
     _row("N8", "Names that a summary invented are marked", "context.verify_entities"),
-    _row("N9", "The cost of counting depends on new messages only"),
+    _row("N9", "The cost of counting depends only on new messages"),
     _row("N13", "Secrets are masked before anything is stored, summarised, sent or logged", "redaction"),
     _row("I1", "Every call has exactly one result, which follows its reply"),
     _row("I2", "The system prompt and the tool schemas never change"),

@@ -1,4 +1,4 @@
-"""The documented policy of Digitorn: a hook compacts above a pressure of 0.75 and then adds a reminder.
+"""The documented policy of Digitorn: a hook compacts above 75% of the available tokens, then adds a reminder.
 
 A result takes at most half of the free context window: the first items of a JSON array, or the first characters of
 other text. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2 turns.

@@ -1,6 +1,6 @@
-"""The documented policy of FlowLLM's ContextOffloadOp: above 20,000 tokens, previews and then group summaries.
+"""The documented policy of FlowLLM's ContextOffloadOp: above 20,000 tokens, it writes previews, then summaries.
 
-Compaction replaces each tool message above 2,000 tokens with a preview, except for the last message. If more than 0.75
+Compaction replaces each tool message above 2,000 tokens with a preview, except for the last message. If more than 75%
 of the tokens remain, compression summarises all messages except system messages and the last two messages.
 """
 

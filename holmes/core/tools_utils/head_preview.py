@@ -83,9 +83,9 @@ def _count_items(text: str) -> int:
 
 
 def _first_items(text: str) -> tuple[int, int]:
-    """Return the number of complete items at the beginning of an array, and the end of the last item.
+    """Return the number of complete items at the beginning of an array, and the end position of the last one.
 
-    Returns no items if the array ends here. `text` is cut off, so this array is part of a line such as `[1] started`.
+    `text` is cut off, so a complete array is only part of a line such as `[1] started`, and the result is 0 and 0.
     """
     opening = _OPENING.match(text)
     position = opening.end() if opening is not None else len(text)

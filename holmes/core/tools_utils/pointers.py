@@ -134,8 +134,8 @@ class Pointer:
     """The short form of a stored result: its size, its ids, how to read it, and a preview.
 
     `error` is the beginning of an error result, which stays in the conversation. `heading` introduces `preview`. `json`
-    is true if the preview is JSON. If a parsed pointer does not contain these parts, `lines` is None and `preview` is
-    empty.
+    is true if the preview is JSON. In a parsed pointer, `lines` is None if the line count is missing, and `preview` is
+    empty if the preview is missing.
     """
 
     stored: tuple[StoredResult, ...] = ()

@@ -75,7 +75,7 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text if an earlier result, alone or with a diff, already shows the content of `message`."""
+    """Return the short text, or None if no earlier result, alone or with a diff, shows the content of `message`."""
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."
@@ -86,7 +86,10 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text with the changes since the earlier result. Omits lines in which only ages increased."""
+    """Return the short text with the changes since the earlier result, or None if the comparison takes too long.
+
+    Omits lines in which only ages increased.
+    """
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None
@@ -119,7 +122,7 @@ def _same(one: ToolMessage, other: ToolMessage) -> bool:
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Return whether a text lacks a part of its result, so that a comparison of the texts would be meaningless."""
+    """Return whether one text is only a part of its result, which makes a comparison of the texts meaningless."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS = 262_144
 INLINE_CHARACTERS = 16_384
-"""Maximum length of a text that is processed on the event loop, because a thread would take longer."""
+"""Maximum length of a text that is processed on the event loop. For such a short text, a thread would take longer."""
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
 
@@ -50,10 +50,9 @@ _DEFAULT_POLICY = SpillPolicy()
 class SpillOutcome:
     """The message that is added to the history.
 
-    `tokens` is the size of the original message. The number is exact up to the cap, but an upper bound for small
-    results and an estimate for large texts. `spilled` is true if a pointer or a note about the loss replaces the
-    original. `stored` is true if the content is in the store. `limit` is a clause about the limit that a spilled result
-    exceeds.
+    `tokens` is the size of the original message. It is an upper bound for small results, an estimate for large texts,
+    and exact for all other results. `spilled` is true if a pointer or a note about the loss replaces the original.
+    `stored` is true if the content is in the store. `limit` is a clause about the limit that a spilled result exceeds.
     """
 
     message: ToolMessage
@@ -258,11 +257,11 @@ def _encoded(text: str) -> tuple[bytes, str]:
 
 def _in_pieces(text: str, errors: str) -> bytes:
     if text.isascii():
-        return text.encode("ascii")  # makes a single copy
+        return text.encode("ascii")  # this makes only one copy
     content = BytesIO()
     for start in range(0, len(text), PIECE_CHARACTERS):
         content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
-    return content.getvalue()  # makes no copy until the next write
+    return content.getvalue()  # this makes no copy unless the buffer changes
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:
@@ -278,7 +277,7 @@ async def store_results(history: History, store: ResultStore | None) -> History:
             continue
         put = await store_tool_message(message, store)
         if isinstance(put, ResultStoreError):
-            break  # do not try again, because a full disk stays full
+            break  # other results would also fail, for example on a full disk
         if put:
             stored[index] = replace(message, stored=put)
     if not stored:

@@ -35,7 +35,7 @@ MAX_ANSWERED_CALLS = 32
 IDENTICAL_CALL = "Identical to the call"
 """The result of a call starts with these words if the call repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# The cache exceeds the number of calls in one reply, because each call is looked up before and after it runs.
+# The cache holds more entries than a reply has calls, because each call is looked up before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64

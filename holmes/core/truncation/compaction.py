@@ -46,9 +46,9 @@ _SUMMARY_SHARE_OF_REMOVED = 3
 class CompactionAttempt:
     """The result of one compaction attempt.
 
-    If the summary is rejected, `history` is None and `failure` is the reason. `stats` always contains the cost.
-    `flagged` contains the names that the summary invented. `removed` refers to the stored text of the removed messages.
-    `lost` is true if the removed messages could not be stored. `groups` refers to the stored texts of their groups.
+    If the summary is rejected, `history` is None and `failure` states why. `stats` always contains the cost. `flagged`
+    contains the names that the summary invented. `removed` refers to the stored text of the removed messages. `lost` is
+    true if the removed messages could not be stored. `groups` refers to the stored texts of their groups.
     """
 
     history: History | None = None

@@ -106,7 +106,7 @@ class HistoryBudget:
 
     @property
     def history_limit_tokens(self) -> int:
-        """Size above which a history is compacted: the lowest of all set triggers and the hard limit."""
+        """Size above which a history is compacted: the lowest of the enabled triggers and the hard limit."""
         trigger = self.policy.trigger
         totals = [self.window_tokens - self.reserve_tokens]
         if trigger.threshold_pct is not None:  # fires if (total + reserve) > window * threshold
@@ -130,12 +130,12 @@ class HistoryBudget:
 
     @property
     def usable_tokens(self) -> int:
-        """Size of the context window without reserve, system prompt and schemas."""
+        """Size of the context window minus the reserve, the system prompt and the tool schemas."""
         return max(0, self.hard_limit_tokens - self.system_tokens)
 
     @property
     def target_tokens(self) -> int:
-        """Maximum size of a history after a compaction, without schemas."""
+        """Maximum size of a history after a compaction, not counting the tool schemas."""
         return self._share_of_limit(self.policy.safety.compaction_target_share)
 
     @property

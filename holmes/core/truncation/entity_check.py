@@ -218,7 +218,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
     if by_assistant and isinstance(message, UserMessage):
         piece = _without_lists(piece)
     for entity, position in find_entities(piece):
-        if entity.kind == "citation":  # the ledger contains the citations
+        if entity.kind == "citation":  # the ledger keeps citations, so a summary does not need them
             continue
         seen = found.get(entity)
         if seen is None or (not seen.severe and seen.count < _LOOKED_AT):
@@ -299,8 +299,8 @@ def _line_around(piece: str, position: int) -> str:
 def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...]:
     """Return other spellings of `value`.
 
-    Each spelling is a tuple. A text must contain all parts of the tuple, because for example name and tag may be in two
-    columns.
+    Each spelling is a tuple. A text must contain all parts of the tuple, because, for example, the name and the tag of
+    an image may be in two columns.
     """
     if kind == "image":
         name, separator, tag = value.partition("@") if "@" in value else value.rpartition(":")
@@ -326,7 +326,7 @@ def with_distinct_lines(items: Sequence[RankedEntity]) -> tuple[RankedEntity, ..
     for item in items:
         if any(item.entity.value in each.line for each in kept):
             continue
-        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # also limits log lines that a summary quotes
+        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a summary may quote log lines too
             shape = _WITH_NUMBER.sub("#", item.line)
             shapes[shape] += 1
             if shapes[shape] > _MOST_OF_A_SHAPE:

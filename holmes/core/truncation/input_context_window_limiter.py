@@ -71,7 +71,7 @@ def _may_wait(before_ageing: History, history: History, context: CompactionConte
     """Return whether a history above its trigger stays unchanged.
 
     A history that fits stays unchanged in four cases. The last compaction is recent, the last attempts freed too
-    little, masking freed enough, or too few tokens can be removed for a summary.
+    little, masking freed enough, or a summary would remove too few tokens.
     """
     budget = context.budget
     if history.exceeds(budget.hard_limit_tokens):
@@ -139,7 +139,7 @@ async def _compact_now(
         CompactionStarted(tokens=context.request_tokens(history), trigger_tokens=budget.provider_tokens(trigger_tokens))
     )
     outcome = await _shorten(await store_results(history, context.store), context, request)
-    if outcome.history.tokens() >= history.tokens():  # an upper bound, because results were stored
+    if outcome.history.tokens() >= history.tokens():  # the count may be an upper bound, because results were stored
         outcome = replace(outcome, history=history)
     context.guard.record(history.tokens(), outcome.history.tokens(), context.policy.safety)
     return outcome
@@ -189,7 +189,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
 
 
 def _is_enough(history: History, plan: MaskPlan, budget: HistoryBudget) -> bool:
-    """Return whether masking alone is enough, according to the policy's ratio or else to `mask_is_enough_share`."""
+    """Return whether masking alone is enough, based on `auto_ratio` if it is set, else on `mask_is_enough_share`."""
     if not plan.freed_tokens:
         return False
     ratio = budget.policy.safety.auto_ratio
@@ -269,7 +269,7 @@ async def _truncated(
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
-    """Return whether the upper bounds already exclude a compaction, so that no tokenizer must be loaded."""
+    """Return whether the upper bounds already exclude a compaction, so the tokenizer does not need to be loaded."""
     bounds = replace(context.budget, schema_tokens=context.counter.upper_bound_tools(context.tools))
     messages = context.policy.trigger.messages
     few = messages is None or len(history) <= messages

@@ -48,7 +48,8 @@ class PlannedMask:
 class MaskPlan:
     """All masks of one batch, in order. A plan is valid only for the history for which it was made.
 
-    A mask contains the id of the stored result. For results that are not stored yet, `freed_tokens` is an estimate.
+    A mask contains the id of the stored result. The ids of results that are not stored yet are unknown, so
+    `freed_tokens` is an estimate.
     """
 
     policy: ContextPolicy
@@ -179,7 +180,7 @@ def _characters(message: Message) -> int:
 
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
-"""A function that stores a result. It returns the stored result, or the reason for the failure."""
+"""A function that stores a result. It returns the stored result, or an error message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +188,7 @@ class MaskOutcome:
     """The history after masking. An unchanged history is the same object.
 
     Token counts include all messages but not the tool schemas. If results could not be stored and stayed whole,
-    `failure` is the reason.
+    `failure` states why.
     """
 
     history: History
@@ -208,7 +209,7 @@ async def mask_old_results(history: History, plan: MaskPlan, context: Compaction
 
 
 async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
-    """Store the result. Returns the stored result, or the reason for the failure."""
+    """Store the result. Returns the stored result, or an error message."""
     stored = await store_tool_message(message, store)
     return str(stored) if isinstance(stored, ResultStoreError) else stored
 
@@ -236,7 +237,7 @@ async def _ready_mask(
 ) -> ToolMessage | str | None:
     """Store the result if necessary, and return its mask.
 
-    Returns the reason if the result cannot be stored, and None if the mask is not smaller.
+    Returns an error message if the result cannot be stored, and None if the mask is not smaller.
     """
     if mask.is_stored or not isinstance(message, ToolMessage):
         return mask.masked

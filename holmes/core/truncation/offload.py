@@ -2,7 +2,7 @@
 
 Follows the documentation of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress`
 replaces all messages except system and recent messages with a summary. `auto` compacts first, and compresses if more
-than 0.75 of the tokens are left. Calls and results stay together. Results and messages are stored before they are
+than 75% of the tokens are left. Calls and results stay together. Results and messages are stored before they are
 replaced. No data is lost: results that cannot be stored stay, and after a failed summary the conversation is unchanged.
 """
 
@@ -261,7 +261,7 @@ _LARGEST_SHARE_OF_GROUP = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWriter:
-    """The model and the store for the summaries of groups. `chat_id` is part of the stored names."""
+    """The model and the store for the summaries of groups. `chat_id` is part of the names of the stored groups."""
 
     model: ChatModel
     prompt: str
@@ -281,7 +281,7 @@ class WrittenGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummaries:
-    """The summaries of all groups. If one summary fails, `failure` is the reason. `stats` is the cost in both cases."""
+    """The summaries of all groups. If one summary fails, `failure` states why. `stats` is the cost in both cases."""
 
     texts: tuple[str, ...] = ()
     groups: tuple[WrittenGroup, ...] = ()

@@ -91,8 +91,8 @@ class _Writer:
 async def request_summary(job: SummaryJob) -> Summary:
     """Return a checked and repaired summary of `job.removed`. Its `stats` contain the cost of all requests.
 
-    Sends at most nine requests with a summary model and six requests without, plus the repair and the requests for
-    groups.
+    Sends at most nine requests with a summary model and six requests without one. The repair and groups need additional
+    requests.
     """
     stats = RequestStats()
     groups = removed_groups(job)
@@ -113,7 +113,7 @@ async def request_summary(job: SummaryJob) -> Summary:
 
 
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
-    """Split the removed messages into groups as the policy requires. Without a threshold, returns one group."""
+    """Split the removed messages into the groups that the policy requires. If it has no threshold, return one group."""
     weights = _exact_weights(job, job.removed)
     most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)

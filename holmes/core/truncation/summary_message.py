@@ -37,10 +37,10 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:
-    """List up to 20 tools by name on one line. For more tools, list the families with their numbers of tools.
+    """List up to 20 tools by name on one line. For more tools, list the families and the number of tools in each.
 
-    Without tools, the text is empty. It has at most 450 characters, and at most 150 tokens for names that consist of
-    words.
+    If no tools exist, the text is empty. It has at most 450 characters, and at most 150 tokens for names that consist
+    of words.
     """
     if not tools:
         return ""
@@ -168,8 +168,8 @@ async def store_removed(
 ) -> StoredResult | None:
     """Store `messages` as one text.
 
-    Returns None without a store or after a failure. `step` makes the name of the durable step unique, because two
-    stages can run in one iteration.
+    Returns None if storage is disabled or fails. `step` makes the name of the durable step unique, because two stages
+    can run in one iteration.
     """
 
     async def put() -> StoredResult | None:

@@ -113,7 +113,7 @@ def _heading_and_text(message: Message) -> tuple[str, str]:
 LONGEST_SHARE_OF_CAP = 1.5
 SHORTENED = "[The summary exceeded its limit and was cut here.]"
 _LEAST_KEPT_SHARE = 0.25
-_BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001  the sentence end in Chinese
+_BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001 the Chinese full stop
 _REFUSAL = re.compile(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
 _REFUSAL_CHARACTERS = 400
 
@@ -136,7 +136,7 @@ class SummaryJob:
 class Summary:
     """The reply to a summary request.
 
-    If the reply is not usable, `text` is None and `failure` is the reason. `stats` is the cost of all attempts.
+    If the reply is not usable, `text` is None and `failure` states why. `stats` is the cost of all attempts.
     `overflowed` is true if the provider rejected the request as too long. If the provider stated its context window,
     `window_tokens` is this size. `cut_off` is true if the reply reached the output limit.
     """
@@ -175,7 +175,7 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
 
 
 def _failure_of(reply: ModelReply) -> str | None:
-    """Return why `reply` is not a summary, or None if it is usable."""
+    """Return why `reply` is not a usable summary, or None if it is one."""
     text = reply.message.text.strip()
     if reply.message.tool_calls:
         return "the model called a tool instead of writing a summary"
@@ -193,7 +193,7 @@ def _failure_of(reply: ModelReply) -> str | None:
 def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None:
     """Shorten `text` to `limit_tokens`, with a note, at the end of a section, line or sentence.
 
-    Returns None if the text has to be cut to less than a quarter of the limit, because then it is not prose.
+    Returns None if less than a quarter of the limit would remain, because such a text is not prose.
     """
     if counter.count_text(text) <= limit_tokens:
         return text
