@@ -273,7 +273,7 @@ class ModelChain:
     def useful(self) -> None:
         """Record that the reply contained a call that can run.
 
-        A call that fails also counts, because the model reads the error.
+        A call that fails also counts, because the model can correct the error that it reads.
         """
         self._useless = self._empty = 0
 

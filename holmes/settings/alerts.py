@@ -131,7 +131,7 @@ class AlertSettings(SettingsGroup):
     def with_upstream_slack(self) -> Self:
         """Return these settings with the destination that the HolmesGPT keys define.
 
-        The settings are unchanged if a HolmesGPT key is missing.
+        If one of these keys is missing, the settings are unchanged.
         """
         if self.slack_token is None or self.slack_channel is None or UPSTREAM_SLACK in self.destinations:
             return self

@@ -247,7 +247,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "verify_entities": _key("summary.verify_entities", "Check summaries for lost or invented names."),
     "citations": _key(
-        "evidence.citations", "Let the model cite lines of stored results, and check them before the answer is shown."
+        "evidence.citations",
+        "Let the model cite lines of stored results, and check the citations before the answer is shown.",
     ),
     "unchanged_answers": _key(
         "evidence.unchanged_answers", "Return only the changes when the model repeats a tool call."

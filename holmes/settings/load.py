@@ -174,7 +174,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
 
 
 def _expanded_paths(group: SettingsGroup, home: Path) -> dict[str, object]:
-    """Return the fields that contain paths, with a leading `~` replaced."""
+    """Return the fields that contain paths, with a leading `~` replaced by the home folder."""
     expanded: dict[str, object] = {}
     for name in type(group).model_fields:
         value = getattr(group, name)

@@ -61,7 +61,7 @@ class ServerSettings(SettingsGroup):
     """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
-    """Public URL of the page, for links in messages. Default: messages without links."""
+    """Public URL of the page, for links in messages. Default: messages contain no links."""
 
     trusted_proxies: Annotated[CommaSeparated, Setting("HOLMES_TRUSTED_PROXIES")] = ()
     """Comma-separated addresses and ranges of trusted proxies, for example `10.0.0.0/8`. Behind these proxies,
@@ -91,8 +91,8 @@ class ServerSettings(SettingsGroup):
     """
 
     resume_seconds: Annotated[float, Setting("HOLMES_RESUME_SECONDS"), Field(ge=0)] = 10
-    """Time that a streamed chat continues after its client disconnects, in seconds. The client can resume with
-    `Last-Event-ID`. Otherwise, the chat is cancelled.
+    """Time that a streamed chat continues after its client disconnects, in seconds. During this time, the client can
+    resume with `Last-Event-ID`. If it does not, the chat is cancelled.
     """
 
     heartbeat_seconds: Annotated[float, Setting("HOLMES_HEARTBEAT_SECONDS"), Field(gt=0)] = 15
