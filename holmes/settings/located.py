@@ -191,7 +191,7 @@ def first_location(error: ValidationError) -> Location:
 def reason(error: ValidationError) -> str:
     """Describe the first error in one clause."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    if first["type"] == "unexpected_keyword_argument":  # only in hooks, because other keys were checked before
+    if first["type"] == "unexpected_keyword_argument":  # only in hooks, because all other keys are already checked
         key = str(first["loc"][-1])
         return f"unknown key; {nearest(key, hook_keys(first['loc'][:-1]))}"
     return reason_of(error)
