@@ -262,7 +262,7 @@ def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Settin
 def _variables(
     state: ClusterState, template: PodTemplate, container: JsonObject, path: str
 ) -> Iterator[tuple[str, tuple[str, Evidence]]]:
-    """Yield name, value and evidence of every variable with a known value.
+    """Yield the name, value and evidence of every variable with a known value.
 
     Later variables override earlier variables.
     """
