@@ -86,7 +86,7 @@ class VariableText(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedValue:
-    """A value that a placeholder in the script represents. `variable` is the name of its environment variable, if any."""
+    """A value that a placeholder in the script represents. `variable` is its environment variable, if any."""
 
     text: str
     parameter: str | None = None
