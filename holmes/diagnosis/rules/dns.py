@@ -369,7 +369,7 @@ def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tu
 
 
 def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
-    """Return whether a name server is a Service, which may forward queries to the cluster DNS."""
+    """Return whether a name server has the address of a Service, which may forward queries to the cluster DNS."""
     return any(
         each.text("spec", "clusterIP") in servers
         for each in state.of("Service")

@@ -85,7 +85,7 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
-    """Return info if other pods replace the pod, critical if its workload lacks the pod, otherwise warning."""
+    """Return info if other pods replace the pod, warning if it has no owner or belongs to a Job, otherwise critical."""
     if serves_elsewhere(pod, state) or job_recovered(pod, state) or _is_history(pod, state):
         return "info"
     return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
@@ -308,7 +308,7 @@ def _unknown(pod: ClusterObject) -> bool:
 
 
 def _had_run(pod: ClusterObject) -> bool:
-    """Return whether a kubelet has ever accepted the pod. No kubelet accepts a pod of a node that never existed."""
+    """Return whether a kubelet has ever accepted the pod. A nonexistent node has no kubelet."""
     return bool(pod.text("status", "startTime"))
 
 
