@@ -48,7 +48,7 @@ class ChatApprover:
         self.changed = asyncio.Event()
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """Return the user's decision, or wait until the run is cancelled."""
+        """Return the user's decision. Waits for it, at most until the run is cancelled."""
         about = _decided_about(invocation.call_id)
         decision = self._decisions.get(about)
         if decision is not None:
