@@ -1,6 +1,6 @@
 """Judges the numbers of an assertion against one record.
 
-A number must be in the field that the adjacent words name, or follow from other numbers of the record. Without such
+A number must be in the field that the adjacent words name, or follow from other numbers in the record. Without such
 words, the number must be the only number of its unit.
 """
 
@@ -115,7 +115,7 @@ class Numbers(Account):
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Return whether a number is a limit, request or capacity, but the claim does not say this or states usage."""
+        """Return whether a number is a limit, request or capacity, but the claim states usage or does not say so."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]

@@ -1,4 +1,4 @@
-"""Reads and cuts texts of any size: lines, both ends, a prefix that fits, a clipped line.
+"""Reads the lines of texts of any size, and cuts texts to both ends, a prefix that fits, or a clipped line.
 
 Long texts are processed in pieces, so that no call blocks the interpreter for long.
 """

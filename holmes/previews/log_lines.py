@@ -53,9 +53,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 class ParsedLine:
     """The pattern, severity and role of a line.
 
-    The role `head` is a log entry, and `indented` is a continuation. `stray` is a line without the usual start, which
-    is a continuation only after another continuation. `is_cause` is true if the line states the exception of a stack
-    trace. `has_status` is true if the line contains an HTTP status or an exit code.
+    The role `head` marks the first line of a log entry, and `indented` marks a continuation. `stray` marks a line
+    without the usual start, which is a continuation only after another continuation. `is_cause` is true if the line
+    states the exception of a stack trace. `has_status` is true if the line contains an HTTP status or an exit code.
     """
 
     pattern: str

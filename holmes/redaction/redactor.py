@@ -198,7 +198,7 @@ async def redact_off_loop(redactor: Redactor, text: str) -> str:
 async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
     """Return `message` without secrets, or the same object if it has none.
 
-    Redacts texts of users, attachments and tools, but not instructions or model replies.
+    Redacts text from users, attachments and tools, but not instructions or model replies.
     """
     if not isinstance(message, UserMessage | ToolMessage):
         return message

@@ -1,4 +1,4 @@
-"""Finds secrets by their position in tables: columns of CSV files, database clients, `INSERT` and `vault kv get`.
+"""Finds secrets by their position in tables, for example in CSV files or the output of database clients.
 
 The heading of a column shows whether its values are secrets. In a table of names and values, the name in the row
 decides. Lines of `.pgpass` files are also read as rows.

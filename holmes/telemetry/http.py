@@ -1,7 +1,8 @@
 """Counts HTTP requests and stores the incoming trace context, as the outermost middleware of the server.
 
 The middleware is pure ASGI and does not buffer, so event streams are not delayed. Labels contain route templates, never
-paths. A request without a route is counted as `unmatched`, so a scanner that tries a million paths adds one series.
+paths. A request without a route is counted as `unmatched`, so a scanner that tries a million paths adds only one
+series.
 """
 
 from __future__ import annotations

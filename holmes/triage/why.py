@@ -211,7 +211,7 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
 
 
 def _found_text(case: _Case) -> str:
-    """Return a lead with the number of incidents, or an empty string if fewer than two exist."""
+    """Return an introduction with the number of incidents, or an empty string if it is not needed."""
     severities = [match.incident.severity for match in case.matches]
     omitted = case.diagnosis.report.omitted
     if len(severities) + omitted < 2 or case.question.symptoms:

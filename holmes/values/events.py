@@ -234,7 +234,7 @@ CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
 class Citation:
     """A claim of the answer, and the lines of a stored result that the claim cites.
 
-    Line numbers start at 1, and `last_line` is included. An outcome is `checked` if the lines support the whole claim.
+    Line numbers start at 1, and `last_line` is included. The outcome is `checked` if the lines support the whole claim.
     It is `cited` if the lines contain the claim's names, numbers and quotes, but cannot prove the claim, for example a
     claim about a cause. It is `not_found` if the lines do not contain the parts in `missing`. `missing` is empty if the
     missing parts cannot be determined.

@@ -53,7 +53,7 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
 
 
 def report_from_json(text: str) -> DiagnosisReport:
-    """Read a report. Raises `ValueError` with one line if `text` is not a report of this version."""
+    """Read a report. Raises `ValueError` with a message of one line if `text` is not a report of this version."""
     try:
         document = json.loads(text)
     except RecursionError as error:

@@ -78,7 +78,7 @@ class Parameter:
 
 
 def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
-    """Return the keys `properties` and `required` of an object's JSON schema."""
+    """Return the entries `properties` and `required` of an object's JSON schema."""
     properties: dict[str, JsonValue] = {parameter.name: parameter.schema.to_json_schema() for parameter in parameters}
     required: list[JsonValue] = [parameter.name for parameter in parameters if parameter.required]
     return {"properties": properties, **({"required": required} if required else {})}
