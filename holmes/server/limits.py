@@ -215,7 +215,7 @@ _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
 """How long an address that sent the right key can use it again, even after too many wrong keys.
 
-It is longer than Alertmanager's repeat interval.
+This time is longer than Alertmanager's repeat interval.
 """
 
 
