@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class ContextUsage:
     """The use of the context window, in tokens as the provider counts them.
 
-    `by_role` is the size of the messages by role, `schema_tokens` is the size of the tools, and `reserve_tokens` is
-    reserved for the reply. `policy` is the name of the policy.
+    `by_role` is the size of the messages of each role, `schema_tokens` is the size of the tool schemas, and
+    `reserve_tokens` is reserved for the reply. `policy` is the name of the policy.
 
     `compaction` states when the loop compacts next. `off` means only after an overflow, and `due` means before the next
     request. `resting` means that a trigger fired, but the last compaction is too recent. `later` means above

@@ -57,7 +57,7 @@ class LoopPrompts:
 class LoopParts:
     """The objects that all runs share.
 
-    The first of `models` answers until it fails permanently, then the next one takes over. `redactor` masks secrets in
+    The first of `models` answers until it fails permanently. Then the next one takes over. `redactor` masks secrets in
     user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results.
     """
 
@@ -216,7 +216,7 @@ class LoopRun:
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one turn. If they exceed the cap of a turn, they are shortened."""
+        """Append the results of one turn to the history. Shortens them if they exceed the cap of a turn."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -247,7 +247,7 @@ class LoopRun:
         return capped
 
     async def citations(self, text: str) -> tuple[Citation, ...]:
-        """Check every citation in `text` and return them."""
+        """Check all citations in `text` and return them."""
         if not self.models.current.policy.evidence.citations:
             return ()
         return (await verify_citations(text, self._citations)).citations
@@ -312,7 +312,7 @@ class LoopRun:
         )
 
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
-        """Return the parts of a compaction for the current model.
+        """Return the inputs of a compaction for the current model.
 
         If `loop` is true, the budget ignores the triggers that an automatic hook replaces.
         """

@@ -32,7 +32,7 @@ SUSPICIOUS_RATIO = 0.7
 MIN_WINDOW_TOKENS = 1_000
 MAX_WINDOW_TOKENS = 100_000_000
 # Providers add a few hundred tokens to each request with tools. In a short request, these tokens would distort the
-# factor.
+# token factor.
 MIN_LEARNED_TOKENS = 500
 LEARNED_WINDOW_SECONDS = 3_600.0
 MAX_EMPTY_REPLIES = 2
@@ -166,7 +166,7 @@ class LoopModel:
         return make_counter(limits.encoding, self.policy.counting, image_formula=limits.image_formula)
 
     def budget(self) -> HistoryBudget:
-        """Return the budget of the learned context window. The tokens of tools and system prompt are still 0."""
+        """Return the budget of the context window. The sizes of the tool schemas and the system prompt are still 0."""
         return HistoryBudget(
             window_tokens=self.window_tokens,
             reserve_tokens=self.calibration.our_tokens(self.output_tokens),
@@ -188,7 +188,7 @@ class _Window:
 
 
 class ModelChain:
-    """The models of one run. The first model answers until it fails permanently, then the next one takes over."""
+    """The models of one run. The first model answers until it fails permanently. Then the next one takes over."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models
@@ -273,7 +273,7 @@ class ModelChain:
     def useful(self) -> None:
         """Record that the reply contained a call that can run.
 
-        A call that fails also counts, because the model can correct the error that it reads.
+        A call that fails also counts, because the model can read the error and correct the call.
         """
         self._useless = self._empty = 0
 

@@ -75,7 +75,7 @@ class ToolCallingLLM:
                 run.history.append(user_text(self._parts.prompts.last_step, kind="note"))
             await run.compact_if_necessary(step)
             reply = await run.complete(step, tool_choice="none" if last else "auto")
-            if last:  # a model may call tools anyway, and every call must have a result
+            if last:  # a model may ignore "none", and every call must have a result
                 reply = replace(reply, message=replace(reply.message, tool_calls=()))
             bounded = bound_reply(reply.message)
             reply = replace(reply, message=bounded.message)

@@ -255,7 +255,7 @@ def _narrows(token: Token) -> bool:
 
 
 def _is_of_denial(token: Token) -> bool:
-    """Return whether a token only expresses the absence."""
+    """Return whether a token expresses only absence."""
     return token.has("not") or token.has("kind") or token.concept("state") == "exists"
 
 

@@ -1,6 +1,6 @@
-"""Determines the source of a result: its command or tool call, and whether the result is complete.
+"""Determines the command or tool call that produced a result, and whether the result is complete.
 
-Unknown options make a result incomplete, because a shortened list does not prove an absence.
+A result of a command with unknown options is treated as incomplete, because a filtered list does not prove an absence.
 """
 
 from __future__ import annotations

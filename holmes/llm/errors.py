@@ -54,8 +54,8 @@ class StreamCut(ConnectionError):
 class UnusableAnswer(Exception):
     """The provider's response is not a model reply. `advice` is the next step for the user.
 
-    `max_attempts` is the total number of attempts: 1 if a retry cannot help, None for the default. `status` is the HTTP
-    status that the response body contains, or None.
+    `max_attempts` is the total number of attempts. It is 1 if a retry cannot help, and None for the default. `status`
+    is the HTTP status that the response body contains, or None.
     """
 
     def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1, status: int | None = None) -> None:

@@ -209,9 +209,9 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """Return the context window from the model's entry, or None.
+    """Return the context window from the model's entry in the server's list, or None if it is unknown.
 
-    If the list has a single entry, its name may differ.
+    If the list has a single entry, the name of this entry may differ from the model's name.
     """
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
@@ -226,7 +226,7 @@ async def _llama_cpp(server: _Server) -> int | None:
 
 
 async def _lm_studio(server: _Server) -> int | None:
-    """Return the context length of a loaded model, its maximum if it is not loaded, or None if unknown."""
+    """Return the context length of a loaded model, or else the model's maximum, or None if both are unknown."""
     answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
     return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
 

@@ -117,9 +117,9 @@ class _Reader:
         return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
 
     def _judge(self, error: BaseException) -> None:
-        """Raise `error`, converted if necessary. Malformed data after a complete reply is ignored.
+        """Raise `error`, converted if necessary. Malformed data after a complete reply does not raise an error.
 
-        Only the usage is read from this data.
+        After the end of the reply, only the usage is read.
         """
         unusable = unusable_answer(error)
         if unusable is not None:

@@ -1,9 +1,9 @@
 """Reads litellm's facts about a model, and checks that the API key is present.
 
-The bundled price map contains the provider, sizes, price and vision support of a model. litellm would ask an Ollama
-server over the network, so Ollama models are looked up in the map directly. Unknown facts are None. The error for a
-missing key is one line that names the variable to set. Keys are not checked for clouds that find credentials themselves
-(instance roles, profiles, application defaults), because the clouds' own errors are clearer.
+The bundled price map contains the provider, sizes, price and vision support of a model. litellm would request the facts
+from an Ollama server over the network, so Ollama models are looked up in the map directly. Unknown facts are None. The
+error for a missing key is one line that names the variable to set. Keys are not checked for clouds that find
+credentials themselves (instance roles, profiles, application defaults), because the clouds' own errors are clearer.
 """
 
 from __future__ import annotations

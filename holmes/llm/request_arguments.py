@@ -137,7 +137,7 @@ def _text(part: Wire) -> bool:
 def _mark(message: Wire) -> None:
     """Mark the last part of a message.
 
-    A message without parts is marked itself, and litellm moves the mark to its content.
+    If a message has no parts, the message itself is marked, and litellm moves the mark to the content.
     """
     content = message["content"]
     (content[-1] if isinstance(content, list) else message)["cache_control"] = dict(_MARK)

@@ -35,7 +35,7 @@ class AnswerLimits:
     """The maximum size and duration of one reply. `line_bytes` limits one line, which contains one stream event.
 
     `bytes` and `line_bytes` limit the HTTP body. `characters` limits the decoded reply, and `pieces` limits the number
-    of its chunks. Real replies are far smaller, because 128,000 tokens are about 50 MB of events.
+    of its chunks. Real replies are far smaller. For example, 128,000 tokens are about 50 MB of events.
     """
 
     bytes: int = 256 * 1024 * 1024

@@ -124,7 +124,7 @@ class AlertSettings(SettingsGroup):
     """Number of hours within which a closed incident is reopened if its alerts fire again."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
-    """Number of hours without a message about its alerts after which an open incident is closed. The time must be
+    """Number of hours after which an open incident is closed if no message about its alerts arrives. The time must be
     longer than Alertmanager's `repeat_interval`.
     """
 

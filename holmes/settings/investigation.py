@@ -105,7 +105,7 @@ class ToolSettings(SettingsGroup):
 class StorageSettings(SettingsGroup):
     results_enabled: Annotated[bool, Setting("HOLMES_TOOL_RESULT_STORAGE_ENABLED")] = True
     """Store tool results on disk. If false, results that are too large for the conversation are discarded, and the
-    model must request less.
+    model must send a narrower query.
     """
 
     results_path: Annotated[Path, Setting("HOLMES_TOOL_RESULT_STORAGE_PATH", aliases=("context.store_dir",))] = Path(

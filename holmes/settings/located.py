@@ -129,7 +129,7 @@ def reason_of(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
-    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # characters are "items" here
+    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # here, items are characters
         return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
@@ -214,7 +214,10 @@ def path_in_file(location: Location, raw: object) -> KeyPath:
 
 
 def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
-    """Name the key `below` for a message, where `raw` is the value at `path`. A hook is named by its id."""
+    """Return the name of a key for a message. A hook is named by its id.
+
+    `raw` is the value at `path`, and the key is `below` this value.
+    """
     whole = (*path, *below)
     hooks = next((number for number, part in enumerate(whole) if part == "hooks"), len(whole))
     if hooks + 1 >= len(whole):

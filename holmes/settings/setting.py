@@ -14,9 +14,9 @@ class Setting:
     """The names of one setting.
 
     `env` is the environment variable, and `option` is the option of `holmes ask`. `key` is the key in the config file.
-    It defaults to the variable in lower case, without `HOLMES_`. If `adds` is true, the option adds to the list in the
-    file. `aliases` are keys that other systems document. `shown_default` is the documented default of a field that is
-    None if unset.
+    The default is the name of the variable in lower case, without `HOLMES_`. If `adds` is true, the option adds to the
+    list in the file. `aliases` are keys that other systems document. `shown_default` is the documented default of a
+    field that is None if unset.
     """
 
     env: str | None = None
@@ -48,9 +48,9 @@ class Setting:
 class SettingsGroup(BaseModel):
     """Base class of all settings groups.
 
-    A group is frozen and rejects unknown fields. The docstring of each field documents the setting. The keys of a group
-    with a `section` are below this key. If `flat_aliases` is true, settings with a variable are also accepted at the
-    top level.
+    A group is frozen and rejects unknown fields. The docstring of each field documents the setting. If a group has a
+    `section`, its keys are below this section. If `flat_aliases` is true, settings with a variable are also accepted at
+    the top level.
     """
 
     section: ClassVar[str] = ""

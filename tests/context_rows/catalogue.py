@@ -83,7 +83,7 @@ ROWS: tuple[Row, ...] = (
     _row("P7", "Protected tools are never masked", "context.mask_protected_tools"),
     _row("P8", "Masking a masked result has no effect"),
     _row("P9", "Masking can be disabled", "context.prune"),
-    _row("P10", "A truncation keeps the newest share of the conversation", "context.keep_fraction"),
+    _row("P10", "Truncation keeps the most recent share of the conversation", "context.keep_fraction"),
     _row("C1", "The triggers of compaction are checked before each request to the model", _ENABLED),
     _row(
         "C2",

@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(cost: float) -> str:
-    """Format US dollars, for example `$0.012` or `$1.50`. Tiny amounts keep two digits."""
+    """Format US dollars, for example `$0.012` or `$1.50`. Tiny amounts keep two significant digits."""
     if cost == 0 or cost >= 0.995:
         return f"${cost:.2f}"
     digits = 2

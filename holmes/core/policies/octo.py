@@ -23,7 +23,7 @@ from holmes.core.policy import (
 POLICY = ContextPolicy(
     name="octo",
     spill=SpillPolicy(
-        max_pct=50.0,  # `char_limit` applies; half of the context window protects small models
+        max_pct=50.0,  # except in a small context window, `char_limit` is reached first
         char_limit=20_000,
         round_factor=None,
         preview_share=1.0,

@@ -26,7 +26,7 @@ _PIECE_CHARACTERS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRoom:
-    """The limits of a preview. `characters_per_token` is an initial estimate that saves token counting."""
+    """The limits of a preview. `characters_per_token` is an initial estimate that avoids token counts."""
 
     tokens: int
     characters: int | None
@@ -85,7 +85,8 @@ def _count_items(text: str) -> int:
 def _first_items(text: str) -> tuple[int, int]:
     """Return the number of complete items at the beginning of an array, and the end position of the last one.
 
-    `text` is cut off, so a complete array is only part of a line such as `[1] started`, and the result is 0 and 0.
+    `text` is the beginning of a longer text. If it contains a complete array, that array is only part of a line such as
+    `[1] started`, and the function returns 0 and 0.
     """
     opening = _OPENING.match(text)
     position = opening.end() if opening is not None else len(text)

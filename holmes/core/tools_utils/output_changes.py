@@ -1,9 +1,9 @@
 """Compares two results of the same call, in bounded time.
 
-Lines that differ only in clock values are equal. Clock values are ages in tables, ages such as `(5m ago)`, and
-heartbeat times. A value is an age only in positions where kubectl writes ages, so `timeout: 30s` does not contain an
-age. A lower age is a change, because the object was created again. Results of ordinary size are compared in order, and
-the diff has context lines. Larger results are compared as sets of lines, and the diff has line numbers.
+Lines that differ only in clock values are treated as equal. Clock values are ages in tables, ages such as `(5m ago)`,
+and heartbeat times. A value is an age only in positions where kubectl writes ages, so `timeout: 30s` does not contain
+an age. A lower age is a change, because the object was created again. Results of ordinary size are compared in order,
+and the diff has context lines. Larger results are compared as sets of lines, and the diff has line numbers.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Hunk:
 
 
 def output_change(old_text: str, new_text: str) -> OutputChange | None:
-    """Return the difference from `old_text` to `new_text`, or None if the comparison would take too long."""
+    """Return the difference between `old_text` and `new_text`, or None if the comparison would take too long."""
     if len(old_text) + len(new_text) > MAX_COMPARED_CHARACTERS:
         return None
     old, new = _Output.of(old_text), _Output.of(new_text)

@@ -74,7 +74,7 @@ def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter
 
 
 def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> int:
-    """Count exactly up to `cap_tokens`, and extrapolate the rest."""
+    """Count the tokens exactly up to `cap_tokens`, and estimate the number of tokens in the rest."""
     tokens = characters = 0
     for text in texts:
         counted = counter.count_text_up_to(text, cap_tokens - tokens)
@@ -85,13 +85,13 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
 
 
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
-    """Return a clause that states the cap of a single result to the model."""
+    """Return a clause that tells the model the cap of a single result."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """Return a clause that states the cap of a turn to the model."""
+    """Return a clause that tells the model the cap of a turn."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 
@@ -99,9 +99,9 @@ def round_limit_text(results: int, cap_tokens: int) -> str:
 class PointerLimits:
     """The limits of a pointer.
 
-    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` states the
-    limit to the model. `preview` selects the kind of preview for a tool result. The preview of a user message always
-    shows both ends.
+    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` tells the
+    model the limit. `preview` selects the kind of preview for a tool result. The preview of a user message always shows
+    both ends.
     """
 
     cap_tokens: int
@@ -123,7 +123,7 @@ class PointerLimits:
 
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
-        """Return the limits of a user message. Its text may take `room_tokens`."""
+        """Return the limits of a user message. The pointer may take `room_tokens`."""
         preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
         text = limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)

@@ -75,8 +75,8 @@ async def spill_oversized_tool_result(
 
     A result that fits keeps its text. If `label` is true, the label `[result <id>]` is added if it fits too. If `store`
     is None, storage is disabled. Results that fit stay. Other results are replaced by a note with status `error` that
-    asks for a narrower query. Pointers and masks stay unchanged. If the size in bytes is not decisive, tokens are
-    counted exactly, even if `counter` estimates.
+    asks for a narrower query. Pointers and masks stay unchanged. If the size in bytes does not show whether the result
+    fits, tokens are counted exactly, even if `counter` estimates.
     """
     if message.spilled or message.masked:
         tokens = upper_bound_tokens(message)

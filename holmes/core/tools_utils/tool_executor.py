@@ -1,8 +1,8 @@
 """Selects the tool calls of a reply, waits for their approval, and runs them.
 
-`bound_reply` limits the number of calls that run, and runs identical calls once. `ApprovalGate` and `RunningLimit` wrap
-toolsets. A call waits first for approval, then for a free slot. `ToolExecutor` is the only class that converts
-exceptions to results.
+`bound_reply` limits the number of calls that run, and lets only one of several identical calls run. `ApprovalGate` and
+`RunningLimit` wrap toolsets. A call waits first for approval, then for a free slot. `ToolExecutor` is the only class
+that converts exceptions to results.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | Non
     if answer is None:
         return None
     more = "1 more call" if removed == 1 else f"{removed:,} more calls"
-    note = f"Not run and removed from the conversation: {more} of this reply."
+    note = f"Removed from the conversation without being run: {more} of this reply."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 
@@ -209,7 +209,7 @@ class ToolExecutor:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools, in the order of the toolsets. Requests contain them in this order. Always the same object."""
+        """All tools, in the order of the toolsets. Requests contain them in this order. The tuple never changes."""
         return self._tools
 
     def toolset_name(self, call: ToolCall) -> str | None:

@@ -1,8 +1,9 @@
-"""The budget of a model's context window, the parts of a compaction, and the limits that prevent endless compaction.
+"""The budget of a model's context window, the inputs of a compaction, and the limits that prevent endless compaction.
 
-This module only computes sizes. The stages select the messages. All sizes are in locally counted tokens. The size of
-the context window is converted with the token factor of the model. `CompactionGuard` limits the compaction attempts of
-a run. The cooldown after a compaction is stored in the summary message, so it survives a restart.
+This module computes sizes, and the stages of a compaction select the messages. All sizes are in locally counted
+tokens. The size of the context window is converted with the token factor of the model. `CompactionGuard` limits the
+compaction attempts of a run. The cooldown after a compaction is stored in the summary message, so it survives a
+restart.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ SMALLEST_SUMMARY_TOKENS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryBudget:
-    """Divides a model's context window as the policy states, in locally counted tokens.
+    """Divides a model's context window as the policy requires. Sizes are in locally counted tokens.
 
     `reserve_tokens` is reserved for the reply. `max_output_tokens` is the model's limit for a reply. `schema_tokens` is
     the size of the tool schemas, and `system_tokens` the size of the system prompt. Both are 0 until `measured` sets

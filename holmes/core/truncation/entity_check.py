@@ -284,7 +284,7 @@ def _both_ends(text: str, most_characters: int) -> str:
         return text
     half = max(0, most_characters // 2)
     head, tail = text[:half], text[len(text) - half :] if half else ""
-    # Half of a name looks like another name, so keep whole lines if possible.
+    # A part of a name can look like another name, so keep whole lines if possible.
     return head[: head.rfind("\n") + 1 or half] + "\n" + tail[tail.find("\n") + 1 :]
 
 

@@ -70,7 +70,7 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext) -> bool:
     """Return whether a history above its trigger stays unchanged.
 
-    A history that fits stays unchanged in four cases. The last compaction is recent, the last attempts freed too
+    A history that fits stays unchanged in four cases: the last compaction is recent, the last attempts freed too
     little, masking freed enough, or a summary would remove too few tokens.
     """
     budget = context.budget
@@ -88,7 +88,7 @@ def _may_wait(before_ageing: History, history: History, context: CompactionConte
 
 
 def is_triggered(history: History, budget: HistoryBudget) -> bool:
-    """Return whether a trigger of the policy fires. Tokenizes new messages if the upper bound is not decisive."""
+    """Return whether a trigger of the policy fires. Tokenizes new messages only if necessary."""
     messages = budget.policy.trigger.messages
     if messages is not None and sum(not isinstance(message, SystemMessage) for message in history) > messages:
         return True
@@ -139,7 +139,7 @@ async def _compact_now(
         CompactionStarted(tokens=context.request_tokens(history), trigger_tokens=budget.provider_tokens(trigger_tokens))
     )
     outcome = await _shorten(await store_results(history, context.store), context, request)
-    if outcome.history.tokens() >= history.tokens():  # the count may be an upper bound, because results were stored
+    if outcome.history.tokens() >= history.tokens():  # after results are stored, the count is an upper bound
         outcome = replace(outcome, history=history)
     context.guard.record(history.tokens(), outcome.history.tokens(), context.policy.safety)
     return outcome

@@ -189,7 +189,8 @@ _SHOWN_CHARACTERS = 500
 def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
     """Return the paths of the stored result and the first 500 characters of `output`.
 
-    If the store does not use files, the text contains result ids. The tools for stored results accept both.
+    If the store does not use files, the text contains result ids. The tools for stored results accept both paths and
+    ids.
     """
     where = ", ".join(result.path or result.id for result in stored)
     line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
@@ -228,7 +229,7 @@ def looks_masked(text: str) -> bool:
 def preview_cap_tokens(policy: ContextPolicy) -> int:
     """Return the cap of a preview.
 
-    The cap is the preview's share of the maximum size of an unmasked result, at most the limit for previews.
+    The cap is the preview's share of the maximum size of an unmasked result, but at most the limit for previews.
     """
     share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
     return min(share, policy.spill.preview_max_tokens)

@@ -4,7 +4,7 @@ The first request is the agent's last request plus one user message, so the prov
 summary model gets the removed messages as plain text. A failed request is repeated as plain text. If the text does not
 fit one request, each request contains the next part and the summary of the earlier parts. No request exceeds the
 context window of its model. A reply that is not a summary or is mostly invented is rejected. Important names that are
-missing in a summary are requested and added.
+missing from a summary are requested and added.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 def reminder_text(tools: Sequence[Tool]) -> str:
     """List up to 20 tools by name on one line. For more tools, list the families and the number of tools in each.
 
-    If no tools exist, the text is empty. It has at most 450 characters, and at most 150 tokens for names that consist
-    of words.
+    If no tools exist, the text is empty. The text has at most 450 characters, and at most 150 tokens for names that
+    consist of words.
     """
     if not tools:
         return ""
@@ -126,7 +126,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """List the names in `missing`, each with a line of the conversation, as many as fit `room_tokens`.
+    """List as many of the names in `missing` as fit `room_tokens`, each with a line of the conversation.
 
     A name alone would not show what is wrong with the object.
     """

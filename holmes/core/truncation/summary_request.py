@@ -2,7 +2,7 @@
 
 Each request is one durable step. A failure of the provider never raises an exception, and the returned value contains
 its cost. A history that is too large is sent as plain text in parts, and long messages are cut in the middle.
-`repair_summary` requests lines about the names that are missing in a summary.
+`repair_summary` requests lines about the names that are missing from a summary.
 """
 
 from __future__ import annotations

@@ -192,9 +192,9 @@ def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
 
 
 def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:
-    """Return the severity, which is critical if the namespace of the API's Service was scanned.
+    """Return critical if the namespace of the API's Service was scanned.
 
-    Otherwise the severity is warning if a scanned autoscaler needs the API, and info if not.
+    Otherwise, return warning if a scanned autoscaler needs the API, and info if not.
     """
     looked_at = state.reading.namespaces
     if not looked_at or api.text("spec", "service", "namespace") in looked_at:

@@ -189,13 +189,13 @@ def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
 def _without_request(state: ClusterState, target: ClusterObject, resource: str, only: str) -> Iterator[tuple[str, str]]:
     """Yield the path and the name of each container without a request.
 
-    A request in a live pod is sufficient, because a default of the namespace may have added it.
+    A request in a live pod is sufficient, because a LimitRange may have added it.
     """
     template = template_of(target)
     pods = state.pods_of(target)
     defaulting = not all(state.covers(kind, target.namespace) for kind in ("LimitRange", "ReplicaSet", "Pod"))
     if not pods and (defaulting or state.of("LimitRange", target.namespace)):
-        return  # A default of the namespace may add the request to new pods.
+        return  # A LimitRange may add the request to new pods.
     live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")

@@ -146,7 +146,7 @@ def _is_merged_on_purpose(ingress: ClusterObject) -> bool:
 
 
 def _claims(ingress: ClusterObject) -> Iterator[tuple[str, tuple[str, str, str, str], str]]:
-    """For each path, yield its field, its unique key (class, host, path and path type), and its backend."""
+    """For each path, yield its field, its key (class, host, path and path type) and its backend."""
     backends = {backend.path: backend for backend in backends_of(ingress)}
     for index, rule in enumerate(ingress.children("spec", "rules")):
         for position, entry in enumerate(children(rule, "http", "paths")):

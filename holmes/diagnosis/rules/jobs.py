@@ -30,7 +30,7 @@ _ANY: Final = frozenset({"*", "?", "*/1"})
 
 
 def longest_rest_seconds(schedule: str) -> int | None:
-    """Return the maximum time between two runs of `schedule` in seconds, or None for a complex schedule."""
+    """Return the maximum time between consecutive runs of `schedule` in seconds, or None for a complex schedule."""
     written = schedule.strip().lower()
     if written in _MACROS:
         return _MACROS[written]
@@ -43,7 +43,7 @@ def longest_rest_seconds(schedule: str) -> int | None:
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
     """Return the maximum interval in seconds, or None if the months are restricted.
 
-    The restricted field with the largest unit determines it.
+    The restricted field with the largest unit determines the interval.
     """
     if month not in _ANY:
         return None
@@ -57,7 +57,7 @@ def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int 
 
 
 def _step(field: str, units: int, seconds: int) -> int | None:
-    """Return the interval of a step such as `*/15` in seconds, or None. The last interval may be shorter."""
+    """Return the interval of a step such as `*/15` in seconds, or None if the field is not a step."""
     base, slash, step = field.partition("/")
     if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
         return None
@@ -351,7 +351,7 @@ def _last_run(cron: ClusterObject) -> float:
 def _edits(cron: ClusterObject) -> list[float]:
     """Return the times of edits to the CronJob.
 
-    An edit may have resumed it, and earlier runs then do not count as missed.
+    An edit may have resumed the CronJob, so runs before the edit do not count as missed.
     """
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

@@ -122,7 +122,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
                 continue
             seen.add(consumer.uid)
             proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
-            # If no pod is ready, calls fail for another reason.
+            # If the Service has no ready pods, calls fail even without a NetworkPolicy.
             uses.append(
                 _Use(
                     consumer=consumer,
@@ -191,7 +191,7 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
 
 
 def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:
-    """Yield each policy that may block the connection, with its strongest reason."""
+    """Yield each policy that may block the connection, with the most likely explanation."""
     here = connection.here(direction)
     for policy in policies_of(state).idle[here.namespace]:
         if applies(policy, direction) and allows(state, policy, connection, direction):

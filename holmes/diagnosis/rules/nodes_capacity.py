@@ -107,7 +107,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
-    """Return, for each node name, the newest event of a pod that still waits for an address."""
+    """Return, for each node name, the newest event of a pod that is still waiting for an IP address."""
     found: dict[str, ClusterEvent] = {}
     for event in state.events:
         if event.reason != "FailedCreatePodSandBox" or not _NO_ADDRESS.search(event.message):

@@ -89,7 +89,7 @@ def _culprit(
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
     """Return the object at fault and additional evidence.
 
-    The evidence is empty unless the fault is that the workload uses the ServiceAccount `default`.
+    The evidence is empty unless the workload uses the ServiceAccount `default` but should use another one.
     """
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
@@ -137,7 +137,10 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
 
 
 def _switched_off(state: ClusterState, pod: ClusterObject) -> Evidence | None:
-    """Return the field that prevents mounting of the token, or None. The pod's field overrides the account's field."""
+    """Return the field that disables mounting of the token, or None.
+
+    The pod's field overrides the ServiceAccount's field.
+    """
     own = pod.at("spec", "automountServiceAccountToken")
     if own is False:
         workload = state.workload_of(pod)

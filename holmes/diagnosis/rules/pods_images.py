@@ -43,7 +43,10 @@ _PullProblem: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PullError:
-    """A class of pull errors. `title` is the title of the finding. `words` follow the image name in its cause."""
+    """A class of pull errors.
+
+    `title` is the title of the finding. `words` is the text that follows the image name in the cause.
+    """
 
     problem: _PullProblem
     title: str
@@ -220,7 +223,7 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
 
 
 def _message(container: Container, state: ClusterState) -> str:
-    """Return the pull error from the status, or from the newest event if the status only reports a back-off."""
+    """Return the pull error from the status, or from the newest event if the status reports only a back-off."""
     waiting = text(container.waiting, "message")
     events = [
         each.message
@@ -263,7 +266,7 @@ def _image_before(container: Container, state: ClusterState) -> str:
 def _missing_pull_secret(
     pod: ClusterObject, state: ClusterState
 ) -> tuple[ObjectRef | None, str, tuple[Evidence, ...]] | None:
-    """Return culprit, description and evidence for the pod's first pull secret that does not exist, or None."""
+    """Return the culprit, description and evidence for the pod's first missing pull secret, or None."""
     events = state.events_of(pod, "FailedToRetrieveImagePullSecret")
     for index, secret in enumerate(pod.children("spec", "imagePullSecrets")):
         name = text(secret, "name")
@@ -313,7 +316,7 @@ def _known_tags(state: ClusterState) -> dict[str, set[str]]:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """Split an image into repository and tag. A digest is not a tag."""
+    """Split an image name into its repository and its tag. A digest is not a tag."""
     name, _, digest = image.partition("@")
     repository, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:

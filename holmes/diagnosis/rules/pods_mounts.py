@@ -1,4 +1,4 @@
-"""Rules for pods without containers, because a volume cannot be mounted or a sandbox cannot be created."""
+"""Rules for pods whose containers cannot start because a volume cannot be mounted or a sandbox cannot be created."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
-    """Yield pods that have a node but whose containers did not start within the grace period."""
+    """Yield pods that are assigned to a node but whose containers have not started within the grace period."""
     for pod in judged_pods(state):
         if pod.text("status", "phase") != "Pending" or not pod.text("spec", "nodeName"):
             continue

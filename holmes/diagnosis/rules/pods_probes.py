@@ -268,7 +268,7 @@ def _budget_evidence(probe: Probe, state: ClusterState) -> Iterator[Evidence]:
 
 
 def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
-    """Report a probe that is clearly wrong before it kills the container. Any other probe may still succeed."""
+    """Report a clearly wrong probe before it kills the container. Ignore other probes, which may still succeed."""
     container = probe.container
     if not probe.spec or not container.running or container.ready:
         return None

@@ -159,7 +159,7 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
 
 
 def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
-    """Explain the missing permission in words and fields. Both are empty if no setting explains the error."""
+    """Explain the missing permission in words and fields. The fields are empty if no setting explains the error."""
     lower = line.lower()
     mount = _mount_of(container, line)
     if "read-only" in lower or "erofs" in lower:
@@ -188,7 +188,7 @@ def _read_only(
 
 
 def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
-    """Return the index and the mount whose path appears in the log line, or None."""
+    """Return the index and the definition of the mount whose path appears in the log line, or None."""
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
         path = text(mount, "mountPath").rstrip("/")
         if path and path in line:

@@ -131,7 +131,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
 
 
 def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, str]:
-    """Return path, value and explanation of the requirement that no node meets."""
+    """Return the path and description of the requirement that no node meets, and an explanation."""
     selector = text_map(spec, "nodeSelector")
     for key, wanted in selector.items():
         if nodes and not any(node.labels.get(key) == wanted for node in nodes):
@@ -187,7 +187,7 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     ),
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
-    """Report the taints that a node fault caused, otherwise the taints that lack a toleration."""
+    """Report the taints that a pod does not tolerate, or only those that a node fault caused, if any."""
     for found in unscheduled_for(state, "taint"):
         spec = child(found.pod.body, "spec")
         repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]
@@ -250,7 +250,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 @Row(
     id="S04",
-    title="Rules about other pods exclude every node",
+    title="Pod affinity, anti-affinity or spread constraints exclude every node",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),

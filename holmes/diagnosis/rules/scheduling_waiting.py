@@ -42,7 +42,7 @@ _MOST: Final = 5
     "existing claim is not bound.",
 )
 def waits_for_volume(state: ClusterState) -> Iterator[Fault]:
-    """Report a missing claim as the culprit, or an unbound claim for which the pod waits."""
+    """Report a missing claim, an unbound claim, or bound volumes that no available node can use."""
     for found in unscheduled_for(state, "volume"):
         pod = found.pod
         claims = list(claims_of(pod))

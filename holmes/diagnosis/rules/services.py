@@ -87,7 +87,7 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
 
 
 def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -> Severity:
-    """Lower the severity of preview, canary and leader Services, which may lack pods, unless a client needs them."""
+    """Return critical, or a lower severity for preview, canary and leader Services, which may lack pods."""
     consumed = _is_consumed(state, service)
     if service.owner is not None and not consumed:
         return "info"
@@ -263,7 +263,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
 
 
 _REPAIRED: Final = 3
-"""Maximum number of repair events for severity info.
+"""Maximum number of repair events at which the severity is still info.
 
 A busy control plane writes a few of these events without a fault.
 """
@@ -358,7 +358,8 @@ def _target_service(name: str) -> ObjectRef:
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
         "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. If that node has "
-        "no ready pod, the requests are dropped. Only clients that are known from settings are checked. Usually, "
+        "no ready pod, the requests are dropped. "
+        "Only clients whose configuration names the Service are checked. Usually, "
         "either remove the policy or run the workload on every node (DaemonSet)."
     ),
 )

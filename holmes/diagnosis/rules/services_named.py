@@ -291,7 +291,7 @@ def _port_words(ports: list[int]) -> str:
 
 
 def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
-    """Report a port from a log that the Service does not have.
+    """Report a port that the log of a client names but the Service does not have.
 
     The setting is unknown, because it is in a Secret or in the program.
     """

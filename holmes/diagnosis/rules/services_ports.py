@@ -156,7 +156,7 @@ def _probe_ports(pod: ClusterObject) -> set[int]:
 
 
 def _speaks_of(pod: ClusterObject, port: int) -> bool:
-    """Return whether the number appears in the command, the variables or the probes of the pod's containers."""
+    """Return whether the port number appears in a command, a variable or a probe of the pod's containers."""
     word = re.compile(rf"(?<!\d){port}(?!\d)")
     return any(
         word.search(json.dumps(at(container, key), default=str))
@@ -168,9 +168,9 @@ def _speaks_of(pod: ClusterObject, port: int) -> bool:
 def _refusals(
     state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
 ) -> tuple[Evidence, ...]:
-    """Return the log lines of clients that failed at this port.
+    """Return the log lines of clients whose requests to this port failed.
 
-    Returns no lines if no pod is ready, because then no pod can respond.
+    Returns no lines if no pod is ready, because requests then fail at every port.
     """
     if not any(is_ready(pod) for pod in pods):
         return ()
@@ -182,9 +182,9 @@ def _refusals(
 def _has_other_service(
     state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
 ) -> bool:
-    """Return whether another Service uses the declared ports.
+    """Return whether another Service uses a declared port of the pod.
 
-    This Service may then be intended for an undeclared port.
+    In this case, `service` may be intended for an undeclared port.
     """
     numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
     return any(
@@ -255,7 +255,7 @@ def _repository(image: str) -> str:
 def _unproved(
     state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
 ) -> Iterator[Fault]:
-    """Report pods of a second program that declare the port but are not probed there, although the first program is."""
+    """Report pods that run a different program from the probed pods and have no probe at the declared target port."""
     probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
     programs = {_program(workloads[workload]) for workload in probed}
     strangers = [

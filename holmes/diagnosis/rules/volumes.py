@@ -66,7 +66,7 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
         if not name or not state.is_missing("StorageClass", "", name) or classless_volumes(state, name):
             continue
         if not state.covers("PersistentVolume") and not state.events_of(claim, "ProvisioningFailed"):
-            continue  # A manually created volume may have the class name.
+            continue  # A manually created volume may use this class name, which then needs no StorageClass.
         existing = [each.name for each in state.of("StorageClass")]
         template = template_of_claim(state, claim)
         writer = claim if template is None else template.workload

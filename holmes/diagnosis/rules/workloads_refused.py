@@ -319,7 +319,7 @@ _CLASSES: Final = (
 
 
 def _missing_class(state: ClusterState, message: str) -> ObjectRef | None:
-    """Return the missing class, or None if its name looks misspelt."""
+    """Return the missing PriorityClass or RuntimeClass, or None if its name looks misspelt."""
     for kind, _, pattern in _CLASSES:
         found = pattern.search(message)
         if found is not None and not meant(found[1], (each.name for each in state.of(kind))):

@@ -43,7 +43,7 @@ def wanted_replicas(workload: ClusterObject) -> int:
 
 
 def sick_pods(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the pods of a workload that are not ready, because their faults explain the fault of the workload."""
+    """Return the pods of a workload that are not ready. Their faults explain the fault of the workload."""
     pods = (pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True")
     return tuple(pod.ref for pod in islice(pods, _MOST_PODS))
 
@@ -294,7 +294,7 @@ def _severity(
 ) -> Literal["critical", "warning", "info"]:
     """Return the severity for a workload without an Ingress or autoscaler.
 
-    It depends on the known clients of its Services.
+    The severity depends on the known clients of the workload's Services.
     """
     fails = any(failures(state).get(each.ref) for each in services)
     if not users:

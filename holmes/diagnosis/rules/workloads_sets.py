@@ -78,7 +78,10 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
 def _first_not_ready(
     state: ClusterState, workload: ClusterObject, wanted: int
 ) -> tuple[str, ClusterObject | None, float] | None:
-    """Return the first pod that is missing or not ready: its name, the pod or None, and when the fault began."""
+    """Return the first pod that is missing or not ready: its name, the pod or None, and when the fault began.
+
+    Returns None if all pods are ready, or if the pods cannot be read.
+    """
     start = workload.integer("spec", "ordinals", "start")
     pods = {pod.name: pod for pod in state.pods_of(workload)}
     for ordinal in range(start, start + wanted):
@@ -141,7 +144,7 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_named(state: ClusterState, namespace: str, service: str) -> bool:
-    """Return whether a template of the namespace mentions a host name such as `db-0.db`."""
+    """Return whether a workload in the namespace mentions a host name of the Service, such as `db-0.db`."""
     host = re.compile(rf"-\d+\.{re.escape(service)}(?![\w-])")
     return any(
         host.search(json.dumps(workload.body.get("spec"), default=str))
@@ -226,7 +229,10 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
-    """Return whether users of the cluster set the label on nodes themselves, and its value does not mean "off"."""
+    """Return whether users, not vendor software, set the label on nodes.
+
+    A label that means "off", such as `disabled`, is excluded.
+    """
     domain, slash, name = key.rpartition("/")
     if _NOWHERE.search(f"{name} {value}"):
         return False

@@ -136,9 +136,9 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Return whether an image or the resources may differ.
+    """Return whether an image or a resource may differ between the template and the pod.
 
-    This quick comparison skips pods that match their template.
+    This quick comparison makes the exact one unnecessary for most pods.
     """
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
@@ -247,7 +247,7 @@ def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
 
 
 def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
-    """Return the time of the last change after the object was created, or None."""
+    """Return the time of the object's last change after its creation, or None if no such change is known."""
     found = state.get(kind, namespace, name)
     if found is None:
         return None

@@ -150,7 +150,7 @@ class InvestigationWorker:
         self._parts = parts
 
     async def run(self, identity: InvestigationId) -> None:
-        """Start or resume the investigation, and run it until it is answered, failed or cancelled.
+        """Start or resume the investigation, and run it until it is answered, fails or is cancelled.
 
         Returns at once if the investigation is already finished or belongs to another replica. If this call is
         cancelled, the record stays unchanged, so that another replica can take over.

@@ -217,7 +217,7 @@ def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
-    """Keep the first `whole` incidents, reduce the next ones up to `told` to one sentence each, and omit the rest."""
+    """Keep the first `whole` incidents, reduce the next `told - whole` to one sentence each, and omit the rest."""
     incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
     omitted = report.omitted + len(report.incidents) - told
     return report_to_json(replace(report, incidents=incidents, omitted=omitted))

@@ -213,7 +213,7 @@ def _reason(reason: str, message: str) -> str:
 
 
 def _previous_tells_more(section: Section) -> bool:
-    """Return whether to read the previous instance too, because the log of the current instance has only a few lines.
+    """Return whether the current instance has so few log lines that the previous instance should be read too.
 
     A waiting container has no current instance, so its log already belongs to the last instance.
     """

@@ -44,7 +44,8 @@ class LogRequest:
     """Validated arguments of one tool call.
 
     `since` and `until` are the texts from the model. `since_seconds`, `since_time` and `until_time` are the parsed
-    values. If `previous` is None, the state of each container decides. `tail_lines` applies to each container.
+    values. If `previous` is None, the state of each container decides whether the previous instance is read.
+    `tail_lines` applies to each container.
     """
 
     name: str
@@ -131,7 +132,7 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
     """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone).
 
-    Both values are None for an empty text.
+    Both returned values are None for an empty text.
     """
     if not written:
         return None, None

@@ -27,7 +27,7 @@ _OUT_OF_ORDER = timedelta(minutes=1)  # lines of stdout and stderr may be slight
 class LineWindow:
     """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
-    `stored_lines` is at least the number of lines that the node counts for `tailLines`, which counts a long line
+    `stored_lines` is at least the number of lines that the node counts for `tailLines`. The node counts a long line
     several times. `past_end` becomes true after a line that is later than the end of the time range.
     """
 

@@ -2,7 +2,7 @@
 
 Renders the command, runs it in its own process group and applies the transformers. An exit code other than 0 is an
 error. Empty output has the status `no_data`, and any other output is a success. The exit code is the exit code of the
-whole script, as bash defines it. To fail when a program inside a pipe fails, a script needs `set -o pipefail`.
+whole script, as bash defines it. A script that must fail when a program inside a pipe fails needs `set -o pipefail`.
 """
 
 from __future__ import annotations

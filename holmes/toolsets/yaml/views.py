@@ -66,7 +66,7 @@ def view_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """Redactor and process settings of a view.
+    """The redactor and the process settings of a view.
 
     `redactor` is None if redaction is off. The other fields apply to the separate process.
     """
