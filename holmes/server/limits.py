@@ -148,7 +148,7 @@ class Draining:
 async def cancel_investigation(service: Service, identity: InvestigationId) -> bool:
     """Cancel an unfinished investigation and count it in the metrics, because its worker cannot count it.
 
-    Returns false if the investigation was already finished.
+    Returns false if the investigation had already finished.
     """
     if not await service.investigations.cancel(identity):
         return False

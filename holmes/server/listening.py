@@ -1,8 +1,9 @@
 """Serves an application on a socket, with limits for each connection.
 
 During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
-whose request head does not arrive in time are closed. If a new connection would exceed the maximum number, the
-connection that has been idle longest is closed. If all connections are busy, the new connection gets 503.
+whose request head does not arrive in time are closed. If a new connection would exceed the maximum number of
+connections, the connection that has been idle longest is closed. If all connections are busy, the new connection gets
+503.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records one run from its events, and writes `--json-output-file`.
 
-The conversation is stored while it grows, so that a kill loses at most the current message. The report file is checked
-before the run incurs costs, and is replaced atomically.
+The conversation is stored while it grows, so that at most the current message is lost if the process is killed. The
+report file is checked before the run incurs costs, and is replaced atomically.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ class Transcript:
             self._keep(lambda: self._conversation.replace(messages))
 
     def _keep(self, write: Callable[[], None]) -> None:
-        """Write to the conversation. If this fails, warn once and continue, because the answer is more important."""
+        """Write to the stored conversation.
+
+        If this fails, warn once and continue, because the answer is more important.
+        """
         try:
             write()
         except ConversationStoreError as error:

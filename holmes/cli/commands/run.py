@@ -224,7 +224,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
 
 
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # so that opening errors appear before the first heading
+    await desk.open(cases[0].model)  # so that errors while opening appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
         gap = "" if number == 1 else "\n"

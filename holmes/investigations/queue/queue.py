@@ -145,7 +145,7 @@ class InvestigationQueue:
             del self._running[identity]
 
     async def _feed(self) -> None:
-        """Create one workflow for each queued investigation, even if two replicas do so at the same time."""
+        """Create one workflow for each queued investigation, even if two replicas try to do so at the same time."""
         query = select(INVESTIGATIONS.c.id).where(
             INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
         )

@@ -95,7 +95,7 @@ class ChatJob:
 
     `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. If `schema`
     is set, the answer must match it. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to
-    match.
+    match it.
     """
 
     ask: AskRequest

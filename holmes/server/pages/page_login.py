@@ -1,4 +1,4 @@
-"""Protects the web pages: the login form, the session cookie, and the check before every other route.
+"""Protects the web pages with a login form, a session cookie and a check before every other route.
 
 Browsers cannot send a key header when they open a page or an event stream, so the login sets a cookie. Forms from other
 sites, redirects to other sites, and clients with too many wrong keys are refused.
