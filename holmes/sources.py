@@ -1,7 +1,7 @@
 """Reads alerts from Alertmanager, and matches their labels.
 
-Returns the unparsed response of the API, limited in size and time. Every failure is a `SourceUnreachable` with one line
-that contains the next step.
+Returns the unparsed response of the API, within limits for size and time. If Alertmanager cannot be read, the message
+of `SourceUnreachable` is one line that contains the next step.
 """
 
 from __future__ import annotations

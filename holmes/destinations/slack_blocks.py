@@ -85,7 +85,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
         case "failed":
             return (_failure(news.investigation),) if news.investigation else ()
         case "reopened":
-            text = f":repeat: The alert fires again{_since(news.updated_at)}."
+            text = f":repeat: The alert is firing again{_since(news.updated_at)}."
             return (SlackMessage(text, (text,)),)
         case "opened" | "resolved":
             return ()

@@ -1,7 +1,7 @@
 """Merges findings into ranked incidents, each with one root cause and the symptoms that follow from it.
 
-A finding's `because` names objects, and their findings explain this finding. A symptom is also explained by every cause
-at the same workload. If explanations form a cycle, the most specific finding is the root. The same findings always
+A finding's `because` names objects whose findings explain this finding. A symptom is also explained by every cause in
+the same workload. If explanations form a cycle, the most specific finding is the root. The same findings always
 produce the same incidents, ids and order.
 """
 

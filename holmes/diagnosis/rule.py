@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault that a rule found at one object.
+    """A fault that a rule found in one object.
 
     `subject` is the object that shows the fault. `culprit` is the object to change or create, by default the workload
     that owns the subject. The first item of `evidence` is the decisive one: the wrong field with its value. `cause` is
     one sentence that names the culprit, the field and the value. `because` contains objects whose own faults would
     explain this fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure
-    without its cause (not ready, not available, no endpoints). A symptom ranks behind every cause at the same workload.
+    without its cause (not ready, not available, no endpoints). A symptom ranks below every cause in the same workload.
     `logs` contains the logs that can add detail, the most useful first.
     """
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""If more kinds than this could not be read in a namespace for the same cause, the report lists them on one line."""
+"""If more than this many kinds of a namespace could not be read for one cause, the report lists them on one line."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
@@ -85,9 +85,9 @@ async def scan(client: ClusterClient, request: ScanRequest, progress: Progress |
 
 @contextmanager
 def _deferred_collections() -> Iterator[None]:
-    """Disable garbage collection during a scan, which frees no memory until it ends.
+    """Disable garbage collection during a scan, because a scan frees no memory until it ends.
 
-    Garbage collection with 100 MB of objects would take a third of the scan's time.
+    With 100 MB of objects, garbage collection would take a third of the scan's time.
     """
     enabled = gc.isenabled()
     gc.disable()

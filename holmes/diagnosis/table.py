@@ -52,7 +52,7 @@ END: Final = "<!-- rules: end -->"
 
 
 def rules_text() -> str:
-    """Return the tables of all rules and of partly recognised rows, and a section for each rule, in Markdown."""
+    """Return a table of all rules, a table of faults that are not fully recognised, and a section for each rule."""
     lines = ["| rule | severity | title | kinds |", "|---|---|---|---|"]
     for rule in all_rules():
         row = rule.row

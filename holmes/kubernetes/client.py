@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
-"""Header with the namespaces of a recording. The server omits the header if all namespaces were recorded."""
+"""Response header that lists the namespaces of a recording. It is omitted if all namespaces were recorded."""
 
 _PARSE_IN_THREAD_BYTES = 256 * 1024
 _PROBE_TIMEOUT_SECONDS = 5.0
@@ -116,13 +116,13 @@ class ClusterClient:
     def recorded_namespaces(self) -> tuple[str, ...]:
         """The namespaces in a recording, from the response headers.
 
-        Empty means all namespaces, or that the source is a cluster.
+        Empty if all namespaces were recorded, or if the source is a cluster.
         """
         names = self._sender.last_headers.get(RECORDED_NAMESPACES, "")
         return tuple(name for name in names.split(",") if name)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
-        """Get one object, or one page of a list. `accept` requests another media type.
+        """Get one object, or one page of a list. `accept` is the media type to request, by default JSON.
 
         Raises `NotFound`, `Forbidden`, `ApiError` or `ClusterUnreachable`.
         """

@@ -1,4 +1,4 @@
-"""Wraps one object or event of the cluster for the rules. A wrapper has the raw JSON and the most used fields."""
+"""Wraps objects and events of the cluster for the rules. A wrapper has the raw JSON and the fields that rules need."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClusterObject:
 
     @classmethod
     def of(cls, body: JsonObject, *, kind: str = "", group: str = "") -> ClusterObject:
-        """Wrap `body`. List items do not contain kind and version, so the kind and group are parameters."""
+        """Wrap `body`. Items of a list do not contain `kind` and `apiVersion`, so the kind and group are parameters."""
         metadata = fields.child(body, "metadata")
         return cls(
             kind=kind or fields.text(body, "kind"),
@@ -107,7 +107,10 @@ class ClusterObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterEvent:
-    """One event. `first` and `last` are times in seconds since the epoch. `uid` is the uid of the involved object."""
+    """One event. `uid` is the uid of the involved object.
+
+    `first` and `last` are the times of its first and last occurrence, in seconds since the epoch.
+    """
 
     kind: str
     namespace: str
@@ -124,7 +127,7 @@ class ClusterEvent:
 
     @classmethod
     def of(cls, body: JsonObject) -> ClusterEvent:
-        """Wrap `body`, which can be from either event API."""
+        """Wrap `body`, which is an event of the core API or of `events.k8s.io`."""
         involved = fields.child(body, "involvedObject") or fields.child(body, "regarding")
         times = (
             fields.text(body, "series", "lastObservedTime"),
@@ -157,6 +160,6 @@ class ClusterEvent:
 
 
 def _string(value: JsonObject, key: str) -> str:
-    """Return the string at `key`. Unlike `fields.text`, it is fast enough for the 50,000 calls of a scan."""
+    """Return the string at `key`. `fields.text` is too slow here, because a scan makes 50,000 of these calls."""
     found = value.get(key)
     return found if isinstance(found, str) else ""

@@ -1,8 +1,8 @@
 """Provides the credentials of a context and renews them before they expire.
 
 Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) receives
-the `Environment` and its own variables, and has no terminal. Its process group is killed after a timeout or a
-cancellation, which the kubernetes package does not support.
+the `Environment` and its own variables, and has no terminal. The plugin's process group is killed after a
+timeout or a cancellation. The kubernetes package does not support this.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[s
 
 
 async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
-    """Read the stream to its end, and discard everything above the limit."""
+    """Read the stream to its end, and discard everything beyond the limit."""
     kept = bytearray()
     while stream is not None and (piece := await stream.read(65536)):
         kept += piece[: _OUTPUT_LIMIT_BYTES - len(kept)]
@@ -166,7 +166,7 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # client-go also reads the file every minute, because the kubelet can replace it
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # client-go also rereads the token every minute, because the kubelet can replace it
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 
@@ -315,7 +315,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLogin:
-    """One context and its credentials, without a connection, so it can be cached."""
+    """One context and its credentials. It has no open connection, so it can be cached."""
 
     access: ClusterAccess
     credentials: CredentialSource
@@ -325,7 +325,7 @@ class ClusterLogin:
     async def load(
         cls, environment: Environment, *, previous: ClusterLogin | None = None, service_account: Path = SERVICE_ACCOUNT
     ) -> ClusterLogin:
-        """Read the configuration. If it did not change, return `previous` with its credentials.
+        """Read the configuration. If it has not changed, return `previous` with its credentials.
 
         Raises `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
         """

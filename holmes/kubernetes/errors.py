@@ -1,4 +1,4 @@
-"""Defines the errors of a single request to the API server. Their messages are one line.
+"""Defines the errors of a single request to the API server. Each message is one line.
 
 If every request fails, `ClusterUnreachable` is raised instead.
 """

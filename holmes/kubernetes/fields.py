@@ -91,7 +91,7 @@ def written(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration like the ages of kubectl: `45s`, `12m`, `3h`, `5d`."""
+    """Format a duration like the ages that kubectl shows: `45s`, `12m`, `3h`, `5d`."""
     whole = max(0, int(seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if whole >= 2 * size:

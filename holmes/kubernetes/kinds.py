@@ -115,7 +115,7 @@ def api_path(
 
 
 def checked_name(name: str, what: str) -> str:
-    """Return `name` if Kubernetes accepts it. Raises `ToolError`."""
+    """Return `name` if Kubernetes accepts it. Otherwise, raise `ToolError`."""
     if not _NAME.fullmatch(name):
         raise ToolError(f"{name!r} is not a valid Kubernetes {what}: use only letters, digits, '-' and '.'")
     return name

@@ -1,4 +1,4 @@
-"""Reads the last lines of some logs for the rules, limited in number, bytes and time.
+"""Reads the last lines of some logs for the rules, within limits for number, size and time.
 
 If a log cannot be read, the scan reports why and continues. The toolset `kubernetes/logs` searches logs for users and
 models.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _THERE_IS_NONE: Final = 400
-"""The response status if a container never ran or has no previous instance. No log is missing then."""
+"""The response status if a container never ran or has no previous instance. In this case, no log exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 
 
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
-    """Return the text of a log, and an explanation if it is missing. Both are empty if the instance never existed."""
+    """Return the text of a log, and why it could not be read. Both are empty if the instance never existed."""
     pod = key.pod
     params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
     if key.previous:

@@ -32,9 +32,9 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 
 
 class ObjectMasker:
-    """Masks objects with `mask`, which masks the secrets in one text. Caches texts, so use one masker for each job.
+    """Masks objects with `mask`, which masks the secrets in one text. Caches all texts, so use one masker for each job.
 
-    Field names are kept unless they are tokens. If `mask_names` is true, field names are masked like other texts. Use
+    Field names are kept unless they are tokens. If `mask_names` is true, field names are masked like other texts. Set
     it for data of unknown origin.
     """
 
@@ -109,7 +109,7 @@ class ObjectMasker:
         return key if masked == strip_escape_sequences(key) else masked
 
     def _beside(self, name: str, value: str | float) -> JsonValue:
-        """Mask `value` together with its name. Remove the value if masking breaks the JSON of both."""
+        """Mask `value` together with its name. Remove the value if masking breaks the JSON that contains both."""
         known = (name, str(value))
         if known not in self._known_pairs:
             pair = self._as_json({name: value})

@@ -82,7 +82,7 @@ class RequestSender:
         """Read the complete body of a response, optionally of the media type `accept`.
 
         Raises `ClusterUnreachable` if the server does not respond, `ApiError` for a status other than 2xx, and
-        `ToolError` if the response is too large. An incomplete response is read again.
+        `ToolError` if the response is too large. An incomplete response is requested again.
         """
         timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
         async with self._slots:
@@ -215,7 +215,7 @@ class RequestSender:
         return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
-        """Return the HTTP client with the certificate of `credentials`, or a new client if the certificate changed."""
+        """Return an HTTP client with the certificate of `credentials`. Opens a new one if the certificate changed."""
         shown = (credentials.certificate, credentials.key)
         async with self._opening:
             if self._http is not None and shown == self._shown:
@@ -228,7 +228,10 @@ class RequestSender:
 
 
 def _retry_after_seconds(header: str | None) -> float | None:
-    """Return the wait from a `Retry-After` header with seconds or an HTTP date, or None if it has neither."""
+    """Return the wait that a `Retry-After` header requests, in seconds.
+
+    Returns None if the header contains neither a number of seconds nor an HTTP date.
+    """
     if header is None:
         return None
     if header.isascii() and header.strip().isdigit():

@@ -147,7 +147,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCost:
-    """The cost of reading a cluster: the number of lists, and the number of requests with all pages."""
+    """The cost of reading a cluster: the number of lists, and the number of requests for all their pages."""
 
     list_calls: int
     requests: int
@@ -304,6 +304,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not an empty list."""
+    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not a list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

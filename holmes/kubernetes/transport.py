@@ -84,7 +84,7 @@ def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificat
 
 
 def environment_proxy(server: str, environment: Environment) -> str | None:
-    """Select the proxy from HTTPS_PROXY and NO_PROXY like kubectl. Returns None if the server needs no proxy."""
+    """Select the proxy from HTTPS_PROXY and NO_PROXY, as kubectl does. Returns None if the server needs no proxy."""
     parts = urlsplit(server)
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name.upper()) or environment.get(name)

@@ -235,7 +235,7 @@ async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, na
 
 
 async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
-    """Find the pod or a workload with this name, because models often pass a workload's name as a pod name."""
+    """Find the pod with this name, or a workload, because models often pass a workload's name as a pod name."""
     by_name = {kind.name: kind for kind in _KINDS}
     try:
         return await _found_of(

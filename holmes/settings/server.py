@@ -179,7 +179,7 @@ class TelemetrySettings(SettingsGroup):
     """
 
     otlp_traces_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")] = None
-    """Complete URL for traces, if it is not `v1/traces` below `telemetry.otlp_endpoint`."""
+    """Complete URL for traces. Default: `v1/traces` under `telemetry.otlp_endpoint`."""
 
     otlp_protocol: Annotated[str, Setting("OTEL_EXPORTER_OTLP_PROTOCOL")] = "http/protobuf"
     """Protocol for traces. Only `http/protobuf` is supported. Other values disable traces."""

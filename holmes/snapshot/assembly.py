@@ -1,8 +1,8 @@
 """Creates a recording from the objects in manifests and cluster dumps.
 
 Adds the namespace, uid and creation time that a cluster would set, always with the same values. Values of Secrets are
-removed. These sources do not contain API discovery, so this module lists the built-in kinds and guesses the paths of
-other kinds.
+removed. These sources do not contain the discovery documents of the API, so this module lists the built-in kinds and
+guesses the paths of other kinds.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _type(kind: KnownKind) -> ResourceType:
 
 
 def _version(objects: Mapping[tuple[str, str], RecordedObjects]) -> JsonObject:
-    """Return the version from a kubelet, or a default version if no node is known."""
+    """Return the Kubernetes version that a kubelet reports, or a default version if no node is known."""
     nodes = objects.get(("", "nodes"))
     kubelets = [text(node, "status", "nodeInfo", "kubeletVersion") for node in (nodes.items if nodes else ())]
     version = next((each for each in kubelets if each), _DEFAULT_VERSION)

@@ -1,8 +1,8 @@
 """Records the objects, events and logs of a cluster into a folder.
 
 Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. The recording
-lists the resources that cannot be read. It fails only if the cluster does not respond. The folder is created only when
-the recording is complete.
+lists the resources that could not be read. It fails only if the cluster does not respond. The folder is created only
+when the recording is complete.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class RecordOptions:
 class RecordSummary:
     """Describes a finished recording.
 
-    `objects` maps each resource that has objects to their number, in discovery order.
+    `objects` contains the resources that have objects, each with the number of objects, in discovery order.
     """
 
     folder: Path

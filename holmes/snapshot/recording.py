@@ -56,7 +56,7 @@ class RecordedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """Selects part of a log. `since_nanoseconds` is a time since the epoch. None means no limit."""
+    """Selects part of a log. `since_nanoseconds` is in nanoseconds since the epoch. None means no limit."""
 
     tail_lines: int | None = None
     since_nanoseconds: int | None = None
@@ -101,7 +101,7 @@ OPENAPI: Final = "openapi"
 
 
 def inside(folder: Path, path: Path) -> bool:
-    """Return whether `path` is inside `folder` after resolving links. Recordings must not refer to other files."""
+    """Return whether `path` is inside `folder` after resolving links. A recording must not refer to files elsewhere."""
     return path.resolve().is_relative_to(folder.resolve())
 
 

@@ -106,7 +106,7 @@ def load_manifests(path: Path) -> Recording:
 
 
 def manifest_files(path: Path) -> list[Path]:
-    """Return the sorted files to read, without hidden files and links that lead outside the folder."""
+    """Return the sorted files to read, without hidden files or links that lead outside the folder."""
     if path.is_file():
         return [path]
     found = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.is_file() and inside(path, file))

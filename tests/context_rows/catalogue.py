@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row. `settings` are keys of the configuration file, and are empty if the behaviour has no setting."""
+    """A row of the specification. `settings` contains configuration keys, and is empty if the behaviour has none."""
 
     id: str
     behaviour: str
@@ -83,7 +83,7 @@ ROWS: tuple[Row, ...] = (
     _row("P7", "Protected tools are never masked", "context.mask_protected_tools"),
     _row("P8", "Masking a masked result has no effect"),
     _row("P9", "Masking can be disabled", "context.prune"),
-    _row("P10", "A truncation keeps the newest share of the conversation", "context.keep_fraction"),
+    _row("P10", "Truncation keeps the most recent share of the conversation", "context.keep_fraction"),
     _row("C1", "The triggers of compaction are checked before each request to the model", _ENABLED),
     _row(
         "C2",

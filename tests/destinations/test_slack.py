@@ -48,7 +48,7 @@ async def test_one_message_follows_the_incident_and_answers_are_its_thread(slack
     answer, again, failed = slack.thread(root)
     assert "killed at its limit of 64Mi" in answer.shown
     assert "OOMKilled &lt;137&gt;" in answer.shown
-    assert "fires again" in again.shown
+    assert "is firing again" in again.shown
     assert "The provider refused the key." in failed.shown
 
 

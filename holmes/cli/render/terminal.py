@@ -31,7 +31,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def sanitized(text: str) -> str:
     """Return `text` without terminal sequences, control characters and marks that reorder text.
 
-    Keeps newlines and tabs. Windows line ends become newlines. Idempotent.
+    Keeps newlines and tabs. Windows line endings become newlines. Idempotent.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(cost: float) -> str:
-    """Format US dollars, for example `$0.012` or `$1.50`. Tiny amounts keep two digits."""
+    """Format US dollars, for example `$0.012` or `$1.50`. Tiny amounts keep two significant digits."""
     if cost == 0 or cost >= 0.995:
         return f"${cost:.2f}"
     digits = 2

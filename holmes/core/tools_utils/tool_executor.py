@@ -118,7 +118,7 @@ def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | Non
     if answer is None:
         return None
     more = "1 more call" if removed == 1 else f"{removed:,} more calls"
-    note = f"Not run and removed from the conversation: {more} of this reply."
+    note = f"Removed from the conversation without being run: {more} of this reply."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 

@@ -226,9 +226,10 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 
 
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
-    """Compare the request with the most similar rule of the role.
+    """Return why the most similar rule of the role does not allow the request.
 
-    Considers only rules that name or misspell the resource. Returns None if no rule does.
+    Considers only rules that name or misspell the resource. Returns None for a built-in role, or if the role
+    has no such rule.
     """
     if is_built_in(role):
         return None

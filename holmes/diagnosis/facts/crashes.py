@@ -132,7 +132,7 @@ def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -
 def _still_in_the_loop(container: Container, ended: JsonObject, state: ClusterState) -> bool:
     """Return whether the container will probably crash again.
 
-    This is likely if the container is not ready, or has not yet run longer than before its last crash.
+    This is likely if the container is not ready, or has not yet run for longer than it did before its last crash.
     """
     finished, began = moment(text(ended, "finishedAt")), moment(text(ended, "startedAt"))
     now_began = moment(text(container.status, "state", "running", "startedAt"))
@@ -207,7 +207,7 @@ def began(crash: Crash, state: ClusterState) -> float | None:
 
 
 def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the Job of a failed pod, or a later Job of the same CronJob, has succeeded since."""
+    """Return whether the Job of a failed pod, or a later Job of the same CronJob, has since succeeded."""
     job = state.by_uid(pod.owner.uid) if pod.owner is not None else None
     if job is None or job.kind != "Job":
         return False

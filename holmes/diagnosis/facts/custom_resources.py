@@ -44,7 +44,7 @@ _GOING_ON: Final = re.compile(
 )
 _RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan)$")
 _ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
-"""Kinds with one object for each attempt. The status of the owner shows whether a later attempt succeeded."""
+"""Kinds whose owner creates an object for each attempt. The owner's status shows whether a later attempt succeeded."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt")
 _PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
 _PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
@@ -125,7 +125,7 @@ def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:
-    """Return whether a run ended more than a day ago. Its failure is then no longer reported."""
+    """Return whether a run ended more than a day ago. The failure of such a run is not reported."""
     ends = (moment(each.text("status", key)) for key in _FINISHED)
     ended = next((end for end in ends if end is not None), each.created)
     return state.now - ended > _DAY

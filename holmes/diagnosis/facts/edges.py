@@ -244,9 +244,9 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
-    """Return the failed connections in the logs by Service, the newest line of each log first.
+    """Return the failed connections that the logs report, by Service.
 
-    The result is cached for each state.
+    In each log, the newest line is first. The result is cached for each state.
     """
     # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
     logs = state.logs

@@ -76,7 +76,7 @@ def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
 
 
 def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """Return the limit that the pod exceeded, or None if the node ran short of the resource."""
+    """Return the limit that the pod exceeded, or None if it exceeded no limit of its own."""
     if not _is_own(message):
         return None
     volume = _DIR.search(message)

@@ -237,7 +237,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """Return the field that contains the host, which is the field of the text or of an expanded variable."""
+        """Return the field that contains the host. It is the field of the text or of an expanded variable."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:
@@ -262,7 +262,7 @@ def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Settin
 def _variables(
     state: ClusterState, template: PodTemplate, container: JsonObject, path: str
 ) -> Iterator[tuple[str, tuple[str, Evidence]]]:
-    """Yield name, value and evidence of every variable with a known value.
+    """Yield the name, value and evidence of every variable with a known value.
 
     Later variables override earlier variables.
     """

@@ -300,7 +300,7 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
     """Yield the container's own logs, then the logs of the same container in other pods of the owner.
 
-    The logs of other pods are alternatives, because Holmes reads only a few logs and may not have read this one.
+    The logs of other pods are alternatives, because Holmes reads only a few logs, and perhaps not the container's own.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

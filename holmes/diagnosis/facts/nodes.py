@@ -76,7 +76,7 @@ def taint_words(taint: JsonObject) -> str:
 
 
 def host_ports(spec: JsonObject) -> Iterator[tuple[str, int, str]]:
-    """Yield path, port and protocol of every host port in a pod's spec.
+    """Yield the path, port and protocol of every host port in a pod's spec.
 
     An example path is `containers[0].ports[0].hostPort`.
     """

@@ -121,7 +121,7 @@ def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 
 def _plain(pod: ClusterObject) -> bool:
-    """Return whether the pod and all its containers are ready, and no container waits or has restarted."""
+    """Return whether the pod and all its containers are ready, and no container is waiting or has restarted."""
     if text(pod.condition("Ready"), "status") != "True":
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))

@@ -68,7 +68,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeVerdict:
-    """The cause of a probe failure, with the end of a title, a clause for the cause (`words`), and the decisive fields.
+    """The cause of a probe failure, as the end of a finding's title and as a clause (`words`), and the decisive fields.
 
     `probe_is_wrong` means that the probe must be changed. `depends` means that the application responded or hangs, so
     its log and dependencies can explain the failure. `may_be_starting` means that the same failure occurs while an

@@ -91,7 +91,7 @@ def _serves(endpoint: Mapping[str, object]) -> bool:
 
 
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
-    """Return the seconds since the pod became unready, or since its creation if the pod never ran."""
+    """Return the number of seconds since the pod became unready, or since its creation if the pod never ran."""
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)
 
@@ -215,7 +215,7 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
     """Return whether software sets the differing labels on running pods.
 
-    For example, these labels mark leaders, roles or revisions.
+    Such labels mark, for example, leaders, roles or revisions.
     """
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True

@@ -86,10 +86,10 @@ _ALIKE_SERVICES: Final = 0.8
 def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
     """Return the name of the existing Service that `ref` probably means.
 
-    Returns None if `ref` probably has the right name and the Service is missing. This is certain if a workload has the
-    same name. `ref` means another Service if it misspells the name of that Service, if one name contains the other, or
-    if the names are very similar. If `edited` is true, the referring field was changed after its creation, and `ref`
-    means the closest name.
+    Returns None if the name in `ref` is probably correct, and the Service itself is missing. The name is correct if a
+    workload has the same name. `ref` means another Service if it misspells the name of that Service, if one name
+    contains the other, or if the names are very similar. If `edited` is true, the referring field was changed after its
+    creation, and `ref` means the Service with the most similar name.
     """
     if workload_named(state, ref) is not None:
         return None

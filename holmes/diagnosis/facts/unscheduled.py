@@ -132,7 +132,7 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
 def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
     """Return warning if the workload of an unscheduled pod has enough ready pods without it, otherwise critical.
 
-    A workload can have enough ready pods during an update.
+    For example, a workload usually has enough ready pods during an update.
     """
     return "warning" if serves_elsewhere(pod, state) else "critical"
 

@@ -223,7 +223,7 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 
 def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """For each fault, yield whether it is critical, its description, and the wrong line or an empty string."""
+    """Yield, for each fault, whether it is critical, its description, and the wrong line or an empty string."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
     if not kubernetes and blocks and not imports:

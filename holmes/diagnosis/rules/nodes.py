@@ -72,7 +72,8 @@ def _changed(node: ClusterObject, kind: str) -> float | None:
     needs=("Lease",),
     reads=("status.conditions[Ready]", "Lease spec.renewTime", "spec.taints"),
     explanation="When Ready is False, the kubelet gives the reason. For example, the container runtime is down, or "
-    "the network plugin is not configured. When Ready is Unknown, the kubelet no longer reports because the machine, "
+    "the network plugin is not configured. When Ready is Unknown, the kubelet no longer reports its status "
+    "because the machine, "
     "the kubelet or the network is down. Kubernetes evicts the node's pods after a few minutes. The rule ignores "
     "nodes that are joining the cluster, or that an autoscaler is removing. If the node is Ready but its lease is not "
     "renewed, the severity is warning.",

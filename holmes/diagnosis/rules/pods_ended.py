@@ -267,7 +267,8 @@ _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
         "spec.nodeName",
     ),
     explanation=(
-        "The state of these pods is unknown, because their node no longer reports or does not exist. Rule N01 reports "
+        "The state of these pods is unknown, because their node no longer reports its status or does not exist. "
+        "Rule N01 reports "
         "the node. This rule lists the pods to show the affected workloads."
     ),
 )
@@ -282,10 +283,10 @@ def lost(state: ClusterState) -> Iterator[Fault]:
         if name in nodes:
             silent = nodes[name]
             if silent is not None:
-                yield _lost_fault(pod, name, "no longer reports", silent)
+                yield _lost_fault(pod, name, "no longer reports its status", silent)
         elif _unknown(pod) or (state.is_missing("Node", "", name) and _had_run(pod)):
             gone = state.is_missing("Node", "", name)
-            why = "no longer exists" if gone else "no longer reports"
+            why = "no longer exists" if gone else "no longer reports its status"
             yield _lost_fault(pod, name, why, field(pod, "spec", "nodeName"))
 
 
@@ -337,7 +338,8 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
     ),
     explanation=(
         "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
-        "its node no longer reports, or a container cannot be stopped. A pod within its termination grace period is "
+        "its node no longer reports its status, or a container cannot be stopped. "
+        "A pod within its termination grace period is "
         "not a fault."
     ),
 )
@@ -362,7 +364,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
         proof = (value(pod, "metadata.finalizers", list(finalizers)),)
     elif silent and node is not None:
         title, why = (
-            "Pod does not terminate: its node no longer reports",
+            "Pod does not terminate: its node no longer reports its status",
             f"{node.ref} does not confirm the pod's termination",
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)

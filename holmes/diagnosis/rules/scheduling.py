@@ -250,7 +250,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 @Row(
     id="S04",
-    title="Rules about other pods exclude every node",
+    title="Pod affinity, anti-affinity or spread constraints exclude every node",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),

@@ -358,7 +358,8 @@ def _target_service(name: str) -> ObjectRef:
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
         "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. If that node has "
-        "no ready pod, the requests are dropped. Only clients that are known from settings are checked. Usually, "
+        "no ready pod, the requests are dropped. "
+        "Only clients whose configuration names the Service are checked. Usually, "
         "either remove the policy or run the workload on every node (DaemonSet)."
     ),
 )

@@ -144,7 +144,10 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
 
 
 def _container(pod: JsonObject, wanted: str) -> str:
-    """Return the container to read. The request can omit the name if the pod has only one container, or a default."""
+    """Return the name of the container to read.
+
+    The request can omit the name if the pod has only one container, or a default container.
+    """
     name = text(pod, "metadata", "name")
     known = [text(each, "name") for group, _ in _GROUPS for each in children(pod, "spec", group)]
     if wanted:

@@ -1,4 +1,4 @@
-"""Defines the tables of nodes, namespaces, configuration, quotas, events and API server configuration."""
+"""Defines the tables of nodes, namespaces, ConfigMaps, Secrets, quotas, events and API server configuration."""
 
 from __future__ import annotations
 

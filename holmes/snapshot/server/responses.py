@@ -95,7 +95,7 @@ class Accepted:
 
 
 def accepted(header: str, *, forms: tuple[Form, ...]) -> Accepted:
-    """Return the first accepted media type with a form that is in `forms`. If the header is empty, this is plain JSON.
+    """Return the first media type in `header` whose form is in `forms`, or plain JSON if the header is empty.
 
     Raises `ApiFailure` (406) if the client accepts only other formats.
     """

@@ -1,6 +1,6 @@
 """Starts and stops the server of a recording in the event loop of the caller.
 
-Listens only on 127.0.0.1. The kubeconfig is in a private folder that is removed with the server.
+Listens only on 127.0.0.1. The kubeconfig is in a private folder that is removed when the server stops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Defines table layouts, and the cells that many tables share: ages, containers, and lists with `+ 2 more...`.
 
-The cells are the same as those of a real API server, because users compare them.
+The cells are the same as those of a real API server, because users compare the two.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def limited(shown: Sequence[str], *, separator: str = ",", limit: int = 3, empty
 
 
 def flag(value: JsonValue) -> str:
-    """Format a boolean. A missing value is shown as unset."""
+    """Format a boolean. A missing value is shown as `<unset>`."""
     return {True: "True", False: "False"}.get(value, UNSET) if isinstance(value, bool) else UNSET
 
 

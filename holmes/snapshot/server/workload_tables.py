@@ -1,4 +1,4 @@
-"""Defines the tables of workloads: deployments, sets and jobs, with autoscalers and disruption budgets."""
+"""Defines the tables of workloads (such as Deployments and Jobs), autoscalers and disruption budgets."""
 
 from __future__ import annotations
 

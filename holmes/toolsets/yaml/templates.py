@@ -86,7 +86,7 @@ class VariableText(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedValue:
-    """A value that has a mark in the script. `variable` names the environment variable of the value, if any."""
+    """A value that a placeholder in the script represents. `variable` is its environment variable, if any."""
 
     text: str
     parameter: str | None = None
