@@ -66,7 +66,7 @@ class OpenToolsets:
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """The failed toolsets with the cause, so that the model does not call their tools."""
+        """The failed toolsets with the cause of each failure, so that the model does not call their tools."""
         return tuple(
             f"{status.name}: {status.reason}" for status in self.readiness.statuses if status.state == "failed"
         )

@@ -114,7 +114,7 @@ class SlackApi:
             self._refused(method, error)
         except TimeoutError:
             raise self._failed("did not respond in time") from None
-        except aiohttp.ClientConnectorError as error:  # its text contains the representation of the TLS context
+        except aiohttp.ClientConnectorError as error:  # the text of this error contains the TLS context
             raise self._failed(f"cannot be reached: {error.host}:{error.port}: {error.os_error}") from None
         except OSError as error:
             raise self._failed(f"cannot be reached: {error}") from None

@@ -90,7 +90,7 @@ class Account:
             yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Note that the record shows `text` (True), contradicts it (False), or leaves it undecided (None)."""
+        """Note whether the record shows `text` (True), contradicts it (False), or does not decide it (None)."""
         if shown is None:
             self.doubts.append(text)
         elif shown:
@@ -269,7 +269,7 @@ class Account:
         return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
 
     def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
-        """Return the fields that match a quote such as `app: checkout`. If `bound` is given, return only its fields."""
+        """Return the fields that match a quote such as `app: checkout`, limited to the fields in `bound` if given."""
         match = _PAIR.fullmatch(token.text) if token.quoted else None
         if match is None:
             return ()
@@ -326,7 +326,7 @@ class Account:
         return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
 
     def _stands(self, token: Token) -> bool:
-        """Return whether the record's lines contain the token, or the whole result has this name."""
+        """Return whether the record's lines contain the token, or whether the token names the whole result."""
         text = token.text
         if self.record.says(text, exactly=token.quoted):
             is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")

@@ -31,7 +31,7 @@ _ASIDE: Final = ("total", "kind", "times", "relation", "compare", "both", "all")
 
 
 def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `ran for 12 seconds` by the duration of one record, or the time between its start and its end."""
+    """Judge `ran for 12 seconds` by the duration of one record, or by the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
         verb = None  # example: `running for 3 days without a restart`
@@ -264,7 +264,7 @@ def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, c
 
 
 def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
-    """Return the number in the field with one of `keys`, or None unless exactly one field has such a key."""
+    """Return the number in the field with one of `keys`, or None if no field or several fields have such a key."""
     fields = [each for each in record.fields if each.path[0] in keys and len(each.path) == 1]
     order: list[Dimension] = ["time", "count", "memory", "cpu", "percent"]
     order.sort(key=lambda dimension: dimension not in keys)

@@ -177,7 +177,7 @@ def _conditions(record: Record) -> frozenset[str]:
 def _tells_of(record: Record, state: str) -> bool | None:
     """Return whether a log entry or event reports a failure.
 
-    Its words are used only if it has no status code or level.
+    The words of the record are used only if it has no status code or level.
     """
     if state == "failed" and (code := _code_of(record)) is not None:
         return code

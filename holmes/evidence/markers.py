@@ -30,7 +30,7 @@ OUTCOME_WORDS: Final[Mapping[CitationOutcome, str]] = {
     "cited": "cited, not checked",
     "not_found": "not found there",
 }
-"""How people read an outcome. Markers in texts for the model are shorter."""
+"""The wording of each outcome in texts for people. Markers in texts for the model are shorter."""
 _CITED: Final = "cited"
 _NOT_FOUND: Final = "not found there"
 

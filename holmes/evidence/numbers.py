@@ -138,7 +138,7 @@ class Numbers(Account):
         yield from (*far, *beside) if token.parts else far or beside
 
     def _far_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
-        """Yield other field words in the assertion: `2 replicas are available` counts available replicas."""
+        """Yield other field words in the assertion, for example `available` in `2 replicas are available`."""
         beside = [place for run in self._runs(index) for place in run]
         is_open = bool(token.parts) or (beside and all(keys_of(self.tokens[place]) == REPLICAS for place in beside))
         for place in sorted(self._open - set(beside)) if is_open else ():
@@ -256,7 +256,7 @@ class Numbers(Account):
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
-        """Return whether an absent number may be derived: a count in words, a sum, a difference."""
+        """Return whether a number that the record lacks may be a count in words, a sum or a difference."""
         if token.text[:1].isalpha() or token.parts:
             return True
         numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
@@ -271,7 +271,7 @@ class Numbers(Account):
         return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
 
     def _is_as_old(self) -> bool:
-        """Return whether a pod has kept its state since its creation: it never restarted or is still pending."""
+        """Return whether a pod is still in its first state, because it never restarted or is still pending."""
         states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True

@@ -60,7 +60,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
     """Return the indexes in `places` of the longest chain of tokens that a text contains in the same order.
 
     `text` consists of words and signs, separated by spaces. A number must be followed by the same word, with no other
-    number between. The text must deny exactly the tokens that `denied` lists.
+    number in between. The text must deny exactly the tokens that `denied` lists.
     """
     words = _RATIO.sub(r"\1/\2", text).split()[:_MOST_WORDS]
     stems = [stem(word) for word in words]

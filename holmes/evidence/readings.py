@@ -56,7 +56,7 @@ class Readings:
         return token.is_value and bool(names_of(token) & (self._names | self._passage.source.names))
 
     def _assertion(self, tokens: tuple[Token, ...]) -> Judgement:
-        """Return the best judgement of any reading, or of the first possible reading if none is checked."""
+        """Return the judgement of the first reading that is checked, otherwise of the first possible reading."""
         passage, rest = self._of_workload(tokens)
         if others := self._of_others(tokens):
             return others

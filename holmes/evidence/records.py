@@ -125,7 +125,7 @@ class Record:
         return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
 
     def of(self, keys: Iterable[str]) -> tuple[Field, ...]:
-        """Return fields with one of `keys`."""
+        """Return the fields that have one of `keys`."""
         wanted = frozenset(keys)
         return tuple(each for each in self.fields if each.key in wanted)
 
@@ -266,7 +266,7 @@ EMPTY: Final = Judgement(outcome="cited")
 
 
 def not_found(*missing: str) -> Judgement:
-    """Create a judgement with missing parts."""
+    """Create a judgement with the outcome *not found* and the missing parts."""
     return Judgement(outcome="not_found", missing=tuple(dict.fromkeys(missing)))
 
 

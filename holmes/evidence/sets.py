@@ -1,7 +1,7 @@
 """Judges assertions about several records: counts, "all", "only" and "none".
 
 Each function returns None for other assertions. A count must be correct both for the cited lines and for the whole
-result. Only a complete list proves an absence.
+result. Only a complete list proves absence.
 """
 
 from __future__ import annotations
@@ -285,4 +285,4 @@ _FINAL: Final = (
 )  # fmt: skip
 _OPEN: Final = (_every, _count, _repeats)
 _OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
-"""Functions that judge without the whole list."""
+"""Functions that can judge an assertion without the whole list."""

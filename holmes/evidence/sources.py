@@ -1,6 +1,6 @@
 """Determines the command or tool call that produced a result, and whether the result is complete.
 
-A result of a command with unknown options is treated as incomplete, because a filtered list does not prove an absence.
+If a command has unknown options, its result is treated as incomplete, because a filtered list does not prove absence.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ UNKNOWN_SOURCE: Final = Source()
 
 
 def canonical_kind(word: str) -> str:
-    """Return the kind that a word names, or an empty string for other words.
+    """Return the kind that a word names, or an empty string if it names no kind.
 
-    `service` is the kind for `svc`, `Services` and `service.v1`.
+    `svc`, `Services` and `service.v1` all name the kind `service`.
     """
     tags = lexicon().tags([word.partition(".")[0]])
     return next((concept for category, concept in tags if category == "kind"), "")

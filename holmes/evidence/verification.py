@@ -8,8 +8,8 @@ result cannot be read in time has the outcome *not found*.
 marker is held back, from `[[` until it is complete and judged. The marker then contains the outcome: checked, cited, or
 not found. Stream, history and answer contain the same text.
 
-`ledger_of` reads the ledger from the conversation, so the ledger survives compactions and restarts. Checked claims of
-replies are judged again, because a client may have written the reply. The ledger of a summary is trusted.
+`ledger_of` reads the ledger from the conversation, so the ledger survives compactions and restarts. Checked claims in
+replies are judged again, because a client may have written the replies. The ledger of a summary is trusted.
 """
 
 from __future__ import annotations

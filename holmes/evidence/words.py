@@ -207,7 +207,7 @@ class Assertion(NamedTuple):
 
 
 def assertions_of(statement: str) -> tuple[Assertion, ...]:
-    """Split a statement into assertions, without end signs and without a label such as `Evidence:`.
+    """Split a statement into assertions, without closing punctuation or a label such as `Evidence:`.
 
     A word for a cause starts an assertion.
     """

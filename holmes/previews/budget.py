@@ -105,7 +105,7 @@ def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
 
 
 def _choose(layout: Layout, blocks: Sequence[Block], room: float) -> tuple[Block, ...]:
-    """Choose the blocks with the highest value per token, as many as fit `room` by estimated tokens."""
+    """Choose the blocks with the highest value per token, up to an estimated total of `room` tokens."""
     closing = max(guess_tokens(layout.closing(())), guess_tokens(layout.closing(tuple(blocks))))
     left = room - guess_tokens(layout.opening) - closing
     costs = [guess_tokens(block.text) + 1 for block in blocks]

@@ -86,7 +86,7 @@ def without_terminal_codes(line: str) -> str:
 def clip_around(line: str, width: int, position: int = 0) -> str:
     """Clip `line` to about `width` characters.
 
-    The beginning of the line stays. If `position` is further right, the text around it also stays.
+    The beginning of the line is kept. If `position` is further right, the text around it is also kept.
     """
     if len(line) <= width:
         return line

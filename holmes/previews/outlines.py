@@ -319,7 +319,7 @@ def _shape(node: Node, depth: int, budget: list[int]) -> str:
 
 
 def _first_items(first: FirstItems, cap_tokens: int) -> list[Block]:
-    """Return a block with the first items that fit a third of the limit, as valid JSON."""
+    """Return a block with the first items that fit in a third of the limit, as valid JSON."""
     room = cap_tokens * _SHARE_FOR_FIRST_ITEMS
     lines: list[str] = []
     for item in first.items:

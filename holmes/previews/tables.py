@@ -260,7 +260,7 @@ def _odd_rows(text: str, tables: dict[tuple[str, ...], _Table]) -> list[_OddRow]
 
 
 def _suspects(table: _Table, columns: list[list[str]]) -> list[int]:
-    """Return the indexes of rows that contain an unusual cell, or different counts."""
+    """Return the indexes of rows that contain an unusual cell, or whose replica counts differ from each other."""
     found: set[int] = set()
     for place, (column, cells) in enumerate(zip(table.columns, columns, strict=True)):
         if not column.may_be_odd(table, place):

@@ -1,4 +1,4 @@
-"""Reads block YAML of kubectl into a `Tree`, line by line.
+"""Reads block YAML from kubectl into a `Tree`, line by line.
 
 This is not a full YAML parser: anchors, tags and flow collections remain text. The reader never fails, and reads
 invalid documents as far as possible. Only one item at a time is in memory. The line number of every item is known.

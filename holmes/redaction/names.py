@@ -140,7 +140,7 @@ def strength_of(name: str) -> Strength:
 
 
 def _is_locator(words: tuple[str, ...]) -> bool:
-    """Return whether the name describes the location of a secret, or a public key."""
+    """Return whether the name describes a public key or the location of a secret."""
     if words[-1] in _LOCATORS or not _NOT_KEYS.isdisjoint(words) or words[:2] == ("existing", "secret"):
         return True
     # `passwordKey` names the key of the password in a Secret.

@@ -21,7 +21,7 @@ OVERLAP_CHARACTERS: Final = 8 * 1024
 _BLIND_CHARACTERS: Final = 256
 _STEP_CHARACTERS: Final = 64 * 1024
 _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
-# Characters that `Window.rare` omits. Most characters of any text are among them.
+# Characters that `Window.rare` omits. Most characters of a typical text are among them.
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Blanks outside Latin-1, which patterns must also recognise.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
@@ -48,11 +48,11 @@ _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwx
 class Window:
     """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
-    `plain` is `piece` with one byte per character. `lower` is for ASCII patterns. Letters beyond Latin-1 become
-    question marks, and blanks beyond Latin-1 become a Latin-1 blank. `rare` contains only the capitals and a few signs
-    of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its capitals and
-    consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of the first long
-    word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
+    `plain` is `piece` with one byte per character. In `plain` and `lower`, letters beyond Latin-1 are question marks,
+    and blanks beyond Latin-1 are Latin-1 blanks. `lower` is for ASCII patterns. `rare` contains only the capitals and a
+    few signs of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its capitals
+    and consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of the first
+    long word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
     """
 
     text: str

@@ -162,7 +162,7 @@ class FoundSecrets:
 
 
 def _label_of(span: Span) -> str:
-    """Return the label of the kind that the secret has by shape, or else the label of the span.
+    """Return the label of the kind that the shape of the secret determines, or else the label of the span.
 
     Equal secrets therefore have equal placeholders.
     """

@@ -213,9 +213,9 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Time for which an address that sent the right key stays accepted.
+"""How long an address that sent the right key can use it again, even after too many wrong keys.
 
-It is longer than Alertmanager's repeat interval.
+This time is longer than Alertmanager's repeat interval.
 """
 
 

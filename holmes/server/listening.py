@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HEAD_SECONDS: Final = 10.0
 _MOST: Final = 4_096
 _LEAST: Final = 16
-_OTHER_FILES: Final = 128  # for databases, providers, tool pipes and the backlog
+_OTHER_FILES: Final = 128  # reserved for databases, providers, tool pipes and the backlog
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n"
     b"retry-after: 1\r\nconnection: close\r\n\r\ntoo many connections.\n"

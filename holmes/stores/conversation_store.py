@@ -94,7 +94,7 @@ class Conversation:
             self._write_from(self._on_disk)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Replace all messages. Writes only the difference to the file. Raises `ConversationStoreError`."""
+        """Replace all messages. Writes only the changes to the file. Raises `ConversationStoreError`."""
         new = list(messages)
         if new == self._messages and self._on_disk == len(new):
             return

@@ -72,7 +72,7 @@ class _Stored:
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
     """Return whether any result, protected or not, exceeds a limit.
 
-    Only reads the files, without a lock. Raises `OSError`.
+    Reads the files without a lock and does not change them. Raises `OSError`.
     """
     return bool(_leaving(_contents(folder, manifest.entries()), rules, frozenset(), now))
 
@@ -117,7 +117,7 @@ def sweep(
 def _contents(folder: Path, entries: Iterable[ManifestEntry]) -> list[_Stored]:
     """Return the stored contents, least recently used first.
 
-    If a blob is missing, the time in its manifest entry is used.
+    If a blob is missing, the time in its manifest entry is treated as its last use.
     """
     grouped: dict[str, list[ManifestEntry]] = {}
     for entry in entries:

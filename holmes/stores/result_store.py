@@ -70,7 +70,8 @@ class FileResultStore:
         """Store `content` for one call, in a thread.
 
         Raises `ResultStoreError`, for example if the disk is full, and removes all files that the failed call created.
-        The first and then every 500th result of a process start a background clean-up, which never delays the exit.
+        A background clean-up starts after the first result of a process, and after every 500 further results. It never
+        delays the exit.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
         self._sweep_if_due()
@@ -117,7 +118,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """Return the shortest unique prefix of `digest` with at least 12 digits. Also considers deleted contents."""
+        """Return the shortest prefix of `digest`, from 12 digits, that was never the id of another result."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)

@@ -1,4 +1,4 @@
-"""Stores the source, models, incoming trace and replayed steps of a run, which its events do not contain.
+"""Stores the facts about a run that its events do not contain: source, models, incoming trace, replayed steps.
 
 Provider names follow the GenAI semantic conventions.
 """

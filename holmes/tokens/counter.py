@@ -155,7 +155,7 @@ class TokenCounter:
 
     @property
     def exact(self) -> TokenCounter:
-        """An exact counter, for decisions in which an estimate could be wrong."""
+        """An exact counter, for decisions that require more than an estimate."""
         return self
 
     def known_tokens(self, text: str) -> int | None:

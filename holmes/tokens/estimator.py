@@ -1,10 +1,10 @@
 """Estimates tokens from the kind of text, for machines that cannot load a tokenizer.
 
-The numbers of characters per token are taken from altimate and were measured with cl100k_base. Only the first 500
+The numbers of characters per token are those of the project altimate, measured with cl100k_base. Only the first 500
 characters are classified, so the cost does not depend on the length of the text. Length is the number of bytes in
 UTF-8. For ASCII text, bytes and characters are equal. For other scripts and emoji, bytes are closer to the number of
-tokens. Estimates are wrong by up to a third for most texts, and by a factor of two for indented JSON. Near a limit,
-`exact` decides if a tokenizer is installed.
+tokens. Estimates are wrong by up to a third for most texts, and by a factor of two for indented JSON. If a tokenizer is
+installed, the counter `exact` decides whether a text near a limit fits.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Outcome:
     """The result of one tool call.
 
     `text` is the result without its label. `result_id` is the id that answers can cite, or empty. `stored_id` is the id
-    of the stored result. `partial` means that `text` is a pointer, a mask or a difference.
+    of the stored result. `partial` means that `text` is a pointer, a mask or a diff.
     """
 
     tool: str
@@ -188,7 +188,7 @@ def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
 def _says_unchanged(text: str) -> bool:
     """Return whether the text reports that a repeated call returned the same result.
 
-    "Unchanged except ..." reports a difference.
+    "Unchanged except ..." means that the results differ.
     """
     match = _REPEATED.match(text)
     return match is not None and match[1] == "Unchanged" and not text[match.end() :].startswith(" except")

@@ -1,7 +1,7 @@
 """Parses a question: namespace, names, kinds, symptoms, time, and the text to search for in logs.
 
-Has no access to the cluster. A word that looks like a name is treated as a name. A name is `certain` if it cannot be an
-ordinary word. Only the beginning and the end of a very long text are read. Parsing never fails.
+The parser has no access to the cluster. A word that looks like a name is treated as a name. A name is `certain` if it
+cannot be an ordinary word. Only the beginning and the end of a very long text are read. Parsing never fails.
 """
 
 from __future__ import annotations

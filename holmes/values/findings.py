@@ -52,7 +52,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The finding of one rule on one object.
+    """A fault that one rule detected in one object.
 
     `subject` is the object with the fault. `culprit` is the object to change or create, usually the workload that owns
     the subject. `cause` is one sentence. `next_check` is one command or check. Faults of the objects in `because` would
@@ -88,9 +88,9 @@ class Incident:
     """One root cause and everything that follows from it.
 
     `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause, and the
-    other findings add details. `symptoms` follow from the root cause. `affected` are the affected workloads, Services
-    and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339 format, or empty if
-    unknown.
+    other findings add details. `symptoms` follow from the root cause. `affected` contains the affected workloads,
+    Services and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339 format, or empty
+    if unknown.
     """
 
     id: str
@@ -136,7 +136,7 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCount:
-    """The number of checked objects of a kind, and of those with an incident of at least severity `warning`."""
+    """The number of checked objects of a kind, and how many of them have an incident of at least `warning`."""
 
     kind: str
     total: int

@@ -59,7 +59,7 @@ class ModelLimits:
         return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
     def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
-        """Return the token limit for a reply with `text_tokens` of text and with thinking.
+        """Return the token limit for a reply that consists of `text_tokens` tokens of text, plus thinking.
 
         The limit is at most `most_tokens` and at most the output limit. If text and thinking do not both fit, the limit
         either shortens the text or is so low that the request disables thinking. The method selects the limit that

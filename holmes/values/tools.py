@@ -101,7 +101,7 @@ class Tool:
 class ToolInvocation:
     """A call that is about to run, with converted arguments and defaults.
 
-    `handed_over` are the stored results that the conversation may read.
+    `handed_over` contains the stored results that the conversation may read.
     """
 
     call_id: ToolCallId

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row. `settings` are keys of the configuration file, and are empty if the behaviour has no setting."""
+    """A row of the specification. `settings` contains configuration keys, and is empty if the behaviour has none."""
 
     id: str
     behaviour: str

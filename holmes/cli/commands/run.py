@@ -198,7 +198,7 @@ def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversat
 
 
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
-    """Investigate the alerts, one incident after the other.
+    """Investigate the alerts, one incident at a time.
 
     Returns 0 if all investigations succeed, otherwise the exit code of the first failure. Raises `HolmesError` for
     errors before the first question.

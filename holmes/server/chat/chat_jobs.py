@@ -1,7 +1,7 @@
 """Defines the bodies of chat requests and responses, and converts requests to jobs.
 
 An invalid request raises `ConfigError` with a one-line message. Images are data URLs or base64. Their size is limited,
-and models must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
+and the model must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
 """
 
 from __future__ import annotations

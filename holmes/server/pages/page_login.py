@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login form, which returns to the requested page.
+    """Redirect to the login form, which leads back to the requested page.
 
     Requests from scripts get 401, because scripts cannot log in.
     """
@@ -166,6 +166,6 @@ def _is_at(public_url: str | None, origin: str) -> bool:
 def _is_https(request: Request) -> bool:
     """Return whether the browser uses HTTPS, directly or through a proxy.
 
-    A client that forges `X-Forwarded-Proto` only restricts its own cookie.
+    A client that forges `X-Forwarded-Proto` restricts only its own cookie.
     """
     return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "").lower() == "https"
