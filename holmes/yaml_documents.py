@@ -90,7 +90,7 @@ def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) ->
 def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlDocument:
     """Parse YAML.
 
-    Raises `YamlError` with file and line for invalid YAML, and for duplicate keys if `unique_keys` is true.
+    Raises `YamlError` with the file and line for invalid YAML, and for duplicate keys if `unique_keys` is true.
     """
     try:
         refuse_deep(text.encode(), source=source)

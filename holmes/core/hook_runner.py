@@ -58,7 +58,7 @@ class HookRunner:
         run = self._run
         history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
-        triggered = await asyncio.to_thread(is_triggered, history, budget)  # near the trigger, the count is exact
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts tokens exactly near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,

@@ -1,4 +1,4 @@
-"""The state of one run of the loop: history, cost, models, and the results of earlier calls.
+"""The state of one run of the loop: its history, cost and models, and the results of earlier calls.
 
 `LoopParts` contains the objects that all runs share.
 """

@@ -95,9 +95,10 @@ class TriggerPolicy:
 
     If `enabled` is false, compaction runs only after the provider rejects a request as too long. `threshold_pct` limits
     tokens plus reserve, in percent of the context window. `tokens`, `fraction` (of the context window) and `messages`
-    limit the size of the history. `pressure` limits tokens / (context window - reserve). `output_reserved` is this
-    reserve and the maximum length of a reply. If it is None, the output limit of the model applies, up to a quarter of
-    the context window. `reserved` fires if fewer than max(`reserved`, output limit of the model) tokens are free.
+    limit the size of the history. `pressure` limits tokens / (context window - reserve). `output_reserved` sets both
+    this reserve and the maximum length of a reply. If it is None, the output limit of the model applies, up to a
+    quarter of the context window. `reserved` fires if fewer than max(`reserved`, output limit of the model) tokens are
+    free.
     """
 
     enabled: bool = True

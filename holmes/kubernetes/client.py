@@ -48,7 +48,7 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectList:
-    """Objects of a list. `complete` is false if the list has more objects.
+    """The objects that were read from a list. `complete` is false if the list has more objects.
 
     `remaining` is the number of further objects, or None if the server did not report it.
     """

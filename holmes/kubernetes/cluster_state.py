@@ -123,7 +123,7 @@ class ClusterState:
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
         """Return all objects of a kind, optionally in one namespace only.
 
-        Kinds of groups that are not built into Kubernetes are written `Kind.group`.
+        Kinds that are not built into Kubernetes have the form `Kind.group`.
         """
         return tuple(self._by_kind[kind] if namespace is None else self._by_place[kind, namespace])
 

@@ -293,7 +293,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         raise access.unreachable(why, advice) from error
 
     # The package copies the host, the token and the TLS files to this object.
-    # The cluster in `document` has no TLS, so no files are created.
+    # The cluster in `document` has no TLS settings, so no files are created.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",

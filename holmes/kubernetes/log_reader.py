@@ -54,7 +54,7 @@ class LogReading:
 
 
 async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
-    """Read the `wanted` logs, at most `limits.logs`. A log that cannot be read is listed in `unread`."""
+    """Read the `wanted` logs, but at most `limits.logs` of them. A log that cannot be read is listed in `unread`."""
     chosen = tuple(dict.fromkeys(wanted))
     reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
     deadline = asyncio.get_running_loop().time() + limits.seconds

@@ -42,7 +42,10 @@ def objection(namespace: str, scope: Sequence[str]) -> str | None:
 
 
 def within(namespaces: tuple[str, ...], scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `namespaces`, or the whole scope if it is empty. Raises `ConfigError` for a namespace outside it."""
+    """Return `namespaces`, or the whole scope if it is empty.
+
+    Raises `ConfigError` for a namespace outside the scope.
+    """
     for namespace in namespaces:
         if reason := objection(namespace, scope):
             raise ConfigError(reason)

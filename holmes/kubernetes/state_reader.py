@@ -120,7 +120,7 @@ def _kind(definition: ClusterObject) -> Kind | None:
 
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Accepts no other media type, so a server that does not support this type cannot send Secret values."""
+"""Requests only metadata. A server that does not support this media type cannot send Secret values instead."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
@@ -164,7 +164,7 @@ class _Harvest:
 
 
 class StateReader:
-    """Reads the objects and events of one cluster. Empty `namespaces` mean all namespaces."""
+    """Reads the objects and events of one cluster. If `namespaces` is empty, all namespaces are read."""
 
     def __init__(
         self,

@@ -111,7 +111,7 @@ def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
 
 
 def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
-    """Return the thinking budget that litellm sends in tokens, or 0 if litellm sends no budget.
+    """Return the number of tokens in the thinking budget that litellm sends, or 0 if litellm sends no budget.
 
     For Claude models, a router converts the reasoning effort to a budget that is at most litellm's budget.
     """

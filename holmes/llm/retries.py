@@ -65,7 +65,7 @@ async def with_retries(
     policy: RetryPolicy,
     before_wait: Callable[[AttemptFailed, float], Awaitable[None]],
 ) -> T:
-    """Call `attempt` until it succeeds, as often as `policy` allows.
+    """Call `attempt` until it succeeds, at most as often as `policy` allows.
 
     `before_wait` receives the failure and the seconds until the next attempt. Raises the last `AttemptFailed`.
     """

@@ -46,7 +46,7 @@ class AnswerLimits:
 
 
 class RedirectRefused(httpx.RequestError):
-    """The provider redirected to another origin. `place` is the target URL without user, query and fragment."""
+    """The provider redirected to another origin. `place` is the target URL without the user, query and fragment."""
 
     def __init__(self, place: str, request: httpx.Request) -> None:
         message = f"the server redirects to another origin, {place}; the prompt was not sent there"

@@ -1,7 +1,7 @@
 """Builds the application from routers and ASGI layers.
 
-The innermost layer handles HEAD like GET without a body, for uptime monitors. `/api` and `/metrics` are excluded,
-because a stream would not end.
+For uptime monitors, the innermost layer handles HEAD like GET, but sends no body. `/api` and `/metrics` are excluded,
+because a HEAD request for an event stream would never end.
 """
 
 from typing import TYPE_CHECKING, Final

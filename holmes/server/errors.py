@@ -80,7 +80,7 @@ def error_response(error: ApiError) -> JSONResponse:
 
 
 def ending() -> ApiError:
-    """Create the error for new work while the server stops."""
+    """Create the error that refuses new work while the server is stopping."""
     return ApiError(503, "the server is stopping; try again", code="draining", headers={"Retry-After": "1"})
 
 

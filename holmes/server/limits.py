@@ -148,7 +148,7 @@ class Draining:
 async def cancel_investigation(service: Service, identity: InvestigationId) -> bool:
     """Cancel an unfinished investigation and count it in the metrics, because its worker cannot count it.
 
-    Returns false if the investigation was already finished.
+    Returns false if the investigation had already finished.
     """
     if not await service.investigations.cancel(identity):
         return False
@@ -213,9 +213,9 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Time for which an address that sent the right key stays accepted.
+"""How long an address that sent the right key can use it again, even after too many wrong keys.
 
-It is longer than Alertmanager's repeat interval.
+This time is longer than Alertmanager's repeat interval.
 """
 
 

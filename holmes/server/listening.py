@@ -1,8 +1,9 @@
 """Serves an application on a socket, with limits for each connection.
 
 During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
-whose request head does not arrive in time are closed. If a new connection would exceed the maximum number, the
-connection that has been idle longest is closed. If all connections are busy, the new connection gets 503.
+whose request head does not arrive in time are closed. If a new connection would exceed the maximum number of
+connections, the connection that has been idle longest is closed. If all connections are busy, the new connection gets
+503.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _HEAD_SECONDS: Final = 10.0
 _MOST: Final = 4_096
 _LEAST: Final = 16
-_OTHER_FILES: Final = 128  # for databases, providers, tool pipes and the backlog
+_OTHER_FILES: Final = 128  # reserved for databases, providers, tool pipes and the backlog
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n"
     b"retry-after: 1\r\nconnection: close\r\n\r\ntoo many connections.\n"

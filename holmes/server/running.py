@@ -1,8 +1,8 @@
 """Runs `holmes serve`: opens the service, listens with or without TLS, and shuts down on a signal.
 
 After the first signal, running chats get `drain_seconds` to finish. A second signal stops the server at once. If the
-worker process dies, the server stops too, so that its supervisor restarts both. Incomplete or mismatched HOLMES_SSL_*
-files are refused.
+worker process dies, the server stops too, so that its supervisor restarts both processes. Incomplete or mismatched
+HOLMES_SSL_* files are refused.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
 
 
 def _is_loopback(host: str) -> bool:
-    if any(sign in host for sign in "@/?#\\"):  # with these characters, `urlsplit` would return another name
+    if any(sign in host for sign in "@/?#\\"):  # for such hosts, `urlsplit` would return another name
         return False
     try:
         name = urlsplit(f"//{host}").hostname or ""

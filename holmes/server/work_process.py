@@ -112,7 +112,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Start work. On exit, waits until running work has finished or was handed over. Raises `WorkFailed`."""
+        """Start work. On exit, waits until running work has finished or has been handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds

@@ -130,7 +130,7 @@ def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write atomically, because another process may read the file."""
+    """Write the file atomically, because another process may read it."""
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

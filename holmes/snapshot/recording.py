@@ -1,7 +1,7 @@
 """Stores a recorded cluster in memory, and defines the files that `holmes snapshot create` writes.
 
 A recording that is incomplete, malformed or in a newer format is rejected with an error that names the file and
-position.
+the position.
 """
 
 from __future__ import annotations

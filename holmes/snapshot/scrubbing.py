@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 # Texts are not searched for longer values. These are whole archives (Helm releases), which no other text contains.
 _LONGEST_CHARACTERS: Final = 16 * 1024
-# A value is split at characters that delimit it in texts: `user:VALUE@host`, `token=VALUE,`, parts of a web token.
+# A value is split at the characters that delimit it in texts such as `user:VALUE@host`, `token=VALUE,` or web tokens.
 _PIECE: Final = re.compile(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")
 
 
 class KnownSecrets:
     """Masks the values of some Secrets in texts.
 
-    Parts that people could have chosen are not masked: names, hosts and words. Certificates are not masked, because
-    they are not secret. ConfigMaps and webhooks contain them too.
+    Parts that people could have chosen, such as names, hosts and words, are not masked. Certificates are not masked,
+    because they are not secret. ConfigMaps and webhooks contain them too.
     """
 
     def __init__(self, secrets: Iterable[JsonObject] = ()) -> None:

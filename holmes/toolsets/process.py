@@ -137,7 +137,7 @@ class _Capture:
         return self._writers[0], self._writers[1]
 
     def begin(self) -> None:
-        """Start reading. Closes the writing ends, because the program now has its own copies."""
+        """Start reading the pipes. Closes the writing ends, because the program now has its own copies."""
         self._close_writers()
         for reader in tuple(self._open):
             self._loop.add_reader(reader, self._read, reader)

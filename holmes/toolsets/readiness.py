@@ -265,7 +265,7 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """Hash everything that a check can depend on: configuration, variables, folders of `PATH` and Holmes version."""
+    """Hash everything that a check depends on: the configuration, variables, folders in `PATH` and Holmes version."""
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,

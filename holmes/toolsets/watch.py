@@ -75,7 +75,7 @@ class ToolsetWatch(Generic[T]):
 
     @property
     def failed(self) -> tuple[ToolsetStatus, ...]:
-        """Enabled toolsets that cannot run."""
+        """The enabled toolsets that cannot run."""
         return tuple(status for status in self.statuses if status.state == "failed")
 
     @property

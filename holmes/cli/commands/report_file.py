@@ -1,7 +1,7 @@
 """Records one run from its events, and writes `--json-output-file`.
 
-The conversation is stored while it grows, so that a kill loses at most the current message. The report file is checked
-before the run incurs costs, and is replaced atomically.
+The conversation is stored while it grows, so that at most the current message is lost if the process is killed. The
+report file is checked before the run incurs costs, and is replaced atomically.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Transcript:
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case HistoryCompacted() | ToolResultsMasked():
-                self._go_on_with(event.messages)  # an interruption must not lose the paid work
+                self._go_on_with(event.messages)  # so that an interruption does not discard paid work
             case AnswerFinished():
                 self._finish(
                     event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
@@ -104,7 +104,10 @@ class Transcript:
             self._keep(lambda: self._conversation.replace(messages))
 
     def _keep(self, write: Callable[[], None]) -> None:
-        """Write to the conversation. If this fails, warn once and continue, because the answer is more important."""
+        """Write to the stored conversation.
+
+        If this fails, warn once and continue, because the answer is more important.
+        """
         try:
             write()
         except ConversationStoreError as error:
@@ -143,7 +146,7 @@ class ToolCallReport:
 class Report:
     """The content of the report file.
 
-    `version` changes when a field is removed or changes its meaning; new fields may be added without a new version.
+    `version` changes when a field is removed or its meaning changes; new fields may be added without a new version.
     `answer` is Markdown. If the run failed, `answer` is None and `error` is the error message. `citations` are the
     stored lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is
     the exit code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats`

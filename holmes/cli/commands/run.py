@@ -198,7 +198,7 @@ def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversat
 
 
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
-    """Investigate the alerts, one incident after the other.
+    """Investigate the alerts, one incident at a time.
 
     Returns 0 if all investigations succeed, otherwise the exit code of the first failure. Raises `HolmesError` for
     errors before the first question.
@@ -224,7 +224,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
 
 
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # so that opening errors appear before the first heading
+    await desk.open(cases[0].model)  # so that errors while opening appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
         gap = "" if number == 1 else "\n"

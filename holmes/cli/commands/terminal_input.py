@@ -177,7 +177,7 @@ class TerminalApprover:
 
 
 def _discard_typed() -> None:
-    with suppress(termios.error, OSError):  # not a terminal any more, so the input is empty
+    with suppress(termios.error, OSError):  # no longer a terminal, so the input is empty
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

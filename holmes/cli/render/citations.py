@@ -79,7 +79,7 @@ class ShortCitations:
         return draft.shorten(text)
 
     def lines(self) -> tuple[str, ...]:
-        """Return one line for each number: the call, the lines of its result, its path and the outcome of the check."""
+        """Return one line for each number, with the call, the cited lines, the path and the outcome of the check."""
         return tuple(
             f"[{number}] {self._where(marker)} · {OUTCOME_WORDS[marker.outcome]}"
             for marker, number in self._numbers.items()

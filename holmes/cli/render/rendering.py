@@ -97,7 +97,7 @@ class PlainRenderer:
 
 
 class Renderer(Protocol):
-    """Shows the runs of a command, one after the other."""
+    """Shows the runs of a command, one after another."""
 
     def start(self) -> None:
         """Prepare for a new run."""

@@ -31,7 +31,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def sanitized(text: str) -> str:
     """Return `text` without terminal sequences, control characters and marks that reorder text.
 
-    Keeps newlines and tabs. Windows line ends become newlines. Idempotent.
+    Keeps newlines and tabs. Windows line endings become newlines. Idempotent.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""The documented policy of Octo: cut results at 20,000 characters, mask after 10 messages, summarise above 70%.
+"""The documented policy of Octo: cuts results at 20,000 characters, masks after 10 messages, summarises above 70%.
 
 The preview of a large result is its first 20,000 characters, or half of the context window if that is less. This limit
 includes the path of the stored result. Before each request, a path replaces each older result above 4,000 characters.

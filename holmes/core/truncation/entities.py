@@ -145,7 +145,7 @@ def is_meaningful(kind: EntityKind, value: str) -> bool:
         is_version = "/" in value or not tag.isdigit()
         return any(c.isalpha() for c in value.partition(":")[0]) and is_version and not _FILE_AND_LINE.search(value)
     if kind == "address":
-        return not _FILE_AND_LINE.search(value) and not value.startswith("0.0.0.0")  # noqa: S104  not an address to bind
+        return not _FILE_AND_LINE.search(value) and not value.startswith("0.0.0.0")  # noqa: S104  not a bind address
     if kind == "path":
         return value.count("/") > 1 or len(value) > 4
     return kind == "HTTP status" or (len(value) > 2 and value.casefold() not in _WORDS)

@@ -98,7 +98,7 @@ def is_triggered(history: History, budget: HistoryBudget) -> bool:
 async def compact_on_request(
     history: History, context: CompactionContext, *, summarise: bool = True
 ) -> CompactionOutcome:
-    """Compact for `/compact` or a hook, without testing the triggers.
+    """Compact the history for `/compact` or a hook, without testing the triggers.
 
     The compaction treats the context window as full, so that it shortens a history of any size. `summarise` requests a
     summary even if masking is enough. After a failure, the history stays unchanged, because the user did not request a
@@ -125,7 +125,7 @@ async def compact_on_request(
 async def _compact_now(
     history: History, context: CompactionContext, request: _Request | None = None
 ) -> CompactionOutcome:
-    """Mask, summarise or truncate without testing the triggers.
+    """Mask, summarise or truncate the history without testing the triggers.
 
     Returns the same object if no message can be shortened.
     """
@@ -235,7 +235,7 @@ async def _mask(history: History, plan: MaskPlan, context: CompactionContext) ->
 async def _truncate(
     history: History, context: CompactionContext, *, failed: CompactionAttempt | None
 ) -> CompactionOutcome:
-    """Truncate after a rejected summary, or as the only stage of the strategy `truncate`."""
+    """Truncate the history after a rejected summary, or as the only stage of the strategy `truncate`."""
     room = await asyncio.to_thread(truncation_room, history, context.budget)
     spent = failed.stats if failed else RequestStats()
     if failed:

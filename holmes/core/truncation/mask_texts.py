@@ -161,7 +161,7 @@ def _counted(count: int, noun: str) -> str:
 def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
     """Return a mask on one line.
 
-    For example `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`.
+    An example is `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`.
     """
     first_line = f' — "{facts.first_line}"' if facts.first_line else ""
     where = ", ".join(result.id for result in stored)

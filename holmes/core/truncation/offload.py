@@ -271,7 +271,7 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenGroup:
-    """A summarised group: number and tokens of its messages, tokens of its summary, and its stored text."""
+    """A summarised group: the number and size of its messages, the size of its summary, and its stored text."""
 
     messages: int
     tokens_before: int

@@ -65,7 +65,7 @@ class Webhook:
         return integer(self.body, "clientConfig", "service", "port") or _HTTPS
 
     def covers_namespace(self, namespace: ClusterObject) -> bool:
-        """Return whether the webhook is called for objects of the namespace."""
+        """Return whether the webhook is called for objects in the namespace."""
         return matches_selector(child(self.body, "namespaceSelector"), namespace.labels)
 
     def trouble(self, state: ClusterState) -> str:

@@ -42,7 +42,7 @@ class Crash:
     """The termination of a container.
 
     `ended` is the terminated state, and `path` is its field in the container status. `again` means that the container
-    fails repeatedly or waits for its next start.
+    fails repeatedly or is waiting to be restarted.
     """
 
     container: Container

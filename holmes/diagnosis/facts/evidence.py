@@ -110,7 +110,10 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def edited_at(each: ClusterObject) -> float:
-    """Return the time of the last change outside the status, or of the creation, in seconds since the epoch."""
+    """Return the time of the last change outside the status, in seconds since the epoch.
+
+    Returns the creation time if no such change is recorded.
+    """
     entries = children(each.body, "metadata", "managedFields")
     times = (moment(text(entry, "time")) for entry in entries if text(entry, "subresource") != "status")
     return max((found for found in times if found is not None), default=each.created)

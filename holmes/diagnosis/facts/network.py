@@ -158,7 +158,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """The result of matching a policy rule with a connection: whether its peers match, and whether its ports match.
+    """The result of matching a connection against a policy rule: whether its peers match, and whether its ports match.
 
     `path` is the field of the rule.
     """

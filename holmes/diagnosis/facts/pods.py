@@ -58,7 +58,7 @@ class Container:
 
     @property
     def sidecar(self) -> bool:
-        """Whether the container is an init container that keeps running."""
+        """Whether the container is an init container that keeps running (a sidecar)."""
         return self.kind == "init" and text(self.spec, "restartPolicy") == "Always"
 
     @property
@@ -109,7 +109,7 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
 
 
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """Return the pods that are not ready, or have a container that waits, is not ready or has restarted.
+    """Return the pods that are not ready, or have a container that is waiting, is not ready or has restarted.
 
     Pods within the grace period are included. Rules about failing containers check only these pods. The result is
     cached for each state.

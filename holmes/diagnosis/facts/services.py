@@ -165,7 +165,7 @@ def nearest_workload(state: ClusterState, name: str, namespace: str, selector: M
 def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike: _Likeness) -> float:
     """Rate the similarity of a workload to a Service.
 
-    An equal label or an equal name adds 1. A similar label or name adds less than 1.
+    An equal label or an equal name adds 1 to the rating. A similar label or name adds less than 1.
     """
     score = 0.0
     for key, value in selector.items():

@@ -58,7 +58,7 @@ def is_default(storage_class: ClusterObject) -> bool:
 
 
 def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:
-    """Yield the claims that have waited for a volume for at least `graces` grace periods."""
+    """Yield the claims that have been waiting for a volume for at least `graces` grace periods."""
     for claim in state.of("PersistentVolumeClaim"):
         pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
         if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
@@ -141,7 +141,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Return whether the storage class binds the claim only after a pod is scheduled, and no node is selected yet."""
+    """Return whether the claim is bound only after a pod is scheduled, and no node has been selected yet."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False

@@ -299,7 +299,7 @@ class IntakePlan:
         return firing
 
     def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
-        """Close an incident without firing alerts, or else update its title, severity and labels.
+        """Close an incident if none of its alerts is firing; otherwise, update its title, severity and labels.
 
         The labels of alerts outside the group are unknown. While these alerts fire, common labels can be removed but
         not added.
@@ -374,7 +374,7 @@ def _common_labels(first: Mapping[str, str], *others: Mapping[str, str]) -> dict
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """Return the investigations that a server without stored alerts would start for `group`, in the order of alerts."""
+    """Return the investigations that a server without stored alerts would start for `group`, in alert order."""
     plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
     plan.take(group)
     return tuple(plan.changes().new_investigations.values())

@@ -128,7 +128,7 @@ class IntakeChanges:
     """New records, and changed records that replace the record with the same id.
 
     `rewritten` contains queued investigations with a new question. `news` contains changes that cause notifications.
-    `concerned` and `linked` contain the incidents and investigations of the received alerts.
+    `concerned` contains the incidents of the received alerts, and `linked` contains their investigations.
     """
 
     new_alerts: tuple[KnownAlert, ...]

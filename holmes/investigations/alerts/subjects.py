@@ -109,7 +109,7 @@ def incident_key(group_key: str, labels: Mapping[str, str]) -> str:
 
 
 def bounded_key(key: str) -> str:
-    """Shorten a key so that every database can index it. PostgreSQL rejects indexed text above 2.7 kB."""
+    """Shorten a key so that every database can index it. PostgreSQL rejects indexed text larger than 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:
         return key
     return f"{shortened(key, _MOST_KEY_CHARACTERS, mark='')}…{hashlib.sha256(key.encode()).hexdigest()}"

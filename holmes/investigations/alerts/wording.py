@@ -26,7 +26,7 @@ _MOST_TITLE_CHARACTERS: Final = 200
 
 
 class AlertFacts(NamedTuple):
-    """Alert facts that appear in titles.
+    """Facts about an alert that appear in titles.
 
     `place` is the object that the alert is about, for example `shop/checkout`, or empty.
     """
@@ -41,9 +41,9 @@ class AlertFacts(NamedTuple):
 class OtherFacts:
     """The combined facts about `count` stored alerts that are not in the group.
 
-    `kinds` contains each combination of name, severity and namespace once, without an object. `places` is the number of
-    different objects, and `place` is one of these objects. `shared` contains the objects that alerts of the group also
-    name.
+    `kinds` contains each combination of name, severity and namespace once, with an empty `place`. `places` is the
+    number of different objects, and `place` is one of these objects. `shared` contains the objects that alerts of the
+    group also name.
     """
 
     count: int = 0

@@ -1,6 +1,6 @@
 """Refuses calls to paid models when a budget is exhausted, and records the costs of chats.
 
-After a refusal, the next model of the chain continues. The last model is `builtin/triage`, which is free.
+After a refusal, the run continues with the next model in the chain. The last model is `builtin/triage`, which is free.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Budget:
         self._keep = keep
 
     async def refusal(self) -> str | None:
-        """Return the reason why a call is refused, or None if the budget is not exhausted."""
+        """Return a message that explains the refusal, or None if the budget is not exhausted."""
         if self._max_cost is not None and self._spent >= self._max_cost:
             return f"the budget of this investigation is exhausted: ${self._spent:.2f} of ${self._max_cost:.2f}"
         if self._max_cost_per_day is None:

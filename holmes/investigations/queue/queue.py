@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """Settings of the queue. `database_url` is the database for the DBOS tables."""
+    """Settings of the queue. `database_url` is the URL of the database for the DBOS tables."""
 
     database_url: str
     replica: str
@@ -74,7 +74,7 @@ class InvestigationQueue:
         self._stopping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start to take investigations from the queue. Raises `DatabaseUnavailable`."""
+        """Start taking investigations from the queue. Raises `DatabaseUnavailable`."""
         await self._replicas.join()  # the lease must exist before DBOS can assign workflows
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
@@ -145,7 +145,7 @@ class InvestigationQueue:
             del self._running[identity]
 
     async def _feed(self) -> None:
-        """Create one workflow for each queued investigation, even if two replicas do so at the same time."""
+        """Create one workflow for each queued investigation, even if two replicas try to do so at the same time."""
         query = select(INVESTIGATIONS.c.id).where(
             INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
         )
@@ -223,7 +223,7 @@ def _next_workflow(identity: str, workflow: str) -> str:
 
 
 def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
-    """Select unfinished investigations, because the workflow of a finished investigation has ended normally."""
+    """Select the unfinished investigations. The workflow of a finished investigation has ended normally."""
     if not identities:
         return ()
     query = select(INVESTIGATIONS.c.id).where(

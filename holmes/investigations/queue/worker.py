@@ -116,7 +116,7 @@ class Ask(Protocol):
 class Outcome:
     """The outcome of an investigation.
 
-    `without_llm` is the reason why no LLM wrote the answer. It is None if an LLM wrote the answer.
+    `without_llm` explains why no LLM wrote the answer. It is None if an LLM wrote the answer.
     """
 
     state: InvestigationState
@@ -152,7 +152,7 @@ class InvestigationWorker:
     async def run(self, identity: InvestigationId) -> None:
         """Start or resume the investigation, and run it until it is answered, fails or is cancelled.
 
-        Returns at once if the investigation is already finished or another replica takes it over. If this call is
+        Returns at once if the investigation is already finished or belongs to another replica. If this call is
         cancelled, the record stays unchanged, so that another replica can take over.
         """
         parts = self._parts

@@ -66,7 +66,7 @@ class Workflows:
         self._launched: _Launched | None = None
 
     async def launch(self) -> None:
-        """Connect, create the DBOS tables, and start to take workflows from the queue."""
+        """Connect, create the DBOS tables, and start taking workflows from the queue."""
         loop = asyncio.get_running_loop()
         self._launched = await self._in_thread(_launch, self._settings, loop)
 

@@ -132,7 +132,10 @@ class Database:
         return result
 
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """Run read-only `work` in a transaction that does not wait for others. Retries like `transaction`."""
+        """Run read-only `work` in a transaction that does not wait for other transactions.
+
+        Retries like `transaction`.
+        """
         return await self._tried((self._reader, self._reading), work, wait_seconds)
 
     def _require_file(self) -> None:

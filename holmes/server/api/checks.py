@@ -1,6 +1,6 @@
 """Serves `POST /api/checks/execute`, where a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. It lets a check pass if the diagnosis finds no critical incident, and the
+`builtin/triage` cannot judge statements. It instead passes a check if the diagnosis finds no critical incident, and the
 rationale says that no LLM was used.
 """
 
@@ -89,7 +89,7 @@ class CheckRoutes:
         return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
     async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """Return the report of the last successful diagnosis in a run, or None if it has none.
+        """Return the report of the last successful diagnosis in a run, or None if no diagnosis succeeded.
 
         Reads the stored result if the run has only a preview.
         """

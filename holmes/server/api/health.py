@@ -122,7 +122,7 @@ class WriteProbe:
         problem = self._database.write_problem
         if problem is None:
             return None
-        # Only the SQLite message is shown, because the rest contains the database URL.
+        # Only SQLite's own message is shown, because the text before it contains the database URL.
         return "the database failed" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
 
     async def _write(self) -> None:

@@ -175,7 +175,7 @@ class IncidentList(BaseModel):
 
 
 class AlertDocument(BaseModel):
-    """An alert as in its newest message. `received` is the number of messages about the alert."""
+    """An alert with the content of its newest message. `received` is the number of messages about the alert."""
 
     fingerprint: str
     name: str

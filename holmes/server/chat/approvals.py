@@ -1,7 +1,8 @@
 """Handles approvals over HTTP. A chat ends instead of waiting for approval, and the next request continues the chat.
 
-The first run stops before the next model call, when all tool calls of a reply are finished or wait for approval. The
-next request contains the decisions, and its run starts with the waiting tool calls instead of a model reply.
+The first run stops before the next model call, when each tool call of the reply has finished or is waiting for
+approval. The next request contains the decisions, and its run starts with the waiting tool calls instead of a model
+reply.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class ChatApprover:
         self.changed = asyncio.Event()
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """Return the user's decision. Waits for it, at most until the run is cancelled."""
+        """Return the user's decision. If the user has not decided yet, wait until the run is cancelled."""
         about = _decided_about(invocation.call_id)
         decision = self._decisions.get(about)
         if decision is not None:
@@ -91,7 +92,7 @@ def _decided_about(call_id: str) -> str:
 async def until_approval(
     events: AsyncGenerator[AgentEvent, None], approver: ChatApprover
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Yield `events` until the run ends or can continue only with approval of `approver.pending`."""
+    """Yield `events` until the run ends, or until it cannot continue without a decision on `approver.pending`."""
     async with aclosing(events):
         upcoming = asyncio.ensure_future(anext(events, None))
         changed = asyncio.ensure_future(approver.changed.wait())
@@ -135,7 +136,7 @@ class Replay:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that have not run. They wait again if a hook's call ends the run first."""
+        """The calls that have not run. If a hook's call ends the run first, they wait for the next request."""
         return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 

@@ -1,7 +1,7 @@
 """Defines the bodies of chat requests and responses, and converts requests to jobs.
 
 An invalid request raises `ConfigError` with a one-line message. Images are data URLs or base64. Their size is limited,
-and models must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
+and the model must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ChatJob:
 
     `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. If `schema`
     is set, the answer must match it. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to
-    match.
+    match it.
     """
 
     ask: AskRequest

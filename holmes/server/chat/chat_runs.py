@@ -38,7 +38,7 @@ MAX_BYTES: Final = 4_000_000
 
 
 class EventLog:
-    """Keeps the events of the run `identity` as frames of its event stream."""
+    """Keeps the events of the run with the id `identity`, as frames of its event stream."""
 
     def __init__(self, identity: str, *, max_bytes: int = MAX_BYTES) -> None:
         self._identity = identity

@@ -96,7 +96,7 @@ class ConversationCodec:
         return hmac.compare_digest(self.signature(purpose, value).encode(), given)
 
     def restored(self, message: Message, call: ToolCall | None, own: object) -> Message | None:
-        """Restore a message with the fields of Holmes. Returns None if the message is unsigned or was changed."""
+        """Restore a message from its text and its Holmes fields. Returns None if it is unsigned or was changed."""
         if not isinstance(own, Mapping):
             return None
         try:

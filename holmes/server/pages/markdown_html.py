@@ -70,7 +70,10 @@ def result_address(marker: Marker) -> str:
 
 
 def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
-    """Create one token for each citation marker in a bracket. The function is a markdown-it parser rule."""
+    """Create one token for each citation marker in a pair of double brackets.
+
+    The function is a markdown-it parser rule.
+    """
     if not state.src.startswith("[[", state.pos):
         return False
     match = _MARKER.match(state.src, state.pos)
@@ -123,7 +126,7 @@ def _render_table(
 def _render_heading(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Render headings from level three, because the page uses the first two levels."""
+    """Render a heading two levels deeper, because the page itself uses the first two levels."""
     token = tokens[index]
     level = min(6, int(token.tag[1]) + 2)
     return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"

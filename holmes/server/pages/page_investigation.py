@@ -1,6 +1,6 @@
 """The pages of one incident and of one investigation, during and after its run.
 
-The script in the page fetches the changed HTML from `/investigations/<id>/updates` when an event arrives.
+The script on the page fetches the changed HTML from `/investigations/<id>/updates` when an event arrives.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """Return the used share of the budget, as a number and as text, for the cost bar; None if it is unlimited."""
+    """Return the used share of the budget, as a number and as text; None if the budget is unlimited."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)

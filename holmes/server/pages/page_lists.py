@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """Number of alerts and investigations of an incident, and its cost.
+    """The number of alerts and investigations of an incident, and its cost.
 
     `model` and `state` describe its newest investigation.
     """

@@ -1,4 +1,4 @@
-"""Protects the web pages: the login form, the session cookie, and the check before every other route.
+"""Protects the web pages with a login form, a session cookie and a check before every other route.
 
 Browsers cannot send a key header when they open a page or an event stream, so the login sets a cookie. Forms from other
 sites, redirects to other sites, and clients with too many wrong keys are refused.
@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login form, which returns to the requested page.
+    """Redirect to the login form, which leads back to the requested page.
 
     Requests from scripts get 401, because scripts cannot log in.
     """
@@ -166,6 +166,6 @@ def _is_at(public_url: str | None, origin: str) -> bool:
 def _is_https(request: Request) -> bool:
     """Return whether the browser uses HTTPS, directly or through a proxy.
 
-    A client that forges `X-Forwarded-Proto` only restricts its own cookie.
+    A client that forges `X-Forwarded-Proto` restricts only its own cookie.
     """
     return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "").lower() == "https"

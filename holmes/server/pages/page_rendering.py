@@ -121,7 +121,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Join untrusted text to one line of at most `limit` characters."""
+    """Join untrusted text into one line of at most `limit` characters."""
     return shortened(" ".join(visible(shortened(text, 4 * limit, mark="")).split()), limit)
 
 

@@ -44,7 +44,7 @@ class StoredOutputs:
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def show(self, identity: str, work: Callable[[bytes, StoredResult], T]) -> T:
-        """Run `work` on the content in a thread and return the value. Raises `ResultStoreError` for an unknown id."""
+        """Run `work` on the content in a thread, and return its result. Raises `ResultStoreError` for an unknown id."""
         if self._store is None:
             raise ResultStoreError("result storage is disabled")
         if not _ID.fullmatch(identity):

@@ -1,6 +1,6 @@
 """Responds to requests for logs and discovery documents.
 
-Discovery documents are returned as recorded, or aggregated.
+Discovery documents are returned as recorded, or aggregated into one document.
 """
 
 from __future__ import annotations

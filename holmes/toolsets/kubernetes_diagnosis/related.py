@@ -156,7 +156,7 @@ def _backends(ingress: JsonObject) -> Iterator[str]:
 
 
 def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
-    """Find the workloads that refer in their pod templates to a ConfigMap, Secret, claim or service account."""
+    """Find the workloads with pod templates that refer to a ConfigMap, Secret, claim or service account."""
     if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
         return []
     wanted = f"{about.ref}:"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show_jq(document: str, expression: str) -> str:
-    """Run a jq expression and return one result per line, strings without quotes. Raises `ViewError`.
+    """Run a jq expression and return one result per line, with strings unquoted. Raises `ViewError`.
 
     Clears the environment variables of this process, because libjq reads them.
     """

@@ -93,7 +93,7 @@ def command_environment(environment: Environment, variables: Mapping[str, str], 
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:
-    """Raise `ToolError` if a command names another namespace or all namespaces, or shows their content."""
+    """Raise `ToolError` if a command names all namespaces or one outside the scope, or shows their content."""
     for words in _commands(command) if scope else ():
         named, rest = _options(words)
         for namespace in named:
@@ -103,7 +103,7 @@ def refuse_outside(command: str, scope: Sequence[str]) -> None:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """Yield the words after each program that reads the cluster."""
+    """Yield the arguments of each program that reads the cluster."""
     for words in _split(text.replace("\\\n", " ")):
         for word in words:
             if any(space in word for space in " \t\n") and word != text:

@@ -155,7 +155,7 @@ def _marked(value: object, values: ValueList) -> ShellText:
 
 
 class MissingValue(Undefined):
-    """A missing argument. It renders as an empty text, is false, and equals the empty string and none."""
+    """A missing argument. It renders as an empty text, is false, and equals the empty string and `none`."""
 
     __slots__ = ()
 
@@ -292,7 +292,7 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
 
 
 def _has_text(node: nodes.Add) -> bool:
-    """Return whether an addition contains a string literal and joins texts. Any other addition is arithmetic."""
+    """Return whether an addition contains a string literal, and thus joins texts. Any other addition is arithmetic."""
     return any(
         isinstance(side.value, str)
         if isinstance(side, nodes.Const)

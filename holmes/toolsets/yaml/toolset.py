@@ -210,7 +210,7 @@ def _last_words(text: str) -> str:
 
 
 def normalised(text: str, parse: ParseFormat) -> str:
-    """Normalise the layout. `json` and `yaml` get one value per line, and `table` loses its padding.
+    """Normalise the layout of an output. JSON and YAML get one value per line, and a table loses its padding.
 
     Invalid text is returned unchanged.
     """
