@@ -1,1 +1,1 @@
-"""The agentic loop and its parts: tool calls, context policies, and conversation size."""
+"""The agentic loop: runs tool calls, applies context policies, and limits the size of conversations."""

@@ -1,6 +1,6 @@
-"""Compacts a conversation between two questions, or measures its size.
+"""Compacts a conversation or measures its size between two questions.
 
-The loop itself compacts in `holmes.core.loop_run`.
+During a question, `holmes.core.loop_run` compacts it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage:
-    """The use of the context window, in tokens as the provider counts them.
+    """How much of the context window is used, in tokens as the provider counts them.
 
     `by_role` is the size of the messages of each role, `schema_tokens` is the size of the tool schemas, and
     `reserve_tokens` is reserved for the reply. `policy` is the name of the policy.
 
-    `compaction` states when the loop compacts next. `off` means only after an overflow, and `due` means before the next
-    request. `resting` means that a trigger fired, but the last compaction is too recent. `later` means above
-    `trigger_tokens`, or after `messages_left` more messages. If messages are not limited, `messages_left` is None.
+    `compaction` states when the loop compacts next. If it is `off`, the loop compacts only after an overflow. If it is
+    `due`, the loop compacts before the next request. If it is `resting`, a trigger fired, but the last compaction is
+    too recent. If it is `later`, the loop compacts above `trigger_tokens` tokens or after `messages_left` more
+    messages. If the number of messages is not limited, `messages_left` is None.
     """
 
     model: str
@@ -81,7 +82,7 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
 
 
 async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
-    """Measure how much of the first model's context window `messages` use, and find when the loop compacts them."""
+    """Measure how much of the first model's context window `messages` use, and determine when the loop compacts them."""
 
     async def ignore(_: AgentEvent) -> None:
         return None
@@ -118,8 +119,8 @@ def _usage(run: LoopRun) -> ContextUsage:
 class _Limits:
     """The sizes above which triggers and hooks compact a conversation.
 
-    `budget` contains the triggers that no automatic hook replaces. Hooks that count turns or tool calls are ignored,
-    because these numbers belong to a run and not to a conversation.
+    `budget` contains the triggers that no automatic hook replaces. Hooks with a condition on the number of turns or
+    tool calls are ignored, because these numbers belong to a run and not to a conversation.
     """
 
     enabled: bool

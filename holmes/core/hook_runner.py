@@ -39,14 +39,17 @@ Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
 
 class HookRunner:
     def __init__(self, run: LoopRun, parts: LoopParts, invoke: Invoke) -> None:
-        """`invoke` runs a tool as the named step and fits its result into the context window."""
+        """`invoke` runs a tool as the step with the given name and fits the result into the context window."""
         self._run = run
         self._parts = parts
         self._invoke = invoke
         self._clock = HookClock()
 
     async def run(self, moment: Moment, step: int) -> None:
-        """Run the hooks of `moment` if their conditions are true, in the order of their declaration."""
+        """Run the hooks of `moment` whose conditions are true, in order of declaration.
+
+        Hooks in their cooldown are skipped.
+        """
         hooks = self._run.models.current.policy.hooks
         if not any(hook.on == moment for hook in hooks):
             return
@@ -58,7 +61,7 @@ class HookRunner:
         run = self._run
         history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
-        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts tokens exactly near the trigger
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # the count is exact only near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,

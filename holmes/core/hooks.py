@@ -44,7 +44,7 @@ class ContextPressure(_Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCount(_Declared):
-    """A condition that is true in turn number `count`. The first turn has number 1."""
+    """A condition that is true in turn `count`. Turns are numbered from 1."""
 
     count: Annotated[int, Ge(1)]
     type: Literal["turn_count"] = "turn_count"
@@ -121,7 +121,10 @@ Moment: TypeAlias = Literal["turn_start", "turn_end"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook(_Declared):
-    """A condition and its action. `cooldown` is the minimum time between two runs of the action, in seconds."""
+    """An action, and the condition under which it runs.
+
+    `cooldown` is the minimum time between two runs of the action, in seconds.
+    """
 
     id: _Name
     condition: Condition
@@ -133,7 +136,7 @@ class Hook(_Declared):
 def hook_keys(types: tuple[str | int, ...]) -> tuple[str, ...]:
     """Return the keys of the condition or action whose type is in `types`.
 
-    If none matches, return the keys of a hook.
+    If no type matches, return the keys of a hook.
     """
     for part in (*get_args(Condition), *get_args(Action)):
         defaults = {each.name: each.default for each in fields(part)}
@@ -160,7 +163,7 @@ def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
 
 
 def auto_compact_hook(threshold: float | None) -> Hook:
-    """Return the hook for `auto_compact: true`.
+    """Return the hook that `auto_compact: true` enables.
 
     If `threshold` is None, the hook runs when a trigger of the policy fires.
     """

@@ -70,7 +70,7 @@ class LoopParts:
 
 
 class RepeatedCalls:
-    """Keeps the last result of each call in a conversation. The first step has number 1."""
+    """Keeps the last result of each call in a conversation. Steps are numbered from 1."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -79,7 +79,7 @@ class RepeatedCalls:
 
     @classmethod
     def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
-        """Collect the results in `messages`. Also sets `rounds` to the number of turns."""
+        """Collect the results in `messages`, and set `rounds` to the number of turns."""
         calls = cls(counter)
         waiting: dict[str, ToolCall] = {}
         for message in messages:
@@ -156,7 +156,7 @@ class LoopRun:
         return self._cost.stats
 
     async def emit(self, event: AgentEvent) -> None:
-        """Emit `event`. If `event` has a cost, its `total` is set to the total cost of the run."""
+        """Emit `event`. If `event` contains a cost, set its `total` to the total cost of the run."""
         if isinstance(event, COSTLY_EVENTS):
             self._cost.note(event)
             event = replace(event, total=self._cost.stats)
@@ -165,9 +165,9 @@ class LoopRun:
     async def compact_if_necessary(self, step: int) -> None:
         """Compact the history if a trigger fires.
 
-        Ignores the triggers that an automatic hook replaces, except for the hard limit. If the history cannot fit, the
-        run switches to a model with a larger context window. Raises `CompactionInsufficientError` if the chain has no
-        such model.
+        Ignores the triggers that an automatic hook replaces, but the hard limit still applies. If the history cannot
+        fit, the run switches to a model with a larger context window. Raises `CompactionInsufficientError` if the chain
+        has no such model.
         """
         context = self.compaction_context(f"step-{step}/compaction-{self.models.index}", loop=True)
         try:
@@ -216,7 +216,7 @@ class LoopRun:
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one turn to the history. Shortens them if they exceed the cap of a turn."""
+        """Append the results of one turn to the history. Shortens them if they exceed the cap for a whole turn."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -257,7 +257,7 @@ class LoopRun:
     ) -> None:
         """Continue with the next model of the chain. Raises `error` if the chain has no suitable model.
 
-        Removes the reasoning of the failed model from the history, counts the history again, and fits it into the new
+        Removes the reasoning of the failed model from the history, counts its tokens again, and fits it into the new
         context window.
         """
         failed = self.models.current.model.name

@@ -1,8 +1,8 @@
 """The model chain of a run: selects the model that answers, and the next model after a failure.
 
-`ModelChain` makes the decisions and the run executes them. The chain uses neither I/O nor a tokenizer. `Calibration`
-records how one model counts tokens and the real size of its context window. All runs that use the same model at the
-same endpoint share one `Calibration`.
+`ModelChain` makes the decisions and the run carries them out. The chain performs no I/O and uses no tokenizer.
+`Calibration` records the token factor of one model and the real size of its context window. All runs that use the same
+model at the same endpoint share one `Calibration`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Calibration:
     The arithmetic uses integers, so that rounding errors do not accumulate. The factor rises immediately and falls
     slowly, because a local count that is too low can cause an overflow. A reported count far below the local count does
     not change the factor. The cause can be a gateway that does not count cached tokens, or a provider that cuts
-    prompts. The context window is learned only from error texts. The learned value never grows, and expires one hour
+    prompts. The context window is learned only from error messages. The learned value never grows, and expires one hour
     after the last error that states a size. `clock` returns monotonic seconds.
     """
 
@@ -235,7 +235,7 @@ class ModelChain:
         return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
 
     def round_cap_tokens(self) -> int | None:
-        """Return the cap of all results of one turn together, or None if the policy has no cap."""
+        """Return the cap on the total size of the results of one turn, or None if the policy has no cap."""
         factor = self.current.policy.spill.round_factor
         return None if factor is None else int(self._present().result_cap_tokens * factor)
 
@@ -273,14 +273,14 @@ class ModelChain:
     def useful(self) -> None:
         """Record that the reply contained a call that can run.
 
-        A call that fails also counts, because the model can read the error and correct the call.
+        A call that fails is also useful, because the model can read the error and correct the call.
         """
         self._useless = self._empty = 0
 
     def useless(self, reply: ModelReply, problem: str | None) -> None:
         """Count a reply that contains neither an answer nor a call that can run. `problem` is None for an empty reply.
 
-        Raises `ModelError` at the third empty reply or the fifth useless reply since the last useful one.
+        Raises `ModelError` at the third empty reply or the fifth useless reply since the last useful reply.
         """
         self._useless += 1
         self._empty += problem is None

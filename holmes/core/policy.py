@@ -1,4 +1,4 @@
-"""Settings of context management: the limits that keep a conversation within the context window.
+"""Settings for context management: the limits that keep a conversation within the context window.
 
 This module declares each field with its type, bounds and default. `holmes.settings.context` maps configuration keys to
 fields and validates their values against these types.
@@ -70,7 +70,7 @@ class MaskingPolicy:
     `larger_than_characters`.
 
     Results of `protected_tools` are never masked. If `every_step` is true, masking runs before each request. Otherwise
-    it runs only when the prompt cache becomes invalid anyway. The mode `compress` masks no results.
+    it runs only when the prompt cache becomes invalid anyway. In the mode `compress`, no results are masked.
     """
 
     enabled: bool = True
@@ -91,7 +91,7 @@ class MaskingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerPolicy:
-    """Triggers of a compaction. One trigger is enough. A trigger that is None is disabled.
+    """Triggers of a compaction. A compaction runs if any one of them fires. A trigger that is None is disabled.
 
     If `enabled` is false, compaction runs only after the provider rejects a request as too long. `threshold_pct` limits
     tokens plus reserve, in percent of the context window. `tokens`, `fraction` (of the context window) and `messages`
@@ -128,7 +128,7 @@ class KeepPolicy:
     newest_round_share: float = 0.30
 
     def counting(self, messages: int) -> KeepPolicy:
-        """Return settings that keep the newest `messages` messages, regardless of their size and the strategy."""
+        """Return settings that keep the newest `messages` messages, regardless of their size and of the strategy."""
         return replace(self, messages=messages, tail_share=1.0, tail_tokens=UNLIMITED_TOKENS, fraction=None)
 
 
@@ -154,12 +154,12 @@ class SummaryPolicy:
 class SafetyPolicy:
     """Limits that prevent endless compaction.
 
-    The next compaction waits for `cooldown_rounds` turns, and until new tokens fill `cooldown_share` of the usable
-    context window. Above the hard limit, a compaction does not wait. Compaction stops after `max_attempts` in a row, or
-    after two attempts that free less than `least_progress`. Masking is enough if it shortens the history to at most
-    `mask_is_enough_share` of the trigger. The target of a compaction is `compaction_target_share` of the trigger. If
-    `auto_ratio` is set, masking is enough only if it leaves at most this share of the history. After an overflow, the
-    history is cut to `emergency_share` of the context window.
+    The next compaction waits until `cooldown_rounds` turns have ended and new tokens fill `cooldown_share` of the
+    usable context window. Above the hard limit, a compaction does not wait. Compaction stops after `max_attempts` in a
+    row, or after two attempts that free less than `least_progress`. Masking is enough if it shortens the history to at
+    most `mask_is_enough_share` of the trigger. The target of a compaction is `compaction_target_share` of the trigger.
+    If `auto_ratio` is set, masking is enough only if it leaves at most this share of the history. After an overflow,
+    the history is cut to `emergency_share` of the context window.
     """
 
     cooldown_rounds: Count = 2
@@ -188,8 +188,8 @@ class EvidencePolicy:
 class ContextPolicy:
     """A complete policy. The defaults are the values of `balanced`.
 
-    `name` is the named policy on which this policy is based. The mode `compact` only masks, `compress` only summarises,
-    and `auto` does both as needed. `counting` selects the exact tokenizer or an estimate.
+    `name` is the named policy on which this policy is based. `mode` is `compact` to only mask, `compress` to only
+    summarise, or `auto` to do both as needed. `counting` selects the exact tokenizer or an estimate.
     """
 
     name: str = "balanced"

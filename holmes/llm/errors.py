@@ -253,7 +253,7 @@ def _redirected(error: BaseException) -> UnusableAnswer:
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
     """Convert an error inside the stream.
 
-    Overload errors allow the default number of attempts. Other errors allow two attempts.
+    After an overload error, the default number of attempts applies. After any other error, the maximum is two attempts.
     """
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None

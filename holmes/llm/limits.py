@@ -248,7 +248,7 @@ def _probes(provider: str) -> tuple[Probe, ...]:
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Return the configured `num_ctx` for Ollama, which takes the context window from each request.
+    """Return the configured `num_ctx` for Ollama, because each request to Ollama sets the context window.
 
     Returns None for other servers.
     """

@@ -1,7 +1,7 @@
 """Imports litellm once, in a daemon thread, and configures it.
 
-The import takes seconds and runs while toolsets are checked. A caller can stop waiting for the import. litellm uses the
-bundled price map, sends no telemetry and prints nothing. No module imports litellm at module level.
+The import takes several seconds and runs while toolsets are checked. A caller can stop waiting for the import. litellm
+uses the bundled price map, sends no telemetry and prints nothing. No module imports litellm at module level.
 
 Python does not wait for daemon threads when it exits. An extension module that is still being imported at that time
 prints errors. Therefore, the import stops at its next module before Python exits. A stopped import cannot be restarted.
@@ -34,7 +34,7 @@ class ImportGivenUp(BaseException):
 
 
 class _Gate(MetaPathFinder):
-    """Import hook that, once closed, stops all further imports of one thread."""
+    """Import hook that, once closed, stops all further imports in one thread."""
 
     def __init__(self) -> None:
         self.thread_id: int | None = None
@@ -85,7 +85,7 @@ class BackgroundImport(Generic[T]):
 
 
 LitellmModule: TypeAlias = Any
-"""The litellm module. Its types do not pass strict checking, so callers narrow the values that they read."""
+"""The litellm module. Its types do not pass strict type checking, so callers narrow the values that they read."""
 
 _lock = threading.Lock()
 _imports: list[BackgroundImport[LitellmModule]] = []
@@ -101,7 +101,10 @@ def preload() -> Future[LitellmModule]:
 
 
 def load_litellm() -> LitellmModule:
-    """Wait for the import and return litellm. The first call takes seconds and must not run on the event loop."""
+    """Wait for the import and return litellm.
+
+    The first call takes several seconds and must not run on the event loop.
+    """
     return preload().result()
 
 

@@ -91,9 +91,10 @@ class LitellmModel:
 
     @property
     def limits(self) -> ModelLimits:
-        """The limits of the model. The first use imports litellm, which takes seconds, unless `check` was called.
+        """The limits of the model.
 
-        A context window that the server reports is known only after `check` or the first request.
+        The first use imports litellm, which takes several seconds, unless `check` was called. A context window that the
+        server reports is known only after `check` or the first request.
         """
         return self._prepare().limits
 
@@ -135,7 +136,7 @@ class LitellmModel:
 
     async def _ready(self) -> _Ready:
         if self._prepared is None:
-            # The import takes seconds. It does not use the thread pool, where cancelled callers would have to wait.
+            # The import takes several seconds. It does not use the thread pool, where cancelled callers would have to wait.
             await litellm_loader.litellm_module()
             self._prepared = await asyncio.to_thread(self._prepare)
         if not self._has_asked_the_server:

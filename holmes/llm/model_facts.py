@@ -2,8 +2,9 @@
 
 The bundled price map contains the provider, sizes, price and vision support of a model. litellm would request the facts
 from an Ollama server over the network, so Ollama models are looked up in the map directly. Unknown facts are None. The
-error for a missing key is one line that names the variable to set. Keys are not checked for clouds that find
-credentials themselves (instance roles, profiles, application defaults), because the clouds' own errors are clearer.
+error for a missing key is one line that contains the name of the variable to set. Keys are not checked for cloud
+providers with other credential sources (instance roles, profiles, application defaults), because the errors of these
+providers are clearer.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ModelFacts:
 
     `is_local` is true for a model on the user's machine or network. `api_base` is litellm's default address, if known.
     `native_calls` is true if the model supports tool calls. `thinking_tokens` is the thinking budget that litellm sends
-    to this provider. `is_priced` is true if litellm's price map contains the price.
+    to this provider. `is_priced` is true if litellm's price map contains the price of the model.
     """
 
     provider: str
@@ -93,7 +94,7 @@ def is_loopback(api_base: str | None) -> bool:
 
 
 def unknown_model_message(litellm: LitellmModule, model: str) -> str:
-    """Format the error for an unknown model, with the most similar known names. Takes about 0.1 s."""
+    """Format the error for an unknown model, with the most similar known names. This takes about 0.1 seconds."""
     near = nearest_models(litellm, model)
     if near:
         return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"

@@ -97,7 +97,10 @@ def cache_marks(facts: ModelFacts) -> CacheMarks:
 
 
 def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -> None:
-    """Add cache marks to `messages`. Prefixes below 1,024 tokens get no marks, because providers do not cache them."""
+    """Add cache marks to `messages`.
+
+    Prefixes below 1,024 tokens are not marked, because providers do not cache them.
+    """
     if marks == "none" or not messages:
         return
     start = 1 if messages[0]["role"] == "system" else 0

@@ -1,7 +1,7 @@
 """Retries one model request.
 
 The wait between attempts grows exponentially, with jitter, or is the wait that the provider requests. Only requests
-with a retryable error are retried. After the last attempt, the error of this attempt is raised.
+with a retryable error are retried. If the last attempt fails, its error is raised.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class RetryPolicy:
 class AttemptFailed(Exception):
     """One attempt failed with `error`. `stats` is the cost of the attempt.
 
-    `streamed_text` is true if text must be discarded. `max_attempts` is the total number of attempts if it is lower
-    than in the policy, else None.
+    `streamed_text` is true if streamed text must be discarded. `max_attempts` is the total number of attempts if it is
+    lower than in the policy, else None.
     """
 
     def __init__(

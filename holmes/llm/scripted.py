@@ -82,7 +82,7 @@ class ScriptedModel:
     def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
         """Read a YAML or JSON file with a list of `text`, `tool_calls` (`name`, `arguments`) or `error` entries.
 
-        Raises `ConfigError`, which names the file and the entry.
+        Raises `ConfigError` with the file and the entry.
         """
         return cls(_read_script(path), name=name)
 

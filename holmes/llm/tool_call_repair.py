@@ -1,8 +1,8 @@
 """Repairs tool calls of small and local models.
 
-Arguments that are almost valid JSON are repaired to an object. A tool call written as text is extracted if it names an
-available tool, unless an answer quotes the call. Arguments that the token limit truncated are not repaired, because the
-repaired arguments could be a different command.
+Arguments that are almost valid JSON are repaired to an object. A tool call written as text is extracted if it contains
+the name of an available tool, unless an answer quotes the call. Arguments that the token limit truncated are not
+repaired, because the repaired arguments could be a different command.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
 def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
     """Extract the tool calls that a reply contains as text. Returns the remaining text and the calls.
 
-    If a block does not name an available tool, the reply is returned unchanged. The same applies if text follows the
-    last call, or if more than a short sentence precedes a call. In these cases, the reply is an answer that quotes
-    calls.
+    If a block does not contain the name of an available tool, the reply is returned unchanged. The same applies if text
+    follows the last call, or if more than a short sentence precedes a call. In these cases, the reply is an answer that
+    quotes calls.
     """
     if len(text) > _REPAIR_LIMIT_CHARACTERS:
         return text, []

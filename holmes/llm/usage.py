@@ -55,7 +55,7 @@ def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, whic
 
 
 def estimated_counts(*, prompt_characters: int, completion_characters: int) -> TokenCounts:
-    """Estimate the token counts from the numbers of characters. The error is at most about a third."""
+    """Estimate the token counts from the character counts. The error is at most about a third."""
     return TokenCounts(
         prompt=round(prompt_characters / _CHARACTERS_PER_TOKEN),
         completion=round(completion_characters / _CHARACTERS_PER_TOKEN),

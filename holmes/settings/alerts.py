@@ -1,4 +1,4 @@
-"""Settings of alerts: sources, routes and destinations."""
+"""Settings for alerts: sources, routes and destinations."""
 
 from __future__ import annotations
 

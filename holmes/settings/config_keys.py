@@ -1,7 +1,7 @@
 """Maps keys of the config file to settings.
 
 A setting has one key, and may have aliases that other systems document. `context:` and `hooks:` have the same meaning
-below `execution:` and at the top level. Rejects unknown keys with a suggestion, and rejects settings that are given
+under `execution:` and at the top level. Rejects unknown keys with a suggestion, and rejects settings that are given
 twice.
 
 Collects names that HolmesGPT supports but Holmes does not, for one warning. Does not check toolset names, which are

@@ -1,4 +1,4 @@
-"""Defines the keys below `context:`, which control how the conversation is kept within the model's context window.
+"""Defines the keys under `context:`, which control how the conversation is kept within the model's context window.
 
 `CONTEXT_KEYS` gives each field of the context policy its key and its documentation. The type, the bounds and the
 default come from the field in `holmes.core.policy`. If a key is unset, the value of the chosen policy applies. The

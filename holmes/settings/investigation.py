@@ -1,4 +1,4 @@
-"""Settings of one question: cluster, limits, tools and stored files."""
+"""Settings for one question: the cluster, limits, tools and stored files."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ def load_settings(
 ) -> Settings:
     """Load the settings from `overrides`, `environment` and `file`.
 
-    `overrides` maps config keys to values. The values None and () mean unset, and so does an empty variable. If `file`
-    is None, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError` that names the
-    variable, the option or `file:line`.
+    `overrides` maps config keys to values. The value None, the value () and an empty variable mean that the setting is
+    unset. If `file` is None, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError`
+    that contains the variable, the option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
@@ -134,7 +134,7 @@ def _folder(environment: Mapping[str, str], home: Path) -> Path:
 def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
     """Return the set variables that HolmesGPT reads but Holmes does not.
 
-    A variable that the config file refers to is not listed.
+    Variables that the config file refers to are omitted.
     """
     named = config.references() if config else frozenset()
     return tuple(name for name in upstream_variables(environment) if name not in named)

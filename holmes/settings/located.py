@@ -1,7 +1,8 @@
 """Reads a settings file, and describes errors in the file by line and key.
 
-Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. Error locations
-of pydantic contain internal names, for example the type of a condition. Error messages omit these names.
+Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. The error
+locations from pydantic contain internal names, for example the type of a condition. The error messages of this module
+omit these names.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class YamlFile:
         return frozenset(_references_of(self.document.content))
 
     def place(self, *path: str | int) -> str:
-        """Return `file:line` of a key, or of the nearest known key above it."""
+        """Return `file:line` of a key, or of the nearest known parent key."""
         return self.document.place(path)
 
 
 def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tuple[str, ...] = ()) -> YamlFile:
-    """Read `path` and replace `{{ env.NAME }}` with variables, except below the top-level `raw_keys`.
+    """Read `path` and replace `{{ env.NAME }}` with variables, except under the top-level `raw_keys`.
 
     Raises `ConfigError` for an unreadable file, invalid YAML, a duplicate key, or a top level that is not a mapping.
     """
@@ -161,7 +162,7 @@ def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object
 
 
 def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object], valid: Sequence[str]) -> None:
-    """Raise `ConfigError` for the first key below `path` that is not in `valid`."""
+    """Raise `ConfigError` for the first key under `path` that is not in `valid`."""
     for key in keys:
         if key not in valid:
             message = f"{file.place(*path, key)}: unknown key {spell((*path, key))!r}; {nearest(key, valid)}"
@@ -175,7 +176,7 @@ def nearest(key: str, valid: Sequence[str]) -> str:
 
 
 def complaint(file: YamlFile, path: KeyPath, raw: object, error: ValidationError) -> str:
-    """Describe the first error at or below `path`, with its position and key.
+    """Describe the first error at or under `path`, with its position and key.
 
     Omits the value, which may be a secret.
     """
@@ -214,9 +215,9 @@ def path_in_file(location: Location, raw: object) -> KeyPath:
 
 
 def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
-    """Return the name of a key for a message. A hook is named by its id.
+    """Return the name of a key for a message.
 
-    `raw` is the value at `path`, and the key is `below` this value.
+    A hook is identified by its id. `raw` is the value at `path`, and `below` is the path of the key within this value.
     """
     whole = (*path, *below)
     hooks = next((number for number, part in enumerate(whole) if part == "hooks"), len(whole))

@@ -1,4 +1,4 @@
-"""Settings of the model that answers, and the keys that define how to reach a model."""
+"""Settings for the model that answers, and the keys that define how to reach a model."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ModelAccess(BaseModel):
 
 
 def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]) -> None:
-    """Raise `ConfigError` for a key below `path` that has no effect or an unexpected effect."""
+    """Raise `ConfigError` for a key under `path` that has no effect or an unexpected effect."""
     shown = ".".join(str(part) for part in path)
     for field, advice in _OWN_FIELDS.items():
         if field in raw:
@@ -175,7 +175,7 @@ def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]
 
 
 def _from_brain(raw: dict[str, object]) -> dict[str, object]:
-    """Convert a model from the Digitorn format, which has a separate `provider`, and key and URL below `config`."""
+    """Convert a model from the Digitorn format, which has a separate `provider`, and the key and URL under `config`."""
     if "provider" not in raw:
         return raw
     below = raw.get("config")

@@ -69,7 +69,7 @@ def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
 def _context(
     file: YamlFile, name: str, raw: Mapping[object, object]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Return the keys below `context`, with aliases resolved, and the fields of the entry that they set."""
+    """Return the keys under `context`, with aliases resolved, and the fields of the entry that they set."""
     below = mapping_at(file, (name, "context"), raw.get("context"))
     if "store_dir" in below:
         place = file.place(name, "context", "store_dir")

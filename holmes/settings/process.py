@@ -1,7 +1,8 @@
-"""Reads environment variables for all other modules, including `--env-file`, CERTIFICATE and the variables of tools.
+"""Reads environment variables for all other modules.
 
-Tools receive only variables on an allow-list, so that unknown keys do not leak. They never receive the key of a model
-provider or a secret of Holmes, even if a toolset declares it.
+Also applies `--env-file` and CERTIFICATE, and selects the variables for tools. Tools receive only variables on an
+allow-list, so that unknown keys do not leak. They never receive the key of a model provider or a secret of Holmes, even
+if a toolset declares it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def process_environment() -> Mapping[str, str]:
 
 
 def add_env_file(path: Path) -> None:
-    """Set the variables of a file of `NAME=value` lines, except those that are already set.
+    """Set the variables from a file of `NAME=value` lines, except variables that are already set.
 
     Quotes, `export` and comments work as in a shell. Variables in values are not expanded. If a line is invalid, sets
     no variable and raises `ConfigError` with file and line. The error omits values, because they may be secrets.
@@ -73,7 +74,7 @@ def _text_of(path: Path) -> StringIO:
 
 
 def trust_own_authorities() -> None:
-    """Make this process and its children trust CERTIFICATE. Raises `ConfigError`."""
+    """Make this process and its children trust the CA certificates in CERTIFICATE. Raises `ConfigError`."""
     if os.environ.get("CERTIFICATE"):
         os.environ.update(certificate_variables(os.environ))
 
@@ -82,10 +83,9 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables that make programs trust the authorities of CERTIFICATE, in addition to public authorities.
+    """Return the variables that make programs trust the CA certificates in CERTIFICATE, in addition to public CAs.
 
-    Writes a bundle below `~/.holmes/cache`, because OpenSSL, Go and Python all accept a file path. Raises
-    `ConfigError`.
+    Writes a bundle to `~/.holmes/cache`, because OpenSSL, Go and Python all accept a file path. Raises `ConfigError`.
     """
     import hashlib
 
@@ -119,7 +119,7 @@ def _decoded(encoded: str) -> bytes:
 
 
 def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the trusted bundles: the bundle of `SSL_CERT_FILE` or else of the system, and the bundle of certifi."""
+    """Return the trusted bundles: the bundle in `SSL_CERT_FILE` or else the system's bundle, and certifi's bundle."""
     import ssl
 
     import certifi
@@ -181,9 +181,9 @@ _NEVER = frozenset(
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
     """Return the variables for tools: the base set, the variables for cluster credentials, and `declared_names`.
 
-    `declared_names` are the variables that the user's toolsets declare. The key of a model is never passed on, even if
-    a toolset declares it. `AWS_*` and `AZURE_*` credentials are passed on, because `aws eks get-token` and `kubelogin`
-    need them.
+    `declared_names` are the variables that the user's toolsets declare. The key of a model provider is never passed on,
+    even if a toolset declares it. `AWS_*` and `AZURE_*` credentials are passed on, because `aws eks get-token` and
+    `kubelogin` need them.
     """
     declared = frozenset(declared_names)
     return {

@@ -1,4 +1,4 @@
-"""Settings of `holmes serve`: the listener, access and limits, investigations, and traces."""
+"""Settings for `holmes serve`: the listener, access and limits, investigations, and traces."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class ServerSettings(SettingsGroup):
     """Password of an encrypted private key."""
 
     ssl_ca_certs: Annotated[Path | None, Setting("HOLMES_SSL_CA_CERTS")] = None
-    """Certificate authorities for client certificates, in PEM format. Clients may connect without a certificate, but
-    not with a certificate from another authority.
+    """CA certificates that verify client certificates, in PEM format. Clients may connect without a certificate, but
+    not with a certificate from another CA.
     """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
@@ -133,7 +133,7 @@ def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 class InvestigationsSettings(SettingsGroup):
-    """Settings of server investigations, which survive a restart."""
+    """Settings for server investigations, which survive a restart."""
 
     section: ClassVar[str] = "investigations"
     flat_aliases: ClassVar[bool] = False

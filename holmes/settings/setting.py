@@ -14,8 +14,8 @@ class Setting:
     """The names of one setting.
 
     `env` is the environment variable, and `option` is the option of `holmes ask`. `key` is the key in the config file.
-    The default is the name of the variable in lower case, without `HOLMES_`. If `adds` is true, the option adds to the
-    list in the file. `aliases` are keys that other systems document. `shown_default` is the documented default of a
+    By default, it is the name of the variable in lower case, without `HOLMES_`. If `adds` is true, the option adds to
+    the list in the file. `aliases` are keys that other systems document. `shown_default` is the documented default of a
     field that is None if unset.
     """
 
@@ -49,7 +49,7 @@ class SettingsGroup(BaseModel):
     """Base class of all settings groups.
 
     A group is frozen and rejects unknown fields. The docstring of each field documents the setting. If a group has a
-    `section`, its keys are below this section. If `flat_aliases` is true, settings with a variable are also accepted at
+    `section`, its keys are under this section. If `flat_aliases` is true, settings with a variable are also accepted at
     the top level.
     """
 

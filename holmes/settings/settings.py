@@ -79,7 +79,10 @@ class Settings:
         return tuple(entry.name for entry in self.model_list)
 
     def asks_llm(self, name: str | None) -> bool:
-        """Return whether the model `name` is an LLM, which may cost money. None means the chosen model."""
+        """Return whether the model `name` is an LLM, which may cost money.
+
+        If `name` is None, check the chosen model.
+        """
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
 
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ class Settings:
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:
-        """Return why a model of the chain or its summary model cannot be used, or None if all can be used."""
+        """Return why a model of the chain or its summary model cannot be used, or None if all models can be used."""
         for entry in self.model_chain():
             for name in (entry.name, self.context_of(entry).summary_model):
                 if isinstance(name, str) and name in self.left_out_models:

@@ -1,8 +1,8 @@
-"""The documented policy of altimate: old results become fingerprints, then the history becomes one summary.
+"""The documented policy of altimate: fingerprints replace old results, then one summary replaces the history.
 
 The 2 newest turns, the newest 40,000 tokens of results, and skills are not masked. Masking runs only if it frees at
 least 20,000 tokens. If fewer than max(20,000, output limit of the model) tokens are free, a summary replaces the
-history. The run ends after three compactions in a row. Tokens are estimated.
+history. The run ends after three compactions in a row. Token counts are estimates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The documented policy of Digitorn: a hook compacts above 75% of the available tokens, then adds a reminder.
 
-A result takes at most half of the free context window: the first items of a JSON array, or the first characters of
-other text. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2 turns.
-Tokens are estimated. An overflow cuts the history to half of the context window.
+A result takes at most half of the free context window. A larger JSON array keeps its first items, and larger text keeps
+its first characters. A summary has at most 1,024 tokens, and the last 10 messages stay. The next compaction waits for 2
+turns. Token counts are estimates. An overflow cuts the history to half of the context window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The documented policy of HolmesGPT: stores large results, and summarises above 95% of the context window.
+"""The documented policy of HolmesGPT: stores large results, and summarises the history above 95% of the context window.
 
 The system prompt, the summary and the last user message remain. The policy has no tail, masking, reminder or cooldown.
 The loop also limits compaction attempts, and truncates the history after an overflow.

@@ -1,10 +1,10 @@
-"""The documented policy of Octo: cuts results at 20,000 characters, masks after 10 messages, summarises above 70%.
+"""The documented policy of Octo: cuts and masks large results, and summarises long histories.
 
 The preview of a large result is its first 20,000 characters, or half of the context window if that is less. This limit
-includes the path of the stored result. Before each request, a path replaces each older result above 4,000 characters.
-Above 70% of the context window, 100,000 tokens or 100 messages, the model writes a summary. The newest 20 messages
-stay, up to 20,000 tokens and half of the usable context window. If no summary is written, the newest 40% of the history
-stays.
+includes the path of the stored result. Before each request, a path replaces each result above 4,000 characters that is
+older than the last 10 messages. Above 70% of the context window, 100,000 tokens or 100 messages, the model writes a
+summary. The newest 20 messages stay, up to 20,000 tokens and half of the usable context window. If no summary is
+written, the newest 40% of the history stays.
 """
 
 from __future__ import annotations

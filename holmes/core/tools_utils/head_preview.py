@@ -26,7 +26,7 @@ _PIECE_CHARACTERS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRoom:
-    """The limits of a preview. `characters_per_token` is an initial estimate that avoids token counts."""
+    """The limits of a preview. `characters_per_token` is an initial estimate, so that tokens are counted less often."""
 
     tokens: int
     characters: int | None
@@ -52,7 +52,7 @@ class Head:
 
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
-    """Return the beginning of `text` that fits `room`. The beginning can be empty."""
+    """Return the beginning of `text` that fits within `room`. The beginning can be empty."""
     array = _OPENING.match(text) is not None  # the closing bracket also needs space
     most = len(text) if room.characters is None else max(0, room.characters - len(_CLOSING) * array)
     tokens = max(0, room.tokens - _CLOSING_TOKENS * array)

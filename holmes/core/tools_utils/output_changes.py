@@ -2,8 +2,9 @@
 
 Lines that differ only in clock values are treated as equal. Clock values are ages in tables, ages such as `(5m ago)`,
 and heartbeat times. A value is an age only in positions where kubectl writes ages, so `timeout: 30s` does not contain
-an age. A lower age is a change, because the object was created again. Results of ordinary size are compared in order,
-and the diff has context lines. Larger results are compared as sets of lines, and the diff has line numbers.
+an age. A lower age is treated as a change, because the object was created again. Results of ordinary size are compared
+as sequences of lines, and the diff has context lines. Larger results are compared as sets of lines, and the diff has
+line numbers.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class OutputChange:
     """The difference between two results.
 
     `diff` is empty if the results have no relevant difference. `changed_lines` is the number of removed lines or of
-    added lines, whichever is larger. `left_out` names the kinds of differences that the diff omits: `ages`, `heartbeat
+    added lines, whichever is larger. `left_out` lists the kinds of differences that the diff omits: `ages`, `heartbeat
     times` or `spacing`.
     """
 
@@ -163,7 +164,7 @@ def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tu
 
 
 def _pairs(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> int:
-    """Estimate the cost of a comparison in order: the number of equal line pairs plus the number of lines."""
+    """Estimate the cost of comparing sequences of lines: the number of equal line pairs plus the number of lines."""
     counts = Counter(line.key for line in old)
     return len(old) + len(new) + sum(counts[line.key] for line in new)
 
@@ -226,7 +227,7 @@ def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> Outpu
 
 
 def _left_out(old: _Output, new: _Output) -> str:
-    """Return the kinds of ignored differences, or an empty string if the results have no ignored differences."""
+    """Return the kinds of ignored differences, or an empty string if no differences were ignored."""
     before = set(old.lines)
     now = {line.key for text, line in zip(new.lines, new.compared, strict=True) if text not in before}
     quiet = [line for line in old.compared if line.key in now]

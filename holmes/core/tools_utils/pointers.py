@@ -1,6 +1,6 @@
 """The texts that replace a result: pointers to stored results, and notes about results that could not be stored.
 
-The exact tokenizer ensures that every text fits its cap. If the cap is too small for the whole text, the preview is
+The exact tokenizer ensures that no text exceeds its cap. If the cap is too small for the whole text, the preview is
 dropped first, and the explanations are dropped next. The last form contains only the id.
 """
 
@@ -85,13 +85,13 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
 
 
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
-    """Return a clause that tells the model the cap of a single result."""
+    """Return a clause that states the cap of a single result."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """Return a clause that tells the model the cap of a turn."""
+    """Return a clause that states the cap of a turn."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 
@@ -99,9 +99,9 @@ def round_limit_text(results: int, cap_tokens: int) -> str:
 class PointerLimits:
     """The limits of a pointer.
 
-    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` tells the
-    model the limit. `preview` selects the kind of preview for a tool result. The preview of a user message always shows
-    both ends.
+    `cap_tokens` limits the whole message, `preview_tokens` its preview, and `char_limit` its text. `text` is the clause
+    that states the limit. `preview` selects the kind of preview for a tool result. The preview of a user message always
+    shows both ends.
     """
 
     cap_tokens: int
@@ -123,7 +123,7 @@ class PointerLimits:
 
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
-        """Return the limits of a user message. The pointer may take `room_tokens`."""
+        """Return the limits of a user message. The pointer may have at most `room_tokens` tokens."""
         preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
         text = limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
@@ -218,7 +218,7 @@ class Pointer:
         return cls(lines=lines, heading=f"{found[1]}:", preview=preview)
 
     def render(self, limits: PointerLimits, counter: TokenCounter) -> str:
-        """Return the most complete text that fits `limits`."""
+        """Return the most complete text within `limits`."""
         ids, error = _ids(self.stored), self.error
         short = (
             f"[{self.size_text} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. "

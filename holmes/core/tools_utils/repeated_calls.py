@@ -75,7 +75,10 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """Return the short text, or None if no earlier result, alone or with a diff, shows the content of `message`."""
+    """Return the text for an unchanged result, or None if the result changed.
+
+    A result is unchanged if an earlier result, alone or with a diff, shows the content of `message`.
+    """
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."
@@ -103,7 +106,7 @@ def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
     """Return `message` with `text` and the ids of the stored result in place of its result.
 
-    `read_id` is the stored result that the call read, or None for other tools.
+    `read_id` is the id of the stored result that the call read, or None if the call did not read a stored result.
     """
     label = label_of(message)
     if label is None and ids:
@@ -122,7 +125,7 @@ def _same(one: ToolMessage, other: ToolMessage) -> bool:
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Return whether one text is only a part of its result, which makes a comparison of the texts meaningless."""
+    """Return whether the text of either result is incomplete, which makes a comparison of the texts meaningless."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 
@@ -135,7 +138,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
 
 
 def _read_id(call: ToolCall) -> str | None:
-    """Return the id of the stored result that `call` reads, or None for other tools."""
+    """Return the id of the stored result that `call` reads, or None if `call` does not read a stored result."""
     if call.name not in RESULT_TOOLS or call.malformed is not None:
         return None
     read_id = json.loads(call.arguments or "{}").get("result_id")

@@ -192,7 +192,7 @@ class ToolOutcome:
 
     @classmethod
     def of(cls, answer: ToolMessage) -> ToolOutcome:
-        """Return the outcome of a call that gets a result without running."""
+        """Return the outcome of a call that has a result although it did not run."""
         spill = SpillOutcome(message=answer, tokens=0, spilled=False, stored=False)
         error = answer.text if answer.status == "error" else None
         return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
@@ -310,9 +310,9 @@ async def cap_round(
 ) -> tuple[ToolMessage, ...]:
     """Replace the largest of `messages` until all of them together take at most `cap_tokens`.
 
-    Messages that stay unchanged are the same objects. No result is shortened below 60 tokens, so a turn with very many
-    results can stay above the cap. If a large result cannot be stored, its middle is lost, and a note in the text
-    reports the loss.
+    Messages that stay unchanged are the same objects. No result is shortened to less than 60 tokens, so a turn with
+    very many results can stay above the cap. If a large result cannot be stored, its middle is lost, and a note in the
+    text reports the loss.
     """
     counter = counter.exact
     weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])

@@ -35,7 +35,7 @@ MAX_ANSWERED_CALLS = 32
 IDENTICAL_CALL = "Identical to the call"
 """The result of a call starts with these words if the call repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# The cache holds more entries than a reply has calls, because each call is looked up before and after it runs.
+# The cache is larger than the number of calls in a reply, because each call is looked up before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64
@@ -181,8 +181,8 @@ class ToolExecutor:
     """Finds and runs tools by name.
 
     At most 16 tools run at once, across all runs that share the executor. A call that waits for approval does not
-    occupy a slot. `mask` masks secrets in error texts, and is None if redaction is disabled. Wrappers of the toolsets
-    mask the results.
+    occupy a slot. `mask` masks secrets in error messages, and is None if redaction is disabled. Wrappers of the
+    toolsets mask the results.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class ToolExecutor:
         return " ".join(line.split())
 
     def problem(self, call: ToolCall) -> str | None:
-        """Return why `call` cannot run (an unknown tool or invalid arguments), or None if it can."""
+        """Return why `call` cannot run (an unknown tool or invalid arguments), or None if it can run."""
         try:
             self._prepare(call)
         except Exception as error:  # noqa: BLE001  as in `run`

@@ -47,8 +47,9 @@ class CompactionAttempt:
     """The result of one compaction attempt.
 
     If the summary is rejected, `history` is None and `failure` states why. `stats` always contains the cost. `flagged`
-    contains the names that the summary invented. `removed` refers to the stored text of the removed messages. `lost` is
-    true if the removed messages could not be stored. `groups` refers to the stored texts of their groups.
+    contains the invented names in the summary. `removed` refers to the stored text of the removed messages. `lost` is
+    true if the removed messages could not be stored. `groups` refers to the stored texts of the groups of these
+    messages.
     """
 
     history: History | None = None
@@ -122,7 +123,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
 def _stand_in(
     job: SummaryJob, text: str, removed: StoredResult | None, ledger: Ledger
 ) -> tuple[UserMessage, tuple[str, ...]]:
-    """Return the message that replaces the removed messages, and the names that the summary invented."""
+    """Return the message that replaces the removed messages, and the invented names in the summary."""
     context, found = job.context, job.survey
     invented = found.invented_in(text) if found else ()
     missing = found.missing_from(text) if found else ()

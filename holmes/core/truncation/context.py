@@ -44,7 +44,10 @@ class CompactionGuard:
         return self._low_gains >= LOW_GAINS_THAT_END_IT
 
     def begin(self, safety: SafetyPolicy, window_tokens: int) -> None:
-        """Count an attempt. Raises `CompactionInsufficientError` if the maximum of consecutive attempts is exceeded."""
+        """Count an attempt.
+
+        Raises `CompactionInsufficientError` if the maximum number of consecutive attempts is exceeded.
+        """
         if self._attempts >= safety.max_attempts:
             raise CompactionInsufficientError(
                 f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
@@ -64,9 +67,10 @@ class CompactionGuard:
 
 
 def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
-    """Return whether the cooldown of the last compaction is still active: too few turns or new tokens followed it.
+    """Return whether the cooldown of the last compaction is still active.
 
-    The caller checks the hard limit first.
+    During the cooldown, too few turns or too few new tokens have followed the compaction. The caller checks the hard
+    limit first.
     """
     rounds = 0
     for message in reversed(history):
@@ -126,7 +130,7 @@ class HistoryBudget:
 
     @property
     def hard_limit_tokens(self) -> int:
-        """Size above which a history does not fit a request."""
+        """Size above which a history does not fit in a request."""
         return self.window_tokens - self.reserve_tokens - self.schema_tokens
 
     @property

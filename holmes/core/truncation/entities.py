@@ -127,7 +127,7 @@ class Entity:
 
 
 def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
-    """Yield every entity of `piece` with its position, by kind. One name can have several kinds."""
+    """Yield every entity of `piece` with its position, grouped by kind. One name can have several kinds."""
     for kind, pattern in _patterns():
         for match in pattern.finditer(piece):
             group = match.lastindex or 0

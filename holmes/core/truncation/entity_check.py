@@ -59,9 +59,9 @@ _SAID_BY_USER = 3.0
 _ON_SEVERE_LINE = 2.5
 _MOST_FOR_FREQUENCY = 1.5
 _CROWD = 16
-# A summary may use other words for these kinds, so they are never reported as invented.
+# A summary may use other words for entities of these kinds, so such entities are never reported as invented.
 _NEVER_INVENTED: frozenset[EntityKind] = frozenset({"phrase", "quantity"})
-# Kinds that occur on most log lines. They are used only on severe lines and in texts of the user or the model.
+# Kinds that occur on most log lines. They are used only on severe lines and in texts from the user or the model.
 _ONLY_WHERE_IT_MATTERS: frozenset[EntityKind] = frozenset({"time", "id", "path", "version"})
 _SEVERE_WORDS = (
     "error", "fatal", "panic", "fail", "exception", "kill", "crash", "refused", "timeout", "timed out", "denied",
@@ -80,7 +80,7 @@ _SENTENCES = re.compile(r"(?<=[.!?\])])\s+(?=[A-Z])")
 class RankedEntity:
     """An entity of the source, its importance, and a line that contains it.
 
-    `said` is true if the entity occurs in a text of the user or the model, or in an earlier summary.
+    `said` is true if the entity occurs in a text from the user or the model, or in an earlier summary.
     """
 
     entity: Entity

@@ -51,10 +51,10 @@ class _Request:
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
     """Shorten the history if a trigger of the policy fires. Otherwise, return the same history.
 
-    The triggers count the system prompt and the tool schemas. If masking old results is enough, no summary is written.
-    If the summary fails or frees too little, the history is truncated. During the cooldown of the last compaction, a
-    history that fits stays unchanged. Raises `CompactionInsufficientError` without a request if the messages that must
-    stay exceed the context window.
+    The sizes that the triggers test include the system prompt and the tool schemas. If masking old results is enough,
+    no summary is written. If the summary fails or frees too little, the history is truncated. During the cooldown of
+    the last compaction, a history that fits stays unchanged. Raises `CompactionInsufficientError` without a request if
+    the messages that must stay exceed the context window.
     """
     aged = await _age(history, context) if context.policy.masking.every_step else history
     if not context.policy.trigger.enabled or _surely_below(aged, context):
@@ -103,7 +103,7 @@ async def compact_on_request(
     The compaction treats the context window as full, so that it shortens a history of any size. `summarise` requests a
     summary even if masking is enough. After a failure, the history stays unchanged, because the user did not request a
     truncation. The loop does not count this compaction as an attempt. Raises `CompactionInsufficientError` only if the
-    history cannot fit the real context window.
+    history cannot fit in the real context window.
     """
     context = await asyncio.to_thread(measured, history, context)
     budget = context.budget
@@ -269,7 +269,7 @@ async def _truncated(
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
-    """Return whether the upper bounds already exclude a compaction, so the tokenizer does not need to be loaded."""
+    """Return whether the upper bounds already exclude a compaction. In that case, the tokenizer is not needed."""
     bounds = replace(context.budget, schema_tokens=context.counter.upper_bound_tools(context.tools))
     messages = context.policy.trigger.messages
     few = messages is None or len(history) <= messages

@@ -2,8 +2,8 @@
 
 A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results and results of protected tools stay
 unchanged, and so do results that a mask would not shorten. A result that cannot be stored stays whole, so masking loses
-no data. In small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts of the user and
-the model never change.
+no data. In small context windows, `shrink_to_pointers` replaces the stored results of kept turns. Texts from the user
+and the model never change.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
 def _beyond_newest_tokens(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget
 ) -> list[int]:
-    """Return the results that are older than the protected turns and the newest protected tokens."""
+    """Return the positions of the results that precede the protected turns and the newest protected tokens."""
     policy = budget.policy.masking
     protected_tokens = min(policy.protect_tokens, int(budget.usable_tokens * policy.protect_share))
     counted = budget.policy.keep.messages or 0  # messages that the policy keeps stay unchanged
@@ -156,7 +156,10 @@ def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
 def _large_in_a_large_history(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], policy: MaskingPolicy
 ) -> list[int]:
-    """Return the large results in a large history. System messages do not count as recent messages."""
+    """Return the positions of the large results in a large history.
+
+    System messages are not treated as recent messages.
+    """
     if sum(weights) <= policy.max_total_tokens:
         return []
     others = [position for position, message in enumerate(messages) if not isinstance(message, SystemMessage)]
@@ -173,7 +176,7 @@ def _least_freed_tokens(budget: HistoryBudget) -> int:
 
 
 def _characters(message: Message) -> int:
-    """Return the size of a result: the characters of its text plus the bytes of its images."""
+    """Return the size of a result: the number of characters of its text plus the number of bytes of its images."""
     if not isinstance(message, ToolMessage):
         return 0
     return len(output_text(message)) + sum(len(part.data) for part in message.parts if isinstance(part, Image))

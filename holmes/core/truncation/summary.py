@@ -1,10 +1,10 @@
-"""Requests a summary of the messages to remove, for large histories in groups of whole turns.
+"""Requests a summary of the messages to remove. Large histories are summarised in groups of whole turns.
 
 The first request is the agent's last request plus one user message, so the provider can use its cache. A separate
-summary model gets the removed messages as plain text. A failed request is repeated as plain text. If the text does not
-fit one request, each request contains the next part and the summary of the earlier parts. No request exceeds the
-context window of its model. A reply that is not a summary or is mostly invented is rejected. Important names that are
-missing from a summary are requested and added.
+summary model receives the removed messages as plain text. A failed request is repeated as plain text. If the text does
+not fit in one request, each request contains the next part and the summary of the earlier parts. No request exceeds the
+context window of its model. A reply that is not a summary or is mostly invented is rejected. If important names are
+missing from a summary, lines about these names are requested and added.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 def reminder_text(tools: Sequence[Tool]) -> str:
     """List up to 20 tools by name on one line. For more tools, list the families and the number of tools in each.
 
-    If no tools exist, the text is empty. The text has at most 450 characters, and at most 150 tokens for names that
-    consist of words.
+    If `tools` is empty, return an empty string. The text has at most 450 characters, and at most 150 tokens if the
+    names consist of words.
     """
     if not tools:
         return ""
@@ -83,7 +83,7 @@ class StandIn:
     """The parts of the message that replaces removed messages.
 
     `missing` contains the names that the summary does not mention, the most important first. `ledger` has at most
-    `ledger_room_tokens`. If no reminder is needed, `tools` is empty.
+    `ledger_room_tokens` tokens. If no reminder is needed, `tools` is empty.
     """
 
     summary: str
@@ -126,7 +126,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """List as many of the names in `missing` as fit `room_tokens`, each with a line of the conversation.
+    """List as many of the names in `missing` as fit within `room_tokens` tokens, each with a line from the conversation.
 
     A name alone would not show what is wrong with the object.
     """
@@ -179,7 +179,7 @@ async def store_removed(
 
 
 def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None) -> tuple[StoredResult, ...]:
-    """Return the stored results that the message in place of `messages` refers to.
+    """Return the stored results that the message that replaces `messages` refers to.
 
     These are `removed` and the newest stored results of `messages`. If `removed` is None, the stored results of
     `messages` can still be cited.
@@ -191,7 +191,7 @@ def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None)
 
 
 async def store_groups(groups: Sequence[Sequence[Message]], context: CompactionContext) -> tuple[StoredResult, ...]:
-    """Store each group as a separate text. Its name consists of `chat_id` and a number, starting at 1.
+    """Store each group as a separate text. The name of the text consists of `chat_id` and a number, starting at 1.
 
     Groups that cannot be stored are omitted.
     """

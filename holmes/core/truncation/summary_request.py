@@ -137,8 +137,8 @@ class Summary:
     """The reply to a summary request.
 
     If the reply is not usable, `text` is None and `failure` states why. `stats` is the cost of all attempts.
-    `overflowed` is true if the provider rejected the request as too long. If the provider stated its context window,
-    `window_tokens` is this size. `cut_off` is true if the reply reached the output limit.
+    `overflowed` is true if the provider rejected the request as too long. `window_tokens` is the context window that
+    the provider stated, or None. `cut_off` is true if the reply reached the output limit.
     """
 
     text: str | None = None

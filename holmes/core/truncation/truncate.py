@@ -117,8 +117,8 @@ HISTORY_SHARE = 0.60
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
     """Return the maximum sizes of the parts that stay after an overflow.
 
-    A history that fits according to the local count is cut to 60%, because the provider counts more tokens or has a
-    smaller context window.
+    A history that fits according to the local count is cut to 60% of its size, because the provider counts more tokens
+    or has a smaller context window.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
