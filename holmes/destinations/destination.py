@@ -91,7 +91,7 @@ class IncidentNews:
 
 
 class DeliveryFailed(HolmesError):
-    """The news did not arrive, or its arrival is unknown.
+    """The news did not arrive, or its arrival could not be confirmed.
 
     The message is one line that contains the next step and no secrets. `retryable` is true if a retry may succeed.
     `retry_after_seconds` is set if the destination requested a delay. If `reference` is set, the next attempt uses it

@@ -121,7 +121,8 @@ class SlackApi:
         except aiohttp.ClientError as error:
             raise self._failed(f"closed the connection: {type(error).__name__}") from None
         except (ValueError, AttributeError, RecursionError):
-            # slack-sdk raises these errors for a response that is not a JSON object. Their text may contain a secret.
+            # slack-sdk raises these errors for a response that is not a JSON object. Their messages may contain a
+            # secret.
             raise self._failed("did not return a Slack response; is `api_url` correct?") from None
         return reply.data  # type: ignore[return-value]  # an object, because slack-sdk checks that it has `ok`
 

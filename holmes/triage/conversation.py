@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The error of a failed call on one line, without the prefixes that the tool adds."""
+        """The error message of a failed call, on one line and without the prefixes that the tool adds."""
         refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
         if len(refused) > 1:  # kubectl repeats this sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"

@@ -169,7 +169,7 @@ def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def telling_events(events: Outcome) -> tuple[QuotedLine, ...]:
-    """Return the newest warnings of an event table, at most three."""
+    """Return at most three of the newest warnings in an event table."""
     source = source_of(events)
     lines = source.lines or tuple(events.text.split("\n"))
     warnings = [

@@ -165,7 +165,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def found_symptoms(incident: Incident) -> tuple[str, ...]:
-    """Return the symptoms whose words are in the incident.
+    """Return the symptoms whose words occur in the incident.
 
     A symptom word matches only at the start of a word in the incident: "mount" is not in "amount", and "ready" is not
     in "already".
