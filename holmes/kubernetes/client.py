@@ -37,7 +37,7 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 class ClusterInfo:
     """The result of `probe()`. `version` has the form `v1.34.1`.
 
-    It is empty if the credentials do not allow reading it.
+    It is empty if the credentials do not allow reading the version.
     """
 
     server: str
@@ -148,7 +148,7 @@ class ClusterClient:
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream the body of a response: `async with client.stream_text(path) as pieces`.
 
-        Opening the stream raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
+        Opening the stream raises the same errors as `get()`. Reading raises `ReadCutOff` if the connection breaks.
         """
         refuse_outside(path, self.scope)
         return self._sender.stream(path, params or {})

@@ -1,8 +1,9 @@
 """Finds the cluster configuration: merged kubeconfig files, or the service account of a pod.
 
-Reads only the files that the `Environment` names. The kubernetes package is not used, because its merge gives priority
-to the last file, but kubectl gives priority to the first file. Importing it also takes 0.4 s of CPU time, four times as
-long as importing this package. The kubernetes package cannot limit the environment or the duration of exec plugins.
+Reads only the files that the `Environment` specifies. The kubernetes package is not used, because its merge gives
+priority to the last file, but kubectl gives priority to the first file. Importing it also takes 0.4 s of CPU time, four
+times as long as importing this package. The kubernetes package cannot limit the environment or the duration of exec
+plugins.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class Pem:
     path: Path | None = None
 
     def read(self) -> bytes | None:
-        """Return the content, or None if neither is set. Raises `ClusterUnreachable` if the file cannot be read."""
+        """Return the content, or None if neither `data` nor `path` is set.
+
+        Raises `ClusterUnreachable` if the file cannot be read.
+        """
         if self.data is not None or self.path is None:
             return self.data
         try:

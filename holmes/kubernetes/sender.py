@@ -79,7 +79,7 @@ class RequestSender:
         self._http = None
 
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
-        """Read the complete body of a response, optionally of the media type `accept`.
+        """Read the complete body of a response, optionally in the media type `accept`.
 
         Raises `ClusterUnreachable` if the server does not respond, `ApiError` for a status other than 2xx, and
         `ToolError` if the response is too large. An incomplete response is requested again.

@@ -174,7 +174,7 @@ def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
 
 
 def _events(state: ClusterState, about: ClusterObject) -> list[str]:
-    """Format the newest events of the object and its dependents. The oldest of these events comes first."""
+    """Format the newest events of the object and its dependents, oldest first."""
     family = [about, *state.owned_by(about), *_pods(state, about)]
     uids = {each.uid: each for each in family}
     events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)
