@@ -156,8 +156,8 @@ class ClusterClient:
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
         """Check within `timeout_seconds` that the API server responds and accepts the credentials.
 
-        The timeout of an exec plugin is separate and not included. Raises `ClusterUnreachable` with one line for the
-        user.
+        An exec plugin has a separate timeout, which is not included. Raises `ClusterUnreachable` with a one-line
+        message for the user.
         """
         version = ""
         await self._login.credentials.current()

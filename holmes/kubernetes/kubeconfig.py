@@ -97,7 +97,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess:
-    """One context: cluster, user and default namespace."""
+    """One context, with its cluster, user and default namespace."""
 
     context: str
     namespace: str
@@ -153,9 +153,9 @@ class _Kubeconfig:
 def load_access(environment: Environment, *, service_account: Path = SERVICE_ACCOUNT) -> ClusterAccess:
     """Read the selected context.
 
-    It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order. HOLMES_KUBE_CONTEXT
-    and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a thread. Raises
-    `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
+    It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order of priority.
+    HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a
+    thread. Raises `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
     """
     files = _existing_files(environment)
     if files:

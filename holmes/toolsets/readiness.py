@@ -266,7 +266,10 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """Hash everything that a check depends on: configuration, variables, `PATH` folders, Holmes version."""
+    """Hash everything that a check depends on.
+
+    This includes the configuration, the variables, the folders in `PATH` and the version of Holmes.
+    """
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,

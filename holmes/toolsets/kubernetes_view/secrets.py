@@ -27,7 +27,7 @@ _LONGEST_SECRET_ANNOTATION = 256
 # This pattern also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
-# The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
+# The API server quotes a value of the wrong type, for example a password without quotes. Each value is on one line:
 # `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`, `error found in #9 byte of ...|…`
 _QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
 # Quotes may be escaped several times. A line end may be the two characters \n. Go prints maps without quotes.

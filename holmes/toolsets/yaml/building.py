@@ -119,7 +119,7 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Return whether the error is ignored, which applies to unknown tool keys and unsupported JSON Schema keywords."""
+    """Return whether the error is ignored because it reports an unknown tool key or an unsupported schema keyword."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known

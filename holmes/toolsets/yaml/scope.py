@@ -73,7 +73,7 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
 
 
 def command_environment(environment: Environment, variables: Mapping[str, str], *, chosen_cluster: bool) -> Environment:
-    """Return the environment of a command: `variables`, and the variables for the default namespace.
+    """Return the environment of a command, with `variables` and the variables for the default namespace.
 
     If `chosen_cluster` is true, commands also use the chosen context and namespace, with a time limit for each request.
     """
