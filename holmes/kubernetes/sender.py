@@ -215,7 +215,10 @@ class RequestSender:
         return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
-        """Return an HTTP client with the certificate of `credentials`. Opens a new client if the certificate changed."""
+        """Return an HTTP client with the certificate of `credentials`.
+
+        Opens a new client if the certificate changed.
+        """
         shown = (credentials.certificate, credentials.key)
         async with self._opening:
             if self._http is not None and shown == self._shown:
