@@ -173,10 +173,7 @@ class InvestigationWorker:
             _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Record that this replica stopped these investigations on purpose, so that the stop is not counted as a crash.
-
-
-        """
+        """Record that this replica stopped these investigations on purpose. The stop is then not counted as a crash."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)
