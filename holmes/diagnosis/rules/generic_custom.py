@@ -54,7 +54,7 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="G02",
-    title="Delivery or certificate object reports a fault",
+    title="Argo CD, Flux or cert-manager resource reports a fault",
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),

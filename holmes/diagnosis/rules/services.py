@@ -113,7 +113,7 @@ def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | No
         subject=service.ref,
         title="Service selects no pods: no workload has similar labels",
         cause=(
-            f"{service.ref} {'is used but ' if consumed else ''}selects no pods: no workload of namespace "
+            f"{service.ref} {'is used but ' if consumed else ''}selects no pods: no workload in namespace "
             f"{service.namespace} has labels similar to its selector, so the workload behind it does not exist"
         ),
         evidence=(field(service, "spec", "selector"),),
