@@ -71,7 +71,7 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
 def _is_rolling_out(each: ClusterObject) -> bool:
     """Return whether the object is an Argo Rollout without a fault.
 
-    The condition Healthy alone does not show this, because it is False until the last step has finished.
+    The condition Healthy is not sufficient for this check, because it is False until the last step has finished.
     """
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 

@@ -123,7 +123,7 @@ def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | No
 
 
 def _is_consumed(state: ClusterState, service: ClusterObject) -> bool:
-    """Return whether a workload or an Ingress names the Service."""
+    """Return whether a workload or an Ingress refers to the Service."""
     if service.ref in edges(state):
         return True
     for ingress in state.of("Ingress", service.namespace):
