@@ -1,7 +1,7 @@
 """Reads alerts from Alertmanager, and matches their labels.
 
-Returns the unparsed response of the API, within limits for size and time. If Alertmanager cannot be read, the message
-of `SourceUnreachable` is one line that contains the next step.
+Returns the unparsed response of the API, within limits for size and time. If Alertmanager cannot be read, raises
+`SourceUnreachable` with a one-line message that contains the next step.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """Split a URL into the URL without user information, and the user information.
+    """Split a URL into the URL without its user information, and the user information.
 
     Messages must not show the password.
     """

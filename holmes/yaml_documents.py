@@ -1,7 +1,7 @@
 """Reads a YAML file and records the line of each key.
 
 All files that users write are read with this module. Invalid YAML, duplicate keys, and files that need too much memory
-or stack are refused with an error that names the file and line. Keys are not interpreted.
+or stack are refused with an error that states the file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# The loader written in C is five times faster and reports the same marks.
+# The loader that is written in C is five times faster and reports the same positions.
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -25,11 +25,14 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
 MAX_LEVELS = 100
-"""Maximum nesting of user files. The C parser is recursive, and tens of thousands of levels overflow its stack."""
+"""Maximum nesting depth of user files.
+
+The C parser is recursive, and tens of thousands of levels overflow its stack.
+"""
 
 
 class YamlError(ValueError):
-    """The file cannot be read or is not YAML. Callers convert this error into their own error."""
+    """The file cannot be read or is not valid YAML. Callers convert this error into their own error."""
 
 
 class UnreadableFile(YamlError):
@@ -38,7 +41,7 @@ class UnreadableFile(YamlError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
-    """A parsed file. `lines` maps the path of a value to its line (from 1).
+    """A parsed file. `lines` maps the path of a value to its line number, starting at 1.
 
     `source` is the name of the file in messages.
     """
@@ -57,7 +60,10 @@ class YamlDocument:
 
 
 def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
-    """Read and parse the file. Raises `UnreadableFile` if it cannot be read, and `YamlError` if it is not YAML."""
+    """Read and parse the file.
+
+    Raises `UnreadableFile` if it cannot be read, and `YamlError` if it is not valid YAML.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -170,7 +170,7 @@ def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: 
 
 
 def _sendable(secret: SecretStr, where: str) -> str:
-    """Return the secret as a header value, without the newline at the end of many secret files."""
+    """Return the secret as a header value, without the trailing newline that many secret files contain."""
     text = secret.get_secret_value().strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ConfigError(f"{where} is empty or contains characters that are not valid in a token; copy it again")

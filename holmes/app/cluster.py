@@ -1,4 +1,4 @@
-"""Selects the cluster of a command, which is a live cluster, a recording or the demo cluster.
+"""Selects the cluster for a command, which is a live cluster, a recording or the demo cluster.
 
 A local server serves the recording, so that all other code works as with a live cluster.
 """
@@ -70,7 +70,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
     if settings.investigations.database_url:
         return settings.investigations
     file = settings.storage.results_path.parent / RECORDINGS_DATABASE
-    with suppress(OSError):  # opening the database reports the error
+    with suppress(OSError):  # the error is reported when the database is opened
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})
 

@@ -67,7 +67,7 @@ def _with_shared_numbers(policy: ContextPolicy, own: ContextSettings) -> Context
 def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
     named = keep
     messages = own.keep_recent_count if own.keep_recent is None else own.keep_recent
-    if messages:  # a number of messages overrides the tokens and shares of the policy
+    if messages:  # a number of messages overrides the token counts and shares in the policy
         named = named.counting(messages)
     elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # if no message limit is set, limit the tokens
         named = replace(KeepPolicy(), fraction=named.fraction)

@@ -156,9 +156,9 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
 class Guards:
     """The redactor, the approver and the result store for all tool calls.
 
-    `redactor` is the redactor of the process from `make_redactor`. It also masks stored questions. `approver` decides
-    on tool calls that require approval. Without an approver, these calls are refused. `store` stores the tool results,
-    by default in files.
+    `redactor` is the redactor that `make_redactor` created for the process. It also masks stored questions. `approver`
+    decides on tool calls that require approval. Without an approver, these calls are refused. `store` stores the tool
+    results, by default in files.
     """
 
     approver: Approver | None
@@ -209,7 +209,7 @@ async def _checked(
 ) -> OpenToolsets:
     """Run all checks in parallel. The first failure cancels the other checks and is raised.
 
-    The toolset task is the first task, because it reads all toolset files before another task starts.
+    The toolset task starts first, so that it reads all toolset files before another task starts.
     """
     opening = asyncio.create_task(toolsets)
     tasks = (
@@ -230,7 +230,7 @@ async def _checked(
 
 
 class Assembly:
-    """The opened models, with the guards of all tool calls.
+    """The opened models, with the guards for all tool calls.
 
     `investigator` uses the toolsets of the last `with_toolsets` call.
     """

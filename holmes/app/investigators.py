@@ -1,7 +1,7 @@
 """Manages the investigators of the server. Each requested model has one investigator, which is opened on first use.
 
-Recorded steps, a budget and an approver belong to one run. A context variable contains the approver, but only while the
-first event of a run is produced. The tool tasks of the run inherit the variable from this moment, so the tools of other
+Each run has its own recorded steps, budget and approver. A context variable contains the approver, but only while the
+first event of a run is produced. The tool tasks of the run inherit the variable at this time, so the tools of other
 runs cannot read it.
 """
 
@@ -122,7 +122,7 @@ class Investigators:
     async def ask(
         self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Chat with `model`, by default the configured model. See `Investigator.ask`.
+        """Answer a chat request with `model`, by default the configured model. See `Investigator.ask`.
 
         Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
         """
@@ -198,8 +198,8 @@ class Investigators:
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
     """Return the maximum cost of an investigation, or None if its cost is not limited.
 
-    The limit of a route may be higher than the general limit, because the operator configures both. A client may only
-    request a lower limit.
+    The limit of a route may be higher than the general limit, because the operator configures both. A client may
+    request only a lower limit.
     """
     if record.max_cost is None or general is None:
         return general if record.max_cost is None else record.max_cost

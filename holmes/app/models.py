@@ -87,14 +87,14 @@ def build_models(settings: Settings) -> BuiltModels:
 
 @cache
 def _calibration(_endpoint: str, _model: str) -> Calibration:
-    """Return the token calibration of a model at an endpoint. All model list entries for this model share it."""
+    """Return the token calibration of a model at an endpoint, which all model list entries for this model share."""
     return Calibration()
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:
     """Check all models without sending a request.
 
-    Raises `ConfigError` for a missing key or an unknown model. The message names the available models.
+    Raises `ConfigError` for a missing key or an unknown model. The error message lists the available models.
     """
     for model in models:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def mask_process(redactor: Redactor | None) -> None:
     """Mask secrets in all later errors and log messages of the process.
 
-    Without a redactor, redaction is disabled, and only escape sequences are removed from errors.
+    If `redactor` is None, redaction is disabled, and only escape sequences are removed from errors.
     """
     mask_errors(text_mask(redactor))
     if redactor is not None:
@@ -39,7 +39,7 @@ def mask_logs(redactor: Redactor) -> None:
 def text_mask(redactor: Redactor | None) -> Callable[[str], str]:
     """Return the function that masks secrets in untrusted text.
 
-    If redaction is disabled, the function only removes escape sequences.
+    If redaction is disabled, the function removes only escape sequences.
     """
     return strip_escape_sequences if redactor is None else redactor.redact
 

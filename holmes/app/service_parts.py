@@ -45,7 +45,7 @@ def database_address(settings: Settings) -> str:
 
 
 async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:
-    """Return a redactor with the key of all replicas if they share the database, else return `own`."""
+    """Return a redactor with the key in the database if replicas share the database. Otherwise, return `own`."""
     if own is None or not database.shared:
         return own
     return Redactor(await shared_key(database, "redaction"))

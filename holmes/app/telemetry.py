@@ -39,14 +39,14 @@ class Telemetry:
 async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncIterator[Telemetry]:
     """Start metrics and traces for one process of the server. Leaving the context sends the last spans.
 
-    If `warn` is true and traces are configured but cannot be sent, a warning names the cause.
+    If `warn` is true and traces are configured but cannot be sent, a warning states the cause.
     """
     async with open_tracer(settings, warn=warn) as tracer:
         yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
 
 
 def make_metrics(settings: Settings) -> Metrics:
-    """Create the metrics. Their labels accept the names of the configured models."""
+    """Create the metrics. Their labels can contain the names of the configured models."""
     from holmes.telemetry.metrics import Metrics
 
     models = tuple(_models(settings))

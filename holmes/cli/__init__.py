@@ -1,1 +1,1 @@
-"""The command line, which shows the events of a run."""
+"""The command-line interface, which shows the events of a run."""

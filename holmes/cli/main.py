@@ -46,14 +46,14 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class ReaderGone(Exception):
-    """The process that read the output has exited.
+    """Raised if the process that reads the output has exited.
 
-    Not an `OSError`, because click exits with code 1 for an `OSError`.
+    It is not an `OSError`, because click exits with code 1 for an `OSError`.
     """
 
 
 def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Set the variables of the file before any variable is read. Raises `ConfigError`."""
+    """Set the variables in the file before any variable is read. Raises `ConfigError`."""
     if path is None or context.resilient_parsing:
         return
     from holmes.settings.process import add_env_file

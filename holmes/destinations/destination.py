@@ -1,4 +1,4 @@
-"""Defines the news about an incident, the protocol of destinations, and the error of a failed delivery.
+"""Defines the news about an incident, the protocol of destinations, and the error for a failed delivery.
 
 News is delivered at least once, so a destination may receive the same news again with the same key. The news describes
 the state of the incident at delivery time, not at queue time. Alert texts are untrusted, so every destination escapes
@@ -42,7 +42,7 @@ class AlertNews:
 class InvestigationNews:
     """The investigation that the news reports.
 
-    `answer` is Markdown. `root_cause` is the line of the answer that names the cause. `cost` is in US dollars.
+    `answer` is Markdown. `root_cause` is the line of the answer that states the cause. `cost` is in US dollars.
     `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the
     configured model.
     """
@@ -91,11 +91,11 @@ class IncidentNews:
 
 
 class DeliveryFailed(HolmesError):
-    """The news did not arrive, or its arrival is unknown.
+    """The news did not arrive, or its arrival could not be confirmed.
 
-    The message is one line that contains no secrets and names the next step. `retryable` is true if a retry may
-    succeed. `retry_after_seconds` is set if the destination requested a delay. If `reference` is set, the next attempt
-    continues this delivery.
+    The message is one line that contains the next step and no secrets. `retryable` is true if a retry may succeed.
+    `retry_after_seconds` is set if the destination requested a delay. If `reference` is set, the next attempt uses it
+    to continue this delivery.
     """
 
     exit_code = 3

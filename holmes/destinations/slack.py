@@ -1,4 +1,4 @@
-"""Sends notifications to Slack. Each incident has one message, which is updated, with the answers in its thread.
+"""Sends notifications to Slack. Each incident has one message, which Holmes updates. The thread contains the answers.
 
 This requires a bot token with the scope `chat:write`. Slack has no idempotency keys, so the metadata of each message
 contains its key. After an attempt with an unknown outcome, Holmes searches the existing messages for this key. The

@@ -59,11 +59,11 @@ _PERMANENT: Final[Mapping[str, str]] = {
     "unknown_method": "check `api_url`",
     "method_deprecated": "update Holmes",
 }
-"""Error codes that a retry does not fix, with the next step for the user. All other errors are retried."""
+"""Error codes of failures that a retry cannot fix, with the next step for the user. All other errors are retried."""
 
 
 class SlackFailed(DeliveryFailed):
-    """A call of the Slack API failed. `code` is Slack's error code, or empty for a connection or HTTP error."""
+    """A call to the Slack API failed. `code` is Slack's error code, or empty for a connection or HTTP error."""
 
     def __init__(
         self, message: str, *, retryable: bool, retry_after_seconds: float | None = None, code: str = ""
@@ -73,7 +73,7 @@ class SlackFailed(DeliveryFailed):
 
 
 class SlackApi:
-    """Calls methods of the Web API with one token. Error messages name the destination `name`."""
+    """Calls methods of the Web API with one token. Error messages contain `name`, the name of the destination."""
 
     def __init__(self, *, name: str, url: str, token: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         self.name = name
@@ -121,12 +121,13 @@ class SlackApi:
         except aiohttp.ClientError as error:
             raise self._failed(f"closed the connection: {type(error).__name__}") from None
         except (ValueError, AttributeError, RecursionError):
-            # slack-sdk raises these errors for a response that is not a JSON object. Their text may contain a secret.
+            # slack-sdk raises these errors for a response that is not a JSON object. Their messages may contain a
+            # secret.
             raise self._failed("did not return a Slack response; is `api_url` correct?") from None
         return reply.data  # type: ignore[return-value]  # an object, because slack-sdk checks that it has `ok`
 
     async def _authorities(self) -> SSLContext | None:
-        """Return the certificate authorities of all Holmes connections. Loads them only once, because this is slow."""
+        """Return the TLS context with the CA certificates, or None without TLS. Loads the certificates only once."""
         if self._tls is None and self._url.startswith("https:"):
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
         return self._tls

@@ -1,8 +1,8 @@
 """Converts text and Markdown to Slack's mrkdwn. Untrusted text cannot mention users, add links or change the layout.
 
 A parser reads the Markdown. Headings become bold lines, tables become monospaced text, images become links, and HTML
-remains text. Only web links are kept. `<`, `>` and `&` are escaped, and names such as @channel get an invisible
-character. Like Slack, this module counts lengths in UTF-16 units of the escaped text.
+remains text. Only web links are kept. `<`, `>` and `&` are escaped, and an invisible character is inserted into names
+such as @channel. Like Slack, this module counts lengths in UTF-16 units of the escaped text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def markdown_pieces(markdown: str) -> tuple[Piece, ...]:
 
 
 def sections(pieces: Sequence[Piece], limit: int) -> list[str]:
-    """Join the pieces into mrkdwn texts of at most `limit` units. Each part of a split code block gets fences."""
+    """Join the pieces into mrkdwn texts of at most `limit` units. Each part of a split code block is fenced."""
     texts: list[str] = []
     for piece in pieces:
         for part in _parts(piece, limit):

@@ -1,4 +1,4 @@
-"""Finds faults in a cluster and their causes without a model.
+"""Detects the faults in a cluster and determines their causes without a model.
 
 Rules check a `ClusterState`, and their findings are merged into incidents.
 """

@@ -95,8 +95,8 @@ def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
 def _merged(earlier: Finding, later: Finding) -> Finding:
     """Merge two findings for the same fault.
 
-    The result is the more severe finding, or the first by name if both are equally severe. Its start is the earlier of
-    the two start times.
+    The result is the more severe finding. If both are equally severe, it is the finding whose subject sorts first. Its
+    start is the earlier of the two start times.
     """
     times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
     first, second = sorted((earlier, later), key=lambda finding: (SEVERITIES.index(finding.severity), finding.subject))

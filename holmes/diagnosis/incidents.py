@@ -1,6 +1,6 @@
 """Merges findings into ranked incidents, each with one root cause and the symptoms that follow from it.
 
-A finding's `because` names objects whose findings explain this finding. A symptom is also explained by every cause in
+A finding's `because` lists objects whose findings explain this finding. A symptom is also explained by every cause in
 the same workload. If explanations form a cycle, the most specific finding is the root. The same findings always
 produce the same incidents, ids and order.
 """
@@ -140,9 +140,9 @@ def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
 
 
 def _trouble(root: Finding) -> ObjectRef:
-    """Return the grouping key.
+    """Return the key by which root findings are grouped into incidents.
 
-    Root findings with the same culprit form one incident, but `info` findings stay separate.
+    Root findings with the same culprit form one incident, but `info` findings form a separate incident.
     """
     if root.severity != "info":
         return root.culprit
@@ -181,7 +181,10 @@ def _incident_id(finding: Finding) -> str:
 
 
 def _affected_pods(affected: Iterable[ObjectRef], findings: Sequence[Finding], state: ClusterState) -> int:
-    """Count the pods that are subjects of findings and the pods of affected workloads that are not ready."""
+    """Return the number of affected pods.
+
+    These are the pods that are subjects of findings, and the pods of affected workloads that are not ready.
+    """
     uids = {finding.subject for finding in findings if finding.subject.kind == "Pod"}
     for ref in affected:
         workload = state.find(ref)

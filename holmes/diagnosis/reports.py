@@ -1,4 +1,4 @@
-"""Filters, compares and masks the incidents of reports.
+"""Filters, compares and masks the incidents in reports.
 
 An incident belongs to every namespace that contains one of its objects, because the culprit and the failure can be in
 different namespaces.

@@ -14,8 +14,8 @@
                 yield Fault(subject=pod.ref, cause="...", evidence=(...), next_check="...")
 
 The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings. The engine
-adds the defaults of the row, replaces a culprit that is a pod with its workload, and merges identical faults of
-several pods.
+adds the defaults of the row. If a culprit is a pod, the engine replaces it with the pod's workload. It also merges
+identical faults of several pods.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Fault:
     """A fault that a rule found in one object.
 
     `subject` is the object that shows the fault. `culprit` is the object to change or create, by default the workload
-    that owns the subject. The first item of `evidence` is the decisive one: the wrong field with its value. `cause` is
+    that owns the subject. The first item of `evidence` is the decisive wrong field with its value. `cause` is
     one sentence that names the culprit, the field and the value. `because` contains objects whose own faults would
     explain this fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure
     without its cause (not ready, not available, no endpoints). A symptom ranks below every cause in the same workload.
@@ -78,10 +78,10 @@ class Rule:
 class Row:
     """A row of the catalogue.
 
-    If a row has several rules, a letter follows its id. `severity` is the default severity. `kinds` contains the kinds
-    that the rule judges. `needs` contains other kinds that the rule must be able to list. If one of these kinds cannot
-    be listed, the report names the rule as not checked. `reads` contains the fields and event reasons that the rule
-    reads. `explanation` describes the fault, its difference from similar states, and the usual fix.
+    If a row has several rules, each id ends with a letter. `severity` is the default severity. `kinds` contains the
+    kinds that the rule judges. `needs` contains other kinds that the rule must be able to list. If one of these kinds
+    cannot be listed, the report lists the rule as not checked. `reads` contains the fields and event reasons that the
+    rule reads. `explanation` describes the fault, how it differs from similar states, and the usual fix.
     """
 
     id: str

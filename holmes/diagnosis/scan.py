@@ -1,4 +1,4 @@
-"""Scans a cluster: reads its objects, runs the rules, reads the logs that they request, and merges the findings.
+"""Scans a cluster: reads its objects, runs the rules, reads the logs that the rules request, and merges the findings.
 
 Rules that use logs run again after the logs are read. The report lists everything that could not be read. An empty list
 of incidents alone does not mean that the cluster is healthy.
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""If more than this many kinds of a namespace could not be read for one cause, the report lists them on one line."""
+"""If more than this number of kinds in a namespace could not be read for the same reason, one line lists them all."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
     "HorizontalPodAutoscaler",
 )  # fmt: skip
-"""Built-in kinds whose objects the report counts. The report also counts custom resources."""
+"""Built-in kinds for which the report contains the number of objects. Custom resources are also counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class ScanResult:
 async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
     """Scan the cluster of `client`.
 
-    Raises `ClusterUnreachable` if nothing can be read, and `ConfigError` for an unknown rule or namespace.
+    Raises `ClusterUnreachable` if nothing can be read, or `ConfigError` if a rule or namespace is unknown.
     """
     with _deferred_collections():
         return await _scan(client, request, progress)

@@ -90,7 +90,11 @@ class Account:
             yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Note whether the record shows `text` (True), contradicts it (False), or does not decide it (None)."""
+        """Note the verdict on `text`.
+
+        `shown` is True if the record shows `text`, False if the record lacks or contradicts it, and None if this cannot
+        be judged.
+        """
         if shown is None:
             self.doubts.append(text)
         elif shown:
@@ -149,7 +153,7 @@ class Account:
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """Return the indexes of the tokens in any of `categories`, at most two tokens away from `index`."""
+        """Return the indexes of the tokens that are in any of `categories` and at most two tokens away from `index`."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
@@ -202,7 +206,7 @@ class Account:
             self._unbound_value(index, token, bound)
 
     def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
-        """Judge a name or a quote that has no field word. It can be anywhere in the record."""
+        """Judge a name or a quote that has no field word. The record may contain it in any field."""
         text = token.text
         stands = self._stands(token) and not self._is_denied(text)
         if stands and self._is_text and self._is_said_otherwise(index):
@@ -221,7 +225,8 @@ class Account:
     def _is_said_otherwise(self, index: int) -> bool:
         """Return whether a log entry or event uses a name in another role.
 
-        For example, the text denies the name, reverses its direction, or contains it only as part of a path.
+        For example, the text denies the name, reverses the direction of the action, or contains the name only as part
+        of a path.
         """
         text = self.record.folded
         is_field = any(
@@ -241,7 +246,7 @@ class Account:
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
         """Return whether a text uses the name for a different kind of object than the claim does.
 
-        For example, the text has `volume "certs"`, and the claim means a Secret.
+        For example, the text contains `volume "certs"`, and the claim means a Secret.
         """
         claimed = self._kind_before(index)
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
@@ -320,13 +325,13 @@ class Account:
         )
 
     def _is_denied(self, text: str) -> bool:
-        """Return whether the record has `no` or `not` directly before the words of a quote."""
+        """Return whether the record contains `no` or `not` directly before the words of a quote."""
         parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
         negative = words_of("not") | {"non"}
         return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
 
     def _stands(self, token: Token) -> bool:
-        """Return whether the record's lines contain the token, or whether the token names the whole result."""
+        """Return whether the record's lines contain the token, or the token names the object of the whole result."""
         text = token.text
         if self.record.says(text, exactly=token.quoted):
             is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")

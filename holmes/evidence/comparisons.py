@@ -1,4 +1,4 @@
-"""Judges comparisons: sums, extremes, the larger of two values, durations, and time differences."""
+"""Judges sums, extreme values, comparisons of two values, durations and time differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ASIDE: Final = ("total", "kind", "times", "relation", "compare", "both", "all")
 
 
 def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `ran for 12 seconds` by the duration of one record, or by the time between its start and its end."""
+    """Judge `ran for 12 seconds` by the duration in one record, or by the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
         verb = None  # example: `running for 3 days without a restart`
@@ -89,7 +89,7 @@ def _times_of(record: Record) -> tuple[Quantity, ...] | None:
 def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
     """Judge `B came 31 seconds after A`.
 
-    The times of two cited log entries must differ by this time, and each half of the claim must match one entry.
+    The times of two cited log entries must differ by this duration, and each half of the claim must match one entry.
     """
     number = next((token for token in tokens if token.quantity and "time" in token.quantity.dimensions), None)
     word = said(tokens, "later")
@@ -141,7 +141,7 @@ def _says(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool:
 def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """Judge `web is the oldest pod` or `has the most restarts`.
 
-    One row of a whole table must have the extreme value of a column.
+    One row of a complete table must have the extreme value of a column.
     """
     word = said(tokens, "superlative")
     if word is None:
@@ -168,7 +168,7 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
 
 
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `web is older than db` or `241 days younger than db` by comparing one column of two rows."""
+    """Judge `web is older than db` or `241 days younger than db` by comparing two rows in one column."""
     word = said(tokens, "comparative")
     than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
@@ -199,7 +199,7 @@ def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
 
 
 def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `12 restarts in total` by the sum over all records, or over the subjects."""
+    """Judge `12 restarts in total` by the sum over all cited records, or over those of the subjects."""
     plain = [token for token in tokens if token not in subjects and not token.has("state")]
     counted = [token for token, after in pairwise(plain) if token.is_count and _is_kind(after)]
     number = next((token for token in reversed(tokens) if token.shape == "number" and token not in counted), None)
@@ -231,7 +231,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """Sum the named field in each dimension. If no field is named, each record must have only one number."""
+    """Sum the named field in each dimension. If no field is named, each record must contain only one number."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]
@@ -281,7 +281,7 @@ def holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | N
 
 
 def number_of(token: Token) -> Fraction | None:
-    """Return the plain number of a token, or None for other tokens."""
+    """Return the value of a token that is a plain number, or None for other tokens."""
     return token.quantity.number("count") if token.quantity is not None else None
 
 

@@ -1,6 +1,6 @@
 """Finds the fields that the words of a claim mean, compares numbers with them, and decides which states a record shows.
 
-A word in the record does not prove a state, because every description lists its conditions, whatever their status.
+A word in the record does not prove a state. For example, `kubectl describe` lists each condition, whatever its status.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ROUNDED: Final = 10
 
 
 def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
-    """Return whether `record` shows `state`, a state of the lexicon.
+    """Return whether `record` shows `state`, a state that the lexicon defines.
 
     `last` selects the previous state of the object, and `now` excludes it. Returns None if the fields neither show nor
     deny the state.
@@ -97,7 +97,7 @@ def is_nothing(value: str) -> bool:
 
 
 def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
-    """Yield groups of verdicts, most reliable group first. The first group with a verdict decides."""
+    """Yield groups of verdicts, starting with the most reliable group. The first group with a verdict decides."""
     yield _named_booleans(record, words.conditions.split())
     yield _full_ratios(record, words.ratios.split())
     yield _above_zero(record, words.above_zero.split())
@@ -177,7 +177,7 @@ def _conditions(record: Record) -> frozenset[str]:
 def _tells_of(record: Record, state: str) -> bool | None:
     """Return whether a log entry or event reports a failure.
 
-    The words of the record are used only if it has no status code or level.
+    The words of the record are used only if it has neither a status code nor a level.
     """
     if state == "failed" and (code := _code_of(record)) is not None:
         return code
@@ -187,7 +187,7 @@ def _tells_of(record: Record, state: str) -> bool | None:
 
 
 def _code_of(record: Record) -> bool | None:
-    """Return whether the HTTP status code of the record is an error, or None if the record has no status code."""
+    """Return whether the record's HTTP status code indicates an error, or None if the record has no status code."""
     codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
     return next(iter(codes)) >= "4" if len(codes) == 1 else None
 
@@ -230,7 +230,7 @@ class Lookup:
     words: frozenset[str] = frozenset()
 
     def names_field(self, token: Token) -> bool:
-        """Return whether a token names a field of this record. Kinds can also be names of fields."""
+        """Return whether a token names a field of this record. A kind can also be the name of a field."""
         if token.shape == "number" or any(token.has(each) for each in ("not", "compare", "ago", "later")):
             return False
         if token.has("kind"):
@@ -240,7 +240,7 @@ class Lookup:
         return bool(self.own(token))
 
     def own(self, token: Token) -> tuple[Field, ...]:
-        """Return fields with `token` as their key, for example `progressDeadlineSeconds` or `spec.replicas`."""
+        """Return the fields whose key is `token`, for example `progressDeadlineSeconds` or `spec.replicas`."""
         if len(token.text) < 3 or token.text in self.record.labels | self.record.names:
             return ()
         is_plain = any(token.has(each) for each in ("state", "unjudged", "not", "kind"))
@@ -284,12 +284,12 @@ class Lookup:
 
     @property
     def ready(self) -> tuple[Field, ...]:
-        """The fields with the first number of `1/2`, which is the number of ready replicas or containers."""
+        """The fields with the first number of a ratio such as `1/2`: the number of ready replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "current"))
 
     @property
     def ready_total(self) -> tuple[Field, ...]:
-        """The fields with the second number of `1/2`, which is the number of all replicas or containers."""
+        """The fields with the second number of a ratio such as `1/2`: the number of all replicas or containers."""
         return tuple(each for each in self.record.fields if each.path == ("ready", "total"))
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
@@ -300,7 +300,7 @@ class Lookup:
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Return whether the words can mean this field. A total, as in `1/2`, and a target require a matching word."""
+    """Return whether the words can mean this field. The total of a ratio such as `1/2` requires a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
@@ -339,7 +339,7 @@ def quantities_of(each: Field) -> tuple[Quantity, ...]:
 
 
 def has_number(each: Field, quantity: Quantity, sign: str = "=", *, rounded: bool = False) -> bool:
-    """Return whether a field has this number, or a larger or smaller number if `sign` requires it."""
+    """Return whether a field contains this number, or a larger or smaller number if `sign` requires it."""
     claimed = tuple(quantity.measured(measure) for measure in _MEASURES if measure in ways(each)) or (quantity,)
     found = quantities_of(each)
     if each.key not in FREE_TEXT | _LISTS and not each.key.startswith("port"):

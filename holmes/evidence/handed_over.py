@@ -25,7 +25,7 @@ _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
 
 
 class HandedOverSoFar:
-    """Finds the results that belong to a growing conversation. Reads each message only once."""
+    """Finds the results that belong to a growing conversation. Each message is read only once."""
 
     def __init__(self) -> None:
         self._known = NOTHING_HANDED_OVER
@@ -43,7 +43,7 @@ class HandedOverSoFar:
 
 
 def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:
-    """Extend `earlier` by the results of `messages`. Compaction does not remove results."""
+    """Return `earlier` with the results of `messages` added. Compaction does not remove results."""
     messages = tuple(messages)
     people = [message for message in messages if isinstance(message, UserMessage)]
     removed = {found for message in people for found in _removed(message)}

@@ -1,6 +1,6 @@
 """Parses indented objects: YAML, JSON with one value per line, and `kubectl describe`.
 
-Uses a stack of open keys without recursion, so the time is linear for any depth.
+The parser uses a stack of open keys instead of recursion, so its running time is linear at any nesting depth.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A key or list element that can still contain deeper lines."""
+    """A key or list element that can still contain more deeply indented lines."""
 
     indent: int
     key: str
@@ -140,7 +140,7 @@ def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Recor
 
 
 def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last: bool) -> None:
-    """Read a line with a key, an element, or only a value."""
+    """Read a line that contains a key, a list element or only a value."""
     indent, rest = _opened_elements(opened, text)
     match = _KEY.match(rest)
     if rest == "{":
@@ -176,7 +176,7 @@ def _read_plain(draft: _Draft, opened: list[_Open], number: int, text: str) -> N
 
 
 def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, number: int) -> None:
-    """Read a key with its value. The value may name its element or contain several values."""
+    """Read a key with its value. The value may be the name of its list element, or contain several values."""
     element = opened[-1] if opened and opened[-1].is_element else None
     rank = _NAMES_OF_ELEMENTS.index(own.key) if own.key in _NAMES_OF_ELEMENTS else 99
     if element is not None and rank < element.rank and (own.key != "path" or shown.startswith("/")):
@@ -189,7 +189,7 @@ def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, numb
     if draft.description and own.key in _PAIRED and (setting := _SETTING.fullmatch(shown)):
         draft.values.append(((*opened, own), plain_key(setting[1]), setting[2], number))
     if draft.description and own.key != "message":
-        # Lines below `State: Running` belong to this key, and `Labels: a=b` continues below its first value.
+        # Lines under `State: Running` belong to this key, and `Labels: a=b` continues under its first value.
         opened.append(own)
 
 
@@ -210,7 +210,7 @@ def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open,
 
 
 def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
-    """Open the elements that start in a line. Returns the remaining text and its indentation."""
+    """Open the list elements that start on a line. Returns the indentation of the remaining text, and that text."""
     indent, rest = _indent(text), text.strip()
     while rest.startswith("- ") or rest == "-":
         _open(opened, _Open(indent=indent, key="", is_element=True))
@@ -240,7 +240,7 @@ def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], numbe
 
 
 def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, ...]:
-    """Return the columns of a table that has no dashes below its heading, for example the conditions of a pod."""
+    """Return the columns of a table that has no dashes under its heading, for example the conditions of a pod."""
     cells = _GAP.split(stripped)
     is_first = bool(opened) and above.rstrip().endswith(":") and plain_key(above) == opened[-1].key
     if is_first and len(cells) > 1 and ":" not in stripped and all(cell[:1].isupper() for cell in cells):

@@ -74,7 +74,7 @@ class _Walk(Readings):
     def take(self, assertion: Assertion) -> None:
         """Judge one assertion.
 
-        An assertion that contains only names gives the subjects of the next assertion, or continues a list.
+        An assertion that contains only names provides the subjects of the next assertion, or continues a list.
         """
         tokens = (*self._lead, *assertion.tokens)
         self._lead = tokens if assertion.leads and _is_label(tokens) else ()
@@ -197,10 +197,7 @@ class _Walk(Readings):
         return judgement
 
     def _as_cause(self, judgement: Judgement) -> Judgement:
-        """Limit the judgement of a cause.
-
-        A cause is checked only if one log entry, event or condition states both facts.
-        """
+        """Limit the judgement of a cause to *cited*, unless one log entry, event or condition states both facts."""
         return CITED if judgement.outcome == "checked" and not self._is_told() else judgement
 
     def _is_told(self) -> bool:
@@ -233,7 +230,7 @@ class _Walk(Readings):
         return judgement
 
     def _listed(self, names: Sequence[Token]) -> Judgement:
-        """Judge `the pods are a, b and c`. These pods must exist, and no others."""
+        """Judge `the pods are a, b and c`. The result must contain these pods and no others."""
         found = frozenset(name for record in self._passage.cited for name in record.names)
         missing = [token.text for token in names if not names_of(token) & found]
         if missing:
@@ -283,5 +280,5 @@ def _counts_on(tokens: tuple[Token, ...]) -> bool:
 
 
 def _counts_things(token: Token) -> bool:
-    """Return whether a token counts the names that follow."""
+    """Return whether a token states how many names follow."""
     return token.has("of which") or token.has("both") or token.has("all") or (token.is_count or bool(token.parts))

@@ -114,7 +114,7 @@ TextOrMarkers: TypeAlias = str | MarkerGroup
 
 
 class MarkerScanner:
-    """Splits streamed text into plain text and markers. The result does not depend on the chunks.
+    """Splits streamed text into plain text and markers. The result does not depend on the chunk boundaries.
 
     Plain text is returned immediately. At most 200 characters that may become a marker are held back.
     """
@@ -129,7 +129,7 @@ class MarkerScanner:
         return list(self._take(final=False))
 
     def finish(self) -> list[TextOrMarkers]:
-        """Return the held-back text and markers at the end of the text."""
+        """Return the text and markers that are still held back when the text ends."""
         return list(self._take(final=True))
 
     def _take(self, *, final: bool) -> Iterator[TextOrMarkers]:
@@ -191,7 +191,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 
 
 def without_markers(text: str) -> str:
-    """Return `text` for display without links.
+    """Return `text` for a display that does not support links.
 
     Markers of checked claims are removed. Other outcomes are written in words.
     """
@@ -223,7 +223,7 @@ def shown_missing(item: str) -> str:
 
 
 def end_of_last_marker(text: str) -> int:
-    """Return the position after the last marker in `text`, or 0 if `text` has no marker."""
+    """Return the position after the last marker in `text`, or 0 if `text` contains no marker."""
     return max((match.end() for match in _ONE_MARKER.finditer(text)), default=0)
 
 
@@ -311,7 +311,7 @@ def _claim_text(statement: str) -> str:
 
 
 def clipped_claim(line: str) -> str:
-    """Clip `line` to 240 characters. A line that is already clipped is unchanged."""
+    """Clip `line` to 240 characters. A line that is already clipped remains unchanged."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

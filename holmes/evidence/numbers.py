@@ -1,7 +1,7 @@
 """Judges the numbers of an assertion against one record.
 
 A number must be in the field that the adjacent words name, or follow from other numbers in the record. Without such
-words, the number must be the only number of its unit.
+words, the number must be the only number with its unit.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Numbers(Account):
     def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
         """Return the fields that `run` names and that contain a number of this dimension.
 
-        If no such field exists, return the lists among the named fields.
+        If no such field exists and a named field is a list, return all named fields.
         """
         fields = self._lookup.of([self.tokens[place] for place in run])
         quantities = (quantity, *token.parts)
@@ -110,12 +110,15 @@ class Numbers(Account):
         self._note_exact(index, matching)
 
     def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
-        """Return whether a "running" claim uses a number of the previous state: `Running with exit code 137`."""
+        """Return whether a "running" claim uses a number from the previous state: `Running with exit code 137`."""
         is_before = bool(matching) and all("laststate" in each.path for each in matching)
         return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Return whether a number is a limit, request or capacity, but the claim states usage or does not say so."""
+        """Return whether the claim presents a limit, request or capacity as usage.
+
+        Also true if the claim does not mention that a number is a limit or request.
+        """
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -182,7 +185,7 @@ class Numbers(Account):
         return None if first is None or last is None else last - first == quantity.number("count")
 
     def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """Return whether one field has the part and another field the total: `2 of 3 replicas are available`."""
+        """Return whether one field contains the part and another one the total: `2 of 3 replicas are available`."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
         wholes = wholes or self._lookup.ready_total or self.record.of(("total", "ready", "current"))
@@ -193,7 +196,7 @@ class Numbers(Account):
         )
 
     def _of_replicas(self) -> set[int]:
-        """Return the indexes of the words that only name replicas as the counted objects."""
+        """Return the indexes of the words for replicas, which only name the counted objects."""
         return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
 
     def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
@@ -222,7 +225,7 @@ class Numbers(Account):
         return any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
 
     def _is_said(self, index: int, quantity: Quantity) -> bool:
-        """Return whether a log entry or event contains the number after the same word, or as a point in time."""
+        """Return whether a log entry or event contains the number next to the same word, or as a point in time."""
         is_loose = self._is_only_count() and not self._said
         if is_loose and any(stands_beside(text, self.tokens, index) for text in self._texts()):
             return True
@@ -231,7 +234,7 @@ class Numbers(Account):
     def _is_only(
         self, index: int, quantity: Quantity, matching: tuple[Field, ...], *, is_one: bool, is_keyed: bool
     ) -> bool:
-        """Return whether a number is the only number of its unit and no adjacent word gives it another meaning.
+        """Return whether a number is the only number with its unit and no adjacent word gives it another meaning.
 
         The age of an object does not prove how long the object has been in a state.
         """
@@ -252,11 +255,11 @@ class Numbers(Account):
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
-        """Return whether the assertion has only one plain number, so that the order of numbers does not matter."""
+        """Return whether the assertion contains only one plain number, so that the order of numbers does not matter."""
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
-        """Return whether a number that the record lacks may be a count in words, a sum or a difference."""
+        """Return whether a number that the record lacks may be a number word, a share, a sum or a difference."""
         if token.text[:1].isalpha() or token.parts:
             return True
         numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
@@ -278,7 +281,7 @@ class Numbers(Account):
         return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
 
     def _times(self, index: int, quantity: Quantity) -> bool:
-        """Judge `25 times` by the count of an event. Returns whether the event has a count that the claim means."""
+        """Judge `25 times` by the count of an event. Returns whether the claim refers to this count."""
         fields = self.record.of(("count",)) if self.record.form == "event" else ()
         words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
         if not words:
@@ -325,7 +328,7 @@ class Numbers(Account):
         return self.record.of(("ago",)) if restarted or is_last else ()
 
     def _gap(self, index: int, quantity: Quantity) -> bool:
-        """Judge `2 more` or `40Gi of memory are left` by the difference in a ratio. Returns whether a ratio applies."""
+        """Judge `2 more` or `40Gi of memory are left` by the two parts of a ratio. Returns whether a ratio applies."""
         words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
         is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
         named = [place for run in self._runs(index) for place in run]
@@ -391,6 +394,6 @@ class Numbers(Account):
 
 
 def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
-    """Return whether a field has the number, or a version or tag that looks like the number."""
+    """Return whether a field contains the number, or a version or tag that looks like the number."""
     is_version = token.text.count(".") > 1 or token.text.startswith("v")
     return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

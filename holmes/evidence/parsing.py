@@ -1,6 +1,6 @@
 """Parses lines into records: tables, `kubectl describe`, YAML, multi-line JSON, logs, events.
 
-Parsing takes linear time. Lines without a known form become entries without fields.
+Parsing takes linear time. Lines in an unknown format become entries without fields.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|N
 def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:
     """Parse numbered `lines`, which may start anywhere in a result.
 
-    `source` shows whether the lines are one object, and which columns a table without a header has.
+    `source` determines whether the lines are one object, and which columns a table without a header has.
     """
     first = next((text for _, text in lines if text.strip()), "")
     if _is_laid_out(first, lines):
@@ -97,7 +97,7 @@ def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[
 
 
 def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
-    """Return whether the lines are one value in JSON, YAML or a description, with keys and indentation."""
+    """Return whether the lines are one indented value in JSON, in YAML or in the format of `kubectl describe`."""
     if first.rstrip() in ("{", "[", "---", "[{"):
         return True
     if _OBJECT_LINE.match(first):

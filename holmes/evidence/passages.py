@@ -4,8 +4,8 @@ This code runs in a thread and in short steps, so that no call blocks the interp
 after the deadline. For a large result, only the lines around the citation are read, so claims about the whole result
 cannot be checked.
 
-All tools and citations use the same line numbers. Lines end at a line feed, and the first line is 1. A trailing line
-feed does not start another line. One-line JSON has one line per value, as in `readable_json`.
+All tools and citations use the same line numbers. Lines end at a line feed, and numbers start at 1. A trailing line
+feed does not start another line. Each value of one-line JSON is treated as a separate line, as in `readable_json`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class NumberedText:
     ) -> Iterator[tuple[int, int]]:
         """Yield the first and last line of each match of `pattern` in `span`.
 
-        A match has at most 2,048 characters. `contains` is text that every match contains, which makes the search fast.
+        A match has at most 2,048 characters. `contains` is text that every match contains. It makes the search fast.
         `deadline` is a monotonic time. Raises `TimeoutError` after the deadline.
         """
         start, end = span
@@ -160,7 +160,7 @@ class CitedText:
 
     @cached_property
     def whole(self) -> Passage:
-        """A passage with all records and no citation. Use it only for a text that is parsed completely."""
+        """A passage with all records and no citation. Use it only if `is_read_whole` is true."""
         return Passage(
             cited=(),
             records=self._records(self._lines(1, self.text.total_lines)),
@@ -237,7 +237,7 @@ def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
-    """Set the outcome of every marker to *not found*. The first marker names the missing parts."""
+    """Set the outcome of every marker to *not found*. The first marker lists the missing parts."""
     first, *others = markers
     shown = tuple(filter(None, map(shown_missing, judgement.missing)))[:MAX_MISSING]
     return (
@@ -289,7 +289,7 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
     """Return a marker for the only other lines that prove the whole claim, or None if they are not found or not unique.
 
     These lines must belong to a record of a named object or contain a long quote. The outcome is at most *cited*,
-    because the answer named other lines.
+    because the answer cited other lines.
     """
     if text is None or claim.block or marker.outcome != "checked":
         return None
@@ -343,7 +343,7 @@ def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
 
 
 def _element_around(record: Record, number: int) -> tuple[int, int]:
-    """Return the lines around `number` with values of the same element, at most ten on each side."""
+    """Return the first and last line of the element that contains line `number`, at most ten lines on each side."""
     paths = {each.line: each.path[:-1] for each in reversed(record.fields)}
     first = last = number
     while first > number - _LONGEST_ELEMENT and paths.get(first - 1) == paths.get(number, ()):

@@ -60,7 +60,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
     """Return the indexes in `places` of the longest chain of tokens that a text contains in the same order.
 
     `text` consists of words and signs, separated by spaces. A number must be followed by the same word, with no other
-    number in between. The text must deny exactly the tokens that `denied` lists.
+    number in between. The text must deny exactly the tokens in `denied`.
     """
     words = _RATIO.sub(r"\1/\2", text).split()[:_MOST_WORDS]
     stems = [stem(word) for word in words]
@@ -120,16 +120,16 @@ def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:
 
 
 def is_unreal(text: str, name: str, tokens: Sequence[Token]) -> bool:
-    """Return whether a text only denies a name, or calls it possible: `failed to acquire`, `would delete`."""
+    """Return whether a text only denies a name or presents it as possible: `failed to acquire`, `would delete`."""
     words, wanted = text.split(), tokens_of(name).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_unreal(words, at, _told(tokens)) for at in places)
 
 
 def is_turned(text: str, tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a text reverses the direction before each occurrence of a name.
+    """Return whether a text reverses the direction of an action before each occurrence of a name.
 
-    Example: the text has `replaced by b`, and the claim has `replaced b`.
+    Example: the text contains `replaced by b`, and the claim contains `replaced b`.
     """
     words, wanted = text.split(), tokens_of(tokens[place].text).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
@@ -155,7 +155,7 @@ def _told(tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
-    """Return whether an earlier word of the same clause denies this word or calls it possible.
+    """Return whether an earlier word of the same clause denies this word or presents it as possible.
 
     Words that the claim also uses are ignored.
     """
@@ -211,8 +211,8 @@ def stem(word: str) -> str:
 class Denials:
     """The denials of an assertion.
 
-    `words` are the denying tokens, and `denied` are their targets. `nothing_of` are the words of a field that must be
-    empty. `is_unclear` means that the target is ambiguous.
+    The numbers are token indexes: `words` for the denying tokens, `denied` for their targets, and `nothing_of` for the
+    words that name a field that must be empty. `is_unclear` means that the target is ambiguous.
     """
 
     words: frozenset[int] = frozenset()

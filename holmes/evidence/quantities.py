@@ -1,6 +1,6 @@
 """Parses numbers with units into a comparable form: `512Mi` equals `0.5 GiB`, `72h` equals `3 days`.
 
-Values are exact. An ambiguous quantity such as `10m` has all its possible values.
+Values are exact. An ambiguous quantity such as `10m` keeps all its possible values.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Quantity:
         return bool(self.dimensions & {"clock", "moment"})
 
     def measured(self, dimension: Dimension) -> Quantity:
-        """Return the same quantity. A plain number gets `dimension`."""
+        """Return the quantity. If it is a plain number, its dimension becomes `dimension`."""
         taken = {(dimension, value) if each == "count" else (each, value) for each, value in self.meanings}
         return replace(self, meanings=frozenset(taken))
 
@@ -155,7 +155,7 @@ def share_of(part: Quantity, whole: Quantity) -> Quantity:
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """Return the time between two moments, or between two times on the same day. Returns None for other quantities."""
+    """Return the seconds between two moments or between two times on the same day, or None for other quantities."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
     if not moments and first.is_time and second.is_time:
         moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]
@@ -166,7 +166,7 @@ def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
 
 
 def _fraction(text: str) -> Fraction | None:
-    """Parse `1.5`, `1,5`, `5,000` or `1,234,567`. Returns None for a version."""
+    """Parse `1.5`, `1,5`, `5,000` or `1,234,567`. Returns None for a version number."""
     parts = re.split(r"[.,]", text)
     if len(parts) == 1:
         return Fraction(text)

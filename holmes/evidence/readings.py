@@ -191,7 +191,7 @@ class Readings:
         )
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Return whether the assertion starts with a name that is in no record, such as a node in a pod table."""
+        """Return whether the assertion starts with a name that no record contains, such as a node in a pod table."""
         first = first_thing(tokens)
         if first is None or not first.is_value or not NAME.fullmatch(first.text) or first.text in self._known:
             return False

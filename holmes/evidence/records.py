@@ -48,7 +48,7 @@ _ORDER: Final = ("not_found", "cited", "checked")
 class Field:
     """A value with its path.
 
-    Keys in `path` are in lower case without signs. The label of a list element has the form `=app`.
+    Keys in `path` are in lower case, without punctuation. The label of a list element has the form `=app`.
     """
 
     path: tuple[str, ...]
@@ -68,7 +68,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A table row, object, log entry or event of a result. `kind` may be empty."""
+    """A table row, object, log entry or event in a result. `kind` may be empty."""
 
     form: Form
     first_line: int
@@ -101,7 +101,7 @@ class Record:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The labels of list elements in the record: containers, conditions, ports."""
+        """The labels of the list elements in the record, for example of containers, conditions and ports."""
         return frozenset(label for each in self.fields for label in each.labels)
 
     @cached_property
@@ -125,7 +125,7 @@ class Record:
         return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
 
     def of(self, keys: Iterable[str]) -> tuple[Field, ...]:
-        """Return the fields that have one of `keys`."""
+        """Return the fields whose key is one of `keys`."""
         wanted = frozenset(keys)
         return tuple(each for each in self.fields if each.key in wanted)
 
@@ -133,8 +133,8 @@ class Record:
 def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
     """Yield the parts of compound values as separate fields.
 
-    `1/2` and `cpu: 91%/70%` have a current value and a total. `17 (3m ago)` has a time, and `250m (6%)` has a
-    percentage. `2m (x5 over 10m)` has the count of an event and its period.
+    `1/2` and `cpu: 91%/70%` contain a current value and a total. `17 (3m ago)` contains a time, and `250m (6%)`
+    contains a percentage. `2m (x5 over 10m)` contains the count of an event and its period.
     """
     for each in fields:
         value = each.value
@@ -146,7 +146,7 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
         if match := _RATIO.fullmatch(value):
             names: tuple[str, ...] = (
                 ("cpu",) if each.path == ("targets",) else ()
-            )  # HPAs with one metric have this format
+            )  # HPAs with one metric use this format
             yield from _current_and_total(each, names, match[1], match[2])
         elif match := _REPEATED.search(value):
             yield Field(path=("count",), value=match[1], line=each.line)
@@ -203,7 +203,7 @@ class Passage:
 
     @classmethod
     def joined(cls, passages: Sequence[Passage]) -> Passage:
-        """Combine `passages` into one passage. Passages of several results are not a complete result."""
+        """Combine `passages` into one passage. Passages of several results are not treated as a complete result."""
         first = passages[0]
         if len(passages) == 1:
             return first
@@ -223,7 +223,7 @@ class Passage:
         return self.is_whole and not self.source.is_cut
 
     def within(self, first_line: int, last_line: int, text: str) -> Passage:
-        """Return the same result with other cited lines, given as `text`."""
+        """Return a passage of the same result that cites other lines. `text` contains these lines."""
         parts = (record.within(first_line, last_line) for record in self.records)
         return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
 
@@ -253,7 +253,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The outcome of a claim or an assertion. `missing` contains the absent parts."""
+    """The outcome of a claim or an assertion. `missing` contains the parts that the cited lines lack."""
 
     outcome: CitationOutcome
     missing: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Judges assertions about several records: counts, "all", "only" and "none".
 
-Each function returns None for other assertions. A count must be correct both for the cited lines and for the whole
-result. Only a complete list proves absence.
+Each function returns None for assertions that it cannot judge. A count must be correct both for the cited lines and for
+the whole result. Only a complete list proves absence.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bo
 
 
 def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """Judge `the ConfigMap conf was not found`. A cited line must report it for exactly this object."""
+    """Judge `the ConfigMap conf was not found`. A cited line must report that exactly this object was not found."""
     if "notfound" not in states_of(tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
@@ -178,7 +178,7 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
 
 
 def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """Judge `only web is of type LoadBalancer`. These records must match, and no others in a complete list."""
+    """Judge `only web is of type LoadBalancer`. The list must be complete, and only the named records may match."""
     if not subjects or said(tokens, "only") is None:
         return None
     wanted = names_of(*subjects)
@@ -260,7 +260,7 @@ def _is_of_denial(token: Token) -> bool:
 
 
 def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool | None:
-    """Return whether `record` contradicts an absence."""
+    """Return whether `record` matches the tokens in `rest`, and therefore disproves a claim of absence."""
     names = [token for token in rest if token.is_value]
     if names and not any(record.says(token.text, exactly=False) for token in names):
         return False

@@ -56,7 +56,7 @@ UNKNOWN_SOURCE: Final = Source()
 
 
 def canonical_kind(word: str) -> str:
-    """Return the kind that a word names, or an empty string if it names no kind.
+    """Return the kind that a word names, or an empty string if it does not name a kind.
 
     `svc`, `Services` and `service.v1` all name the kind `service`.
     """

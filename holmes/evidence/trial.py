@@ -38,7 +38,7 @@ _TRUTHS: Final = ("true", "false", "unknown")
 @dataclass(slots=True, kw_only=True)
 class Trial(Numbers):
     def run(self) -> Trial:
-        """Judge every token, least ambiguous tokens first."""
+        """Judge every token, starting with the least ambiguous tokens."""
         self._failed_verbs()
         self._denials()
         for text in self._texts():
@@ -101,7 +101,7 @@ class Trial(Numbers):
     def _left(self, what: str) -> Iterator[int]:
         """Yield the indexes of tokens of the given type that are not yet accounted for.
 
-        The set of these tokens changes during iteration.
+        The set of these tokens may change during iteration.
         """
         for index, token in enumerate(self.tokens):
             is_it = {

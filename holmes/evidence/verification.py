@@ -1,8 +1,8 @@
 """Verifies citations against stored results before the text is shown, and keeps the ledger of checked claims.
 
-Each run of the loop has one `CitationVerifier`. It rejects results of other conversations and lines that do not exist.
-It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors. A claim whose
-result cannot be read in time has the outcome *not found*.
+Each run of the loop has one `CitationVerifier`. It rejects citations of results from other conversations and of
+lines that do not exist. It corrects wrong lines only if exactly one other record proves the claim. It never raises
+storage errors. A claim whose result cannot be read in time has the outcome *not found*.
 
 `CitationFilter` verifies a stream, and `verify_citations` verifies a whole text. Text is passed on immediately. Only a
 marker is held back, from `[[` until it is complete and judged. The marker then contains the outcome: checked, cited, or
@@ -98,8 +98,8 @@ class CitationVerifier:
     async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
         """Judge the citations of one claim, and correct their lines.
 
-        A claim has at least one citation. The outcome is never better than in the markers: a *cited* claim does not
-        become *checked*.
+        A claim has at least one citation. The outcome is never better than the outcome in the markers: a *cited*
+        claim does not become *checked*.
         """
         key = (markers, claim)
         if key not in self._judged:
@@ -273,7 +273,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Unique claims, newest first. Claims of one message are ordered from most to least specific."""
+    """Unique claims, newest first. Claims from one message are ordered from most to least specific."""
 
     entries: tuple[LedgerEntry, ...] = ()
 

@@ -42,7 +42,7 @@ _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The evidence that proves a state in a record. `lexicon.yaml` describes the fields."""
+    """The evidence that proves a state in a record. `lexicon.yaml` describes the attributes."""
 
     words: str
     statuses: str = ""
@@ -110,7 +110,7 @@ def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, St
 
 
 def _parts(phrase: str) -> Iterator[str]:
-    """Split a phrase into words. An elided article is a separate word, as in claims."""
+    """Split a phrase into words. An elided article becomes a separate word, as in claims."""
     for part in phrase.split("_"):
         start, sign, rest = part.partition("'")
         if sign and rest and start in _PRONOUNS:
@@ -124,7 +124,7 @@ def _parts(phrase: str) -> Iterator[str]:
 class Token:
     """A word, name, number or quote.
 
-    `tags` come from the lexicon. The shape `end` ends an assertion. `parts` are the two numbers of `1 of 3`.
+    `tags` come from the lexicon. A token of the shape `end` ends an assertion. `parts` are the two numbers of `1 of 3`.
     """
 
     shape: Shape
@@ -209,7 +209,7 @@ class Assertion(NamedTuple):
 def assertions_of(statement: str) -> tuple[Assertion, ...]:
     """Split a statement into assertions, without closing punctuation or a label such as `Evidence:`.
 
-    A word for a cause starts an assertion.
+    A word for a cause starts a new assertion.
     """
     label = _LABEL.match(statement)
     if label is not None and all(token.tags and token.tags <= _OF_LABELS for token in _tokens(label[1])):
@@ -277,7 +277,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
 
 
 def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens, with phrases of the lexicon joined."""
+    """Yield the tokens. The words of each lexicon phrase are joined into one token."""
     position = 0
     while position < len(tokens):
         for length in range(min(_LONGEST_PHRASE, len(tokens) - position), 1, -1):
@@ -295,7 +295,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens, with number words as numbers: `three pods`, `one minute`."""
+    """Yield the tokens, with number words converted to numbers: `three pods`, `one minute`."""
     position = 0
     while position < len(tokens):
         token, following = tokens[position], tokens[position + 1 : position + 3]
@@ -336,7 +336,7 @@ def _counts(before: Token | None, following: Sequence[Token]) -> bool:
 
 
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` joined."""
+    """Yield the tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` each joined."""
     position = 0
     while position < len(tokens):
         token = tokens[position]

@@ -37,7 +37,7 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 class ClusterInfo:
     """The result of `probe()`. `version` has the form `v1.34.1`.
 
-    It is empty if the credentials do not allow reading it.
+    It is empty if the credentials do not allow reading the version.
     """
 
     server: str
@@ -148,7 +148,7 @@ class ClusterClient:
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream the body of a response: `async with client.stream_text(path) as pieces`.
 
-        Opening the stream raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
+        Opening the stream raises the same errors as `get()`. Reading raises `ReadCutOff` if the connection breaks.
         """
         refuse_outside(path, self.scope)
         return self._sender.stream(path, params or {})
@@ -156,8 +156,8 @@ class ClusterClient:
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
         """Check within `timeout_seconds` that the API server responds and accepts the credentials.
 
-        The timeout of an exec plugin is separate and not included. Raises `ClusterUnreachable` with one line for the
-        user.
+        An exec plugin has a separate timeout, which is not included. Raises `ClusterUnreachable` with a one-line
+        message for the user.
         """
         version = ""
         await self._login.credentials.current()

@@ -1,4 +1,7 @@
-"""Wraps objects and events of the cluster for the rules. A wrapper has the raw JSON and the fields that rules need."""
+"""Wraps objects and events of the cluster for the rules.
+
+A wrapper contains the raw JSON and the fields that rules need.
+"""
 
 from __future__ import annotations
 

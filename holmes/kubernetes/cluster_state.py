@@ -1,4 +1,4 @@
-"""Stores a cluster in memory for the rules.
+"""Stores the state of a cluster in memory for the rules.
 
 A state contains indexed objects, events and logs, and the kinds that were not read completely. It never changes.
 Reading more logs creates a new state. The absence of an object is conclusive only if `covers` returns true.
@@ -41,7 +41,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """Identifies a container log. If `previous` is true, it is the log of the container's previous instance."""
+    """Identifies a container log. `previous` is true for the log of the container's previous instance."""
 
     pod: ObjectRef
     container: str
@@ -75,7 +75,7 @@ class ClusterState:
         self.log_questions = 0
         """The number of times that rules requested a log.
 
-        A rule that requested none need not run again after logs are read.
+        A rule that requested no log need not run again after logs are read.
         """
 
         self._objects = tuple(objects)

@@ -243,7 +243,7 @@ def _renewal(expires_at_seconds: float | None) -> float | None:
 
 
 def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None) -> Credentials:
-    """Read the credentials from the configuration and from the files that it names."""
+    """Read the credentials from the configuration and from the files that it refers to."""
     user = access.user
     authorization, renew_at_seconds = None, None
     if user.token_file is not None:

@@ -75,7 +75,7 @@ def text_map(value: JsonValue, *path: str) -> dict[str, str]:
 
 
 def moment(written: str) -> float | None:
-    """Convert an RFC 3339 time to seconds since the epoch. Returns None for any other text."""
+    """Convert an RFC 3339 time to seconds since the epoch. Returns None for any other string."""
     if not written:
         return None
     try:
@@ -130,7 +130,7 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]
 
 
 def instant(text: str) -> datetime | None:
-    """Parse an RFC 3339 time to the microsecond. Returns None for any other text."""
+    """Parse an RFC 3339 time to the microsecond. Returns None for any other string."""
     found = _RFC_3339.fullmatch(text)
     if found is None:
         return None
@@ -142,7 +142,7 @@ def instant(text: str) -> datetime | None:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Convert an RFC 3339 time to nanoseconds since the epoch. Returns None for any other text.
+    """Convert an RFC 3339 time to nanoseconds since the epoch. Returns None for any other string.
 
     Nanoseconds are necessary, because the times of log lines can differ by less than a microsecond.
     """

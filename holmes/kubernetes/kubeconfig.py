@@ -1,8 +1,9 @@
 """Finds the cluster configuration: merged kubeconfig files, or the service account of a pod.
 
-Reads only the files that the `Environment` names. The kubernetes package is not used, because its merge gives priority
-to the last file, but kubectl gives priority to the first file. Importing it also takes 0.4 s of CPU time, four times as
-long as importing this package. The kubernetes package cannot limit the environment or the duration of exec plugins.
+Reads only the files that the `Environment` specifies. The kubernetes package is not used, because its merge gives
+priority to the last file, but kubectl gives priority to the first file. Importing it also takes 0.4 s of CPU time, four
+times as long as importing this package. The kubernetes package cannot limit the environment or the duration of exec
+plugins.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class Pem:
     path: Path | None = None
 
     def read(self) -> bytes | None:
-        """Return the content, or None if neither is set. Raises `ClusterUnreachable` if the file cannot be read."""
+        """Return the content, or None if neither `data` nor `path` is set.
+
+        Raises `ClusterUnreachable` if the file cannot be read.
+        """
         if self.data is not None or self.path is None:
             return self.data
         try:
@@ -93,7 +97,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess:
-    """One context: cluster, user and default namespace."""
+    """One context, with its cluster, user and default namespace."""
 
     context: str
     namespace: str
@@ -149,9 +153,9 @@ class _Kubeconfig:
 def load_access(environment: Environment, *, service_account: Path = SERVICE_ACCOUNT) -> ClusterAccess:
     """Read the selected context.
 
-    It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order. HOLMES_KUBE_CONTEXT
-    and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a thread. Raises
-    `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
+    It is defined by KUBECONFIG, `~/.kube/config` or the service account of the pod, in this order of priority.
+    HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE override the context and the namespace. Reads files, so call it in a
+    thread. Raises `ClusterUnreachable` if the configuration is missing, and `ConfigError` if it is not valid.
     """
     files = _existing_files(environment)
     if files:

@@ -1,7 +1,7 @@
-"""Reads the last lines of some logs for the rules, within limits for number, size and time.
+"""Reads the last lines of some logs for the rules, within limits on number, size and time.
 
-If a log cannot be read, the scan reports why and continues. The toolset `kubernetes/logs` searches logs for users and
-models.
+If a log cannot be read, the scan reports why and continues. Users and models search logs with the toolset
+`kubernetes/logs` instead.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class ObjectMasker:
     """Masks objects with `mask`, which masks the secrets in one text. Caches all texts, so use one masker for each job.
 
     Field names are kept unless they are tokens. If `mask_names` is true, field names are masked like other texts. Set
-    it for data of unknown origin.
+    `mask_names` to true for data of unknown origin.
     """
 
     def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
@@ -102,7 +102,7 @@ class ObjectMasker:
         return self._known_texts[text]
 
     def _key(self, key: str) -> str:
-        """Mask a key that is a token. Keep any other key, because it names the value."""
+        """Mask a key that is a token. Keep any other key, because it describes the value."""
         if not self._mask_names and (len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None):
             return key
         masked = self._remembered(key)

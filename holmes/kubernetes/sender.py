@@ -79,7 +79,7 @@ class RequestSender:
         self._http = None
 
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
-        """Read the complete body of a response, optionally of the media type `accept`.
+        """Read the complete body of a response, optionally in the media type `accept`.
 
         Raises `ClusterUnreachable` if the server does not respond, `ApiError` for a status other than 2xx, and
         `ToolError` if the response is too large. An incomplete response is requested again.
@@ -215,7 +215,10 @@ class RequestSender:
         return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
-        """Return an HTTP client with the certificate of `credentials`. Opens a new one if the certificate changed."""
+        """Return an HTTP client with the certificate of `credentials`.
+
+        Opens a new client if the certificate changed.
+        """
         shown = (credentials.certificate, credentials.key)
         async with self._opening:
             if self._http is not None and shown == self._shown:

@@ -1,9 +1,9 @@
 """Reads a cluster into a `ClusterState`, with one list for each kind.
 
-The lists are read concurrently and in pages, within limits for time and number. A list that cannot be read becomes a
-`Gap` that states why. If no list can be read, the reader raises an error. For Secrets, only metadata is requested.
-Custom resources are listed in one served version, if possible in the stored version. The number of custom kinds is
-limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
+The lists are read concurrently and in pages, within limits on the time and the number of objects. A list that cannot be
+read becomes a `Gap` that states why. If no list can be read, the reader raises an error. For Secrets, only metadata is
+requested. Custom resources are listed in one served version, if possible in the stored version. The number of custom
+kinds is limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _kind(definition: ClusterObject) -> Kind | None:
 
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Requests only metadata. A server that does not support this media type cannot send Secret values instead."""
+"""Media type for metadata only. A server that does not support this type cannot send Secret values instead."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
@@ -128,7 +128,7 @@ NODE_EVENTS: Final = "default"
 """Namespace of events about nodes, which are cluster-scoped."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Receives the current list, the number of finished lists, and the total number of lists."""
+"""A callback that receives the current list, the number of finished lists, and the total number of lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ class StateReader:
         now = self._client.server_seconds
         newest = max((each.created for each in harvest.objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
-        # The user did not select these namespaces for the recording, so their absence is expected.
+        # The user did not select these namespaces for the recording, so it is expected that they are missing.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
             # `now` is at least the time of the newest object.

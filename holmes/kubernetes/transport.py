@@ -52,7 +52,7 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
 
 
 def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
-    """Load the certificate authority and the client certificate from the kubeconfig or its files."""
+    """Load the CA certificates and the client certificate from the kubeconfig or the files that it refers to."""
     cluster = access.cluster
     authority = cluster.authority.read()
     try:
@@ -60,7 +60,8 @@ def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLConte
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         why = f"its certificate-authority is not a PEM certificate ({error})"
         raise access.unreachable(why, "correct it in the kubeconfig") from error
-    # Python 3.13 rejects authorities without a key identifier. Clusters use such authorities, and kubectl accepts them.
+    # Python 3.13 rejects CA certificates without a key identifier. Some clusters use such certificates, and kubectl
+    # accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cluster.skip_tls_verify:
         context.check_hostname = False

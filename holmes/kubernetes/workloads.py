@@ -266,7 +266,7 @@ async def _get_or_none(client: ClusterClient, kind: _Kind, name: str, namespace:
 async def _pods_of_selector(
     client: ClusterClient, kind: _Kind, document: JsonObject, namespace: str
 ) -> tuple[tuple[PodView, ...], bool]:
-    """Find pods that match the selector and belong to the workload, because selectors of two workloads can overlap."""
+    """Find pods that match the selector and belong to the workload, because several selectors can match a pod."""
     selector = {"labelSelector": label_selector(child(document, "spec", "selector"))}
     pods_path = api_path("v1", "pods", namespace=namespace)
     owner_uids = {text(document, "metadata", "uid")}

@@ -1,4 +1,4 @@
-"""Previews of long texts, each within a limit in tokens.
+"""Previews of long texts, each within a token limit.
 
 `structured_preview` understands logs, tables, events, JSON and YAML. The other functions cut texts regardless of their
 content. A preview quotes only the source, and states how much it omits.

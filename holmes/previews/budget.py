@@ -66,7 +66,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The text around the blocks: opening, section headings, and a closing line that counts the omitted parts."""
+    """The text around the blocks: opening, section headings, and a closing line with the number of omitted parts."""
 
     opening: str
     headings: tuple[str, ...]
@@ -97,7 +97,7 @@ def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: T
 
 
 def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
-    """Count the tokens of `text`. If it is far above the limit, returns a number above the limit without counting."""
+    """Count the tokens of `text`. If the text is far too long, returns a number above the limit without counting."""
     size = utf8_bytes(text)
     if size <= cap_tokens:
         return size

@@ -1,6 +1,6 @@
 """Previews Kubernetes events: groups them by message, and shows warnings and rare events first.
 
-Reads tables of `kubectl get events` and `kubectl events`, JSON and YAML.
+Reads the tables of `kubectl get events` and `kubectl events`, and events in JSON and YAML.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Group:
 
 
 def table_events(text: str) -> Iterator[Event]:
-    """Yield the events of a table. Columns are found by name."""
+    """Yield the events of a table. Columns are identified by name."""
     for rows in read_rows(text):
         columns = dict(zip(rows.header.names, rows.columns(), strict=True))
         empty = [""] * len(rows.lines)
@@ -78,7 +78,7 @@ def table_events(text: str) -> Iterator[Event]:
 class EventGroups:
     """Groups events with the same type, reason and message, across all objects.
 
-    Above a limit on groups, further messages share one group for each reason.
+    When the limit on groups is reached, further messages share one group for each reason.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def object_event(value: JsonValue, where: str) -> Event | None:
-    """Convert `value` to an event. Returns None if it is another object."""
+    """Convert `value` to an event. Returns None if it is not an event."""
     if not isinstance(value, dict) or value.get("kind") != "Event" or not isinstance(value.get("reason"), str):
         return None
     subject = value.get("involvedObject") or value.get("regarding")
@@ -196,7 +196,7 @@ def _value(group: _Group, of_reason: Counter[tuple[str, str]]) -> float:
 
 
 def _said(event: Event) -> str:
-    """Return the message without object names, so that the same error of many pods forms one group."""
+    """Return the message without object names, so that the same error in many pods forms one group."""
     message, name = event.message[:400], event.subject.rsplit("/", 1)[-1]
     if len(name) > 3:
         message = message.replace(name, "*")

@@ -21,7 +21,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 def is_json(text: str) -> bool:
     """Return whether `text` is a JSON object or array.
 
-    If the text has more than 5 MB, only its ends are checked. A large text is parsed in pieces, because `json.loads`
+    If the text is larger than 5 MB, only its ends are checked. A large text is parsed in pieces, because `json.loads`
     would block the interpreter.
     """
     start, end = text[:64].lstrip()[:1], text[-64:].rstrip()[-1:]

@@ -62,11 +62,11 @@ class JsonWalk:
 
     @property
     def first_items(self) -> FirstItems:
-        """The longest list that is not part of an item."""
+        """The first items of the longest list that is not part of an item."""
         return max(self._lists, key=lambda each: each.total, default=FirstItems())
 
     def run(self) -> None:
-        """Read every document of the text."""
+        """Read every document in the text."""
         position = self._skip(0)
         while position < len(self._text):
             try:
@@ -164,7 +164,7 @@ class JsonWalk:
         return position + 1
 
     def _skipped_numbers(self, position: int) -> int:
-        """Return the length of a sequence of numbers at `position`, with the last comma, or 0 for other values."""
+        """Return the length of a sequence of numbers at `position`, including the last comma, or 0 for other values."""
         run = _NUMBERS.match(self._text, position, position + _WINDOW_CHARACTERS)
         return run.end() - position if run else 0
 

@@ -1,6 +1,7 @@
 """Parses one line of a log: its level, its role, and its pattern with masked variable parts.
 
-Reads plain text, lines with one JSON object, klog, logfmt, access logs, and prefixes of container runtimes and kubectl.
+Reads plain text, lines with one JSON object, klog, logfmt and access logs. Lines may have the prefixes of container
+runtimes and kubectl.
 This module also detects the kind of a text.
 """
 
@@ -96,7 +97,7 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
 
 
 def bare_line(line: str) -> str:
-    """Remove colours, pod prefix and runtime prefix from `line`."""
+    """Remove colours, the pod prefix and the runtime prefix from `line`."""
     text = without_terminal_codes(line)
     if text.startswith("["):
         prefix = _POD_PREFIX.match(text)
@@ -114,7 +115,7 @@ def mask(text: str) -> str:
 
 
 def clock_of(line: str) -> str:
-    """Return the time of day in `line`, or an empty string if it has no time."""
+    """Return the time of day in `line`, or an empty string if the line contains no time."""
     match = _CLOCK.search(line[:200])
     return match[1] if match else ""
 
@@ -197,7 +198,7 @@ def table_header(line: str) -> bool:
 
 
 def _looks_like_json(text: str) -> bool:
-    """Return whether `text` looks like one JSON document. Several lines with one object each are a log."""
+    """Return whether `text` looks like one JSON document. Several lines with one object each are treated as a log."""
     first = text[:4_096].lstrip()
     if first[:1] == "[":
         return re.match(r'\[\s*(?:[\[{"\]]|-?\d|true|false|null)', first) is not None and not begins_like_a_log_line(

@@ -1,7 +1,7 @@
 """Groups the lines of a log by pattern, in one pass.
 
-The shape of a line is the line without digits and the letters a to f. Only lines with a new shape are parsed. Above the
-limits on shapes and patterns, lines are grouped by their beginning.
+The shape of a line is the line without digits and the letters a to f. Only lines with a new shape are parsed. When the
+limits on shapes and patterns are reached, lines are grouped by their beginning.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LogPatterns:
 
     @property
     def novelty(self) -> float:
-        """The value of a rare line. The value is lower if the log has many rare lines."""
+        """The value of a rare line. The value is lower if the log contains many rare lines."""
         alone = sum(pattern.count <= 3 and pattern.severity == 0 for pattern in self.patterns)
         return max(10.0, 36.0 / (1 + alone / 8))
 

@@ -138,7 +138,7 @@ def _where(pattern: Pattern) -> str:
 
 
 def _change(pattern: Pattern, log: LogPatterns) -> str:
-    """Return a note if a frequent pattern starts or stops far from the ends of the log, or else an empty string.
+    """Return a note if a frequent pattern starts or stops far from the ends of the log, otherwise an empty string.
 
     The frequency of the pattern determines the minimum distance.
     """

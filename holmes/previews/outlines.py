@@ -1,6 +1,6 @@
 """Previews JSON and YAML: unusual items with paths, values of repeated fields, outline, first items.
 
-A list of Kubernetes events gets the preview of events. If YAML is too large to parse, two passes find its rare lines. A
+A list of Kubernetes events is previewed as events. If YAML is too large to parse, two passes find its rare lines. A
 line is rare if its key is rare, or if few lines with this key have the same shape. The shape of a line is the line
 without digits and the letters a to f.
 """
@@ -275,7 +275,7 @@ def _walk(root: Node) -> Iterator[Node]:
 
 
 def _outline_blocks(tree: Tree, cap_tokens: int) -> list[Block]:
-    """Return one block for each top-level member. Braces contain the names of deeper fields, as many as fit."""
+    """Return one block for each top-level member. Braces contain the names of nested fields, as many as fit."""
     budget = max(12, cap_tokens // 12)
     blocks = []
     for order, (key, node) in enumerate(list(tree.root.children.items())[:40]):

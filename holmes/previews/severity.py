@@ -158,7 +158,7 @@ def may_be_severe(line: str) -> bool:
 
 
 def severe_position(line: str) -> int:
-    """Return the position of the first severe word in `line`, or 0 if it has no severe word."""
+    """Return the position of the first severe word in `line`, or 0 if the line contains none."""
     if not may_be_severe(line):
         return 0
     for pattern in (_FATAL_WORDS, _STRONG_WORDS, _MILD_WORDS):

@@ -34,7 +34,7 @@ _MAGIC = (
 def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
     """Preview `text` within `cap_tokens`.
 
-    Takes about 60 ms of CPU time per MB. Call this function outside the event loop for large texts.
+    The preview takes about 60 ms of CPU time per MB. Call this function outside the event loop for large texts.
     """
     from holmes.previews.log_lines import detect
 
@@ -100,7 +100,7 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Return score, number and text of the most severe lines.
+        """Return the score, number and text of each of the most severe lines.
 
         The most severe line is first and has the lowest score.
         """
@@ -108,7 +108,7 @@ class _Severe:
 
 
 def text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Preview plain text: its beginning, severe lines and its end."""
+    """Preview plain text: its beginning, its severe lines and its end."""
     total = count_lines(text)
     width = max(100, min(400, cap_tokens // 2)) if total > 3 else cap_tokens * 2
     head: list[tuple[int, str]] = []

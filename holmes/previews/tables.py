@@ -119,7 +119,7 @@ class _Column:
     fractions: bool = False
 
     def add(self, cells: list[str]) -> None:
-        """Count the values. If a column has very many different values, only numbers are collected."""
+        """Count the values. If a column has too many different values, only numbers are collected."""
         if not self.many:
             self.values.update(cells)
             self.many = len(self.values) > _MAX_VALUES
@@ -127,7 +127,7 @@ class _Column:
             self.numbers.extend(number for cell in cells if (number := number_of(cell)) is not None)
 
     def may_be_odd(self, table: _Table, place: int) -> bool:
-        """Return whether a cell of this column can be unusual."""
+        """Return whether a cell in this column can be unusual."""
         return place in table.spreads or bool(table.rare.get(place)) or self.name in _STATUS_COLUMNS or self.fractions
 
     def points_of(self, table: _Table, place: int, cell: str) -> float:

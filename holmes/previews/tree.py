@@ -1,7 +1,7 @@
-"""Statistics of nested values: the count, values, absences and first occurrences of each path.
+"""Collects statistics of nested values: how often each path occurs or is missing, and its values with their positions.
 
 Values are added one by one, so that a large document is never completely in memory as objects. `[]` stands for all
-indexes of a list, unless its items have an identity, such as conditions and environment variables.
+indexes of a list, unless its items have an identity, as conditions and environment variables do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(slots=True)
 class Seen:
-    """The number of occurrences of a value, and the first position."""
+    """The number of occurrences of a value, and its first position."""
 
     count: int
     place: Place
@@ -87,7 +87,7 @@ class Tree:
         self._nodes = 1
 
     def child(self, node: Node, key: str) -> Node:
-        """Return the child of `node` for `key`. Above the limit on nodes, all further keys share one node."""
+        """Return the child of `node` for `key`. When the limit on nodes is reached, further keys share one child."""
         found = node.children.get(key)
         if found is None:
             if len(node.children) >= _MAX_CHILDREN or self._nodes >= _MAX_NODES:
@@ -197,7 +197,7 @@ class Tree:
 
 
 def name_of(value: JsonValue) -> str:
-    """Return the display name of an object, or an empty string.
+    """Return the display name of an object, or an empty string if the object has no name.
 
     The display name is the namespace and name of a Kubernetes object, or else the name or id.
     """

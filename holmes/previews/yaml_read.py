@@ -1,7 +1,7 @@
 """Reads block YAML from kubectl into a `Tree`, line by line.
 
 This is not a full YAML parser: anchors, tags and flow collections remain text. The reader never fails, and reads
-invalid documents as far as possible. Only one item at a time is in memory. The line number of every item is known.
+invalid documents as far as possible. Only one item at a time is in memory. The line number of every item is recorded.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Parser:
         self._count = len(lines)
 
     def value(self, minimum: int, level: int) -> JsonValue:
-        """Parse the mapping, list or scalar that starts at the next line, indented by at least `minimum`."""
+        """Parse the mapping, list or scalar that starts on the next line, indented by at least `minimum`."""
         indent = self._next_indent()
         if indent < minimum or level > _MAX_LEVELS:
             return None
@@ -199,7 +199,7 @@ class _Parser:
         return members
 
     def _below(self, indent: int, level: int) -> JsonValue:
-        """Parse the value that follows the line of its key. A list may start at the indentation of the key."""
+        """Parse the value that starts on a line after its key. A list may start at the indentation of the key."""
         following = self._next_indent()
         if following > indent:
             return self.value(indent + 1, level + 1)

@@ -1,7 +1,7 @@
-"""Finds values with a secret name: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
+"""Finds values with a name that marks a secret: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
 
-Searches for keywords, then reads the whole name to the left and the value to the right. A clear form (quoted name, `=`,
-start of a line) requires less evidence in the value.
+Searches for keywords, then reads the whole name to the left and the value to the right. If the form is clear (quoted
+name, `=`, start of a line), the value needs less evidence that it is a secret.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
 
 
 def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
-    """Return whether the name has a colon on both sides.
+    """Return whether the name has a colon on each side.
 
     Names of cloud resources have this form: `arn:...:secret:db`.
     """
@@ -188,7 +188,7 @@ def secret_at(window: Window, place: Place) -> Span | None:
     block = BLOCK_SCALAR.match(piece, place.value) if place.operator == ":" else None
     if block and place.starts_line:
         return _block_span(window, place)
-    # Go prints the target of a pointer after an asterisk.
+    # Go prints an asterisk before the value to which a pointer refers.
     optional = _OPTIONAL.match(piece, place.value) if place.operator == "=" else None
     wrapper = _WRAPPER.match(piece, place.value)
     opened = wrapper.end() if wrapper else place.value + piece.startswith('*"', place.value)
@@ -246,7 +246,7 @@ def _is_secret(value: str, place: Place, *, quoted: bool) -> bool:
 
 
 def _names_a_key(value: str) -> bool:
-    """Return whether the value of `secretKey` is the key of a Secret: `db-password`."""
+    """Return whether the value of `secretKey` is only the name of a key in a Secret, for example `db-password`."""
     return is_object_name(value.replace("_", "-")) and value.isascii() and strength_of(value) != "none"
 
 
@@ -280,8 +280,8 @@ def _bracketed(piece: str, place: Place) -> tuple[int, int]:
 def _below(piece: str, position: int) -> tuple[int, int]:
     """Return the start and end of a value below its name.
 
-    `kubectl describe configmap` prints such a value after a line of four dashes. A single unusual word is also
-    accepted.
+    `kubectl describe configmap` prints such a value after a line of four dashes. A single unusual word is also accepted
+    as a value.
     """
     dashes = _CONFIGMAP_VALUE.match(piece, position)
     if not dashes:

@@ -1,4 +1,4 @@
-r"""Finds encoded secrets: private keys, tokens broken into lines, and long base64 or hexadecimal words.
+r"""Finds encoded secrets: private keys, tokens that are split across lines, and long base64 or hexadecimal words.
 
 Long words may be compressed, as in Helm releases, or span several lines. A whole word is masked if its decoded text
 contains a secret or exceeds the limit for decoding.
@@ -71,7 +71,7 @@ _FIRST, _SECOND, _THIRD = (
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# Starts of base64 words that contain gzip, zlib, or UTF-16 with a byte order mark.
+# Beginnings of base64 words that contain gzip or zlib data, or UTF-16 text with a byte order mark.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
@@ -126,7 +126,7 @@ def _body(text: str, start: int, end: int) -> Iterator[Span]:
     while body.endswith(("\\n", "\\r", "\\")):
         body = body[:-1].rstrip("\\")
     if body:
-        # A key has the same placeholder for any line length.
+        # The placeholder of a key does not depend on the length of its lines.
         yield Span(start=start, end=start + len(body), label=LABEL, secret=_joined(body))
 
 
@@ -149,13 +149,13 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
     """Yield the parts of tokens of `kind` that start in this window and continue in the next lines."""
-    # Without this limit, the same lines would be read again for every start that never becomes a token.
+    # Without this limit, the same lines would be read again for every prefix that does not start a token.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:
         at = window.piece.find(literal)
         while at >= 0:
             run = _RUN.match(window.text, window.start + at)
-            # A token starts only once in a long word.
+            # At most one token starts in a long word.
             end = run.end() if run else window.start + at + len(literal)
             most = max(_FEWEST_LINES, min(_MOST_WRAPPED_LINES, lines_left))
             parts, whole = _parts(window.text, (window.start + at, end), kind, most)
@@ -176,7 +176,7 @@ def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[li
     parts = [first]
     if not _BREAK.match(text, end):
         return parts, False
-    # Some prefixes are in the middle of a token.
+    # Some kinds have their fixed text in the middle of a token.
     before = text[max(0, start - _BEFORE_CHARACTERS) : start]
     joined = text[start:end]
     whole = _matches(kind, before, joined)
@@ -223,7 +223,7 @@ def _is_random(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """A word from `start` to `end` of the text. `letters` is the word without line breaks."""
+    """An encoded word that extends from `start` to `end` in the text. `letters` is the word without line breaks."""
 
     start: int
     end: int

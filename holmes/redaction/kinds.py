@@ -43,7 +43,7 @@ _FEW_LITERALS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A secret from `start` to `end` of the text.
+    """A secret that extends from `start` to `end` in the text.
 
     `label` is the name in the placeholder, and `secret` is the hashed text. `quote` surrounds the placeholder so that
     JSON stays valid.
@@ -58,7 +58,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """A span to mask, from `start` to `end` of the text.
+    """A span to mask, which extends from `start` to `end` in the text.
 
     `label` and `number` are part of the placeholder, and `quote` surrounds it.
     """
@@ -78,8 +78,8 @@ def anything(_: str) -> bool:
 class Kind:
     """A kind of secret that a pattern recognises.
 
-    The pattern runs only on text that contains one of `literals` and, if set, a match of `gate`. A gate that starts
-    with one plain character is the fastest search. The group `secret` is masked. Without this group, the whole match is
+    The pattern runs only on text that contains one of `literals` and, if set, a match of `gate`. The search is fastest
+    if the gate starts with one plain character. The group `secret` is masked. Without this group, the whole match is
     masked. `label` is the name in the placeholder, by default `name`. `before` is a more specific pattern of fixed
     length that ends with the last character of the literals. If `folded` is true, literals and pattern are in lower
     case and match any case. `prefixed` means that the prefix is unique, so that a token is recognised even if a line
@@ -125,8 +125,8 @@ def starting(prefix: str, before: str = _WORD) -> str:
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
     """Create the kind for tokens with a fixed prefix, or with a pattern of prefixes and their `literals`.
 
-    `body` is the rest of the token. A word may precede the token without a separator (`hook-ghp_...`), unless the word
-    could be a hash or is very long.
+    `body` is the rest of the token. A word may precede the token without a separator (`hook-ghp_...`), unless the
+    prefix is short, or the body is hexadecimal or has no maximum length.
     """
     shortest = min(map(len, literals or (prefix,)))
     glued = shortest >= _SURE_PREFIX and "0-9a-f]" not in body and ",}" not in body
@@ -168,8 +168,8 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool], ...]:
     """Return the kinds in groups. Each group has a gate that must match before its kinds are searched.
 
-    The third item is true if a group has few literals. The results for a few literals are cached, but searching for
-    many literals costs more than one gate.
+    The third item is true if a group has few literals. The results for a few literals are cached, but a search for many
+    literals costs more than a search for one gate.
 
     Tokens whose prefixes end in the same character share one search for this character before a long word. Ordinary
     logs have no match, so forty kinds need only three searches.

@@ -1,6 +1,6 @@
 """Finds the values of Kubernetes Secrets in YAML and JSON, including JSON or YAML inside a JSON string.
 
-The value of every key below `data` and `stringData` is a secret. `kind: Secret` may be above or below the data, so the
+The value of every key under `data` and `stringData` is a secret. `kind: Secret` may be above or below the data, so the
 whole object is read. `stringData` needs no kind, because only Secrets have it. A JSON object is read from its first to
 its last brace, and the quotes around `kind` show the depth of escaping.
 """
@@ -68,7 +68,10 @@ def decoded(value: str) -> str:
 
 
 def may_be_shown(value: str) -> bool:
-    """Return whether a value in a Secret is not secret: empty, a template, or certificates without a key."""
+    """Return whether a value in a Secret is not secret.
+
+    This is true if the value is empty, a template, or consists of certificates without a key.
+    """
     text = value.strip().lstrip("\"'{")
     if is_variable(value) or not text.strip("\"'{} "):
         return True
@@ -153,7 +156,7 @@ class _ObjectReader:
         self.end = start
 
     def secrets(self) -> Iterator[Span]:
-        """Yield the values below `data` and `stringData`."""
+        """Yield the values under `data` and `stringData`."""
         map_depth = 0
         opened = -1
         limit = min(len(self._text), self._start + _OBJECT_CHARACTERS)

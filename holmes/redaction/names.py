@@ -143,7 +143,7 @@ def _is_locator(words: tuple[str, ...]) -> bool:
     """Return whether the name describes a public key or the location of a secret."""
     if words[-1] in _LOCATORS or not _NOT_KEYS.isdisjoint(words) or words[:2] == ("existing", "secret"):
         return True
-    # `passwordKey` names the key of the password in a Secret.
+    # The value of `passwordKey` is the key under which a Secret stores the password.
     return words[-1] in {"key", "keys"} and len(words) > 1 and (words[-2] in _PASSWORDS or words[-2] == "token")
 
 

@@ -32,7 +32,7 @@ _NAMED_CAST: Final = re.compile(
     r"(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
     r"|\[\]byte\()\\{0,7}\"(?P<secret>[^\"\n\\]{1,4000})"
 )
-# An environment variable without field names: `{DB_PASSWORD x nil}`.
+# Matches an environment variable that is printed without field names: `{DB_PASSWORD x nil}`.
 _NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
 # Text that marks an adjacent map in the same dump as part of a Secret.
 _OF_SECRET: Final = re.compile(
@@ -101,7 +101,7 @@ _ELEMENT_CHARACTERS: Final = 1000
 
 
 def dumped_secrets(window: Window) -> Iterator[Span]:
-    """Yield the secrets of this window in dumps of Go values."""
+    """Yield the secrets in this window that are part of printed Go values."""
     if (
         not window.names_secrets
         and not window.has("Opaque", folded=False)
@@ -173,7 +173,7 @@ def _span(window: Window, place: tuple[int, int], label: str, secret: str) -> Sp
 
 
 def paired_secrets(window: Window) -> Iterator[Span]:
-    """Yield the secrets of this window whose name is in an adjacent field."""
+    """Yield the secrets in this window that have their name in an adjacent field."""
     if not window.names_secrets:
         return
     if window.has("value"):

@@ -33,11 +33,11 @@ KEYWORDS: Final = (
 # Words that occur in many literals. Such literals are searched only near these words.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# All letters of long words are replaced with one character. The shortest long word encodes fifteen bytes in base64:
-# `DB_PASSWORD=abc`.
+# All letters of long words are replaced with one character. The shortest long word encodes fifteen bytes in base64, for
+# example `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
-# In shorter windows, a search is faster than a cached result.
+# In shorter windows, a search is faster than a lookup of a cached result.
 _SHORT_CHARACTERS: Final = 4096
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
@@ -48,11 +48,11 @@ _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwx
 class Window:
     """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
-    `plain` is `piece` with one byte per character. In `plain` and `lower`, letters beyond Latin-1 are question marks,
-    and blanks beyond Latin-1 are Latin-1 blanks. `lower` is for ASCII patterns. `rare` contains only the capitals and a
-    few signs of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its capitals
-    and consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of the first
-    long word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
+    `plain` is `piece` with one byte per character. In `plain` and `lower`, question marks replace letters beyond
+    Latin-1, and Latin-1 blanks replace other blanks. `lower` is for ASCII patterns. `rare` contains only the capitals
+    and a few symbols of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its
+    capitals and consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of
+    the first long word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Creates placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` for each further line.
+"""Creates placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` for any further lines.
 
 The number is a keyed hash. Equal secrets have equal placeholders, and short secrets cannot be guessed. Round brackets
 are used because square brackets are lists in YAML and `[[` starts a citation. A span is stored as four numbers, without
@@ -53,7 +53,7 @@ class Placeholders:
         return int.from_bytes(digest)
 
     def replacement(self, text: str, masked: Masked) -> str:
-        """Return the placeholder for `masked`, with the same number of lines."""
+        """Return the placeholder for `masked`, which has as many lines as the masked text."""
         first = f"(REDACTED:{masked.label}:{masked.number:08x})"
         lines = text[masked.start : masked.end].splitlines(keepends=True)
         if len(lines) == 1 and not lines[0][-1:].isspace():
@@ -91,7 +91,7 @@ def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]
     """
     for masked in found:
         position = masked.start
-        # A placeholder that contains the start of the span starts at most one placeholder length before it.
+        # A placeholder that contains the start of the span starts at most one placeholder length before the span.
         lowest, highest = max(0, masked.start - _LONGEST), min(len(text), masked.end + _LONGEST)
         if text.find(_SHARED_START, lowest, highest) < 0:
             yield masked
@@ -162,7 +162,7 @@ class FoundSecrets:
 
 
 def _label_of(span: Span) -> str:
-    """Return the label of the kind that the shape of the secret determines, or else the label of the span.
+    """Return the label of the secret's kind if the shape determines the kind, otherwise the label of the span.
 
     Equal secrets therefore have equal placeholders.
     """

@@ -55,7 +55,7 @@ class Search:
         self._unpacking = Unpacking(characters)
 
     def spans(self, text: str, beyond: str, level: int = 0) -> Iterator[Span]:
-        """Yield the secrets of `text` and of its decoded forms, outside placeholders.
+        """Yield the secrets in `text` and in its decoded forms, outside placeholders.
 
         `beyond` contains the non-ASCII characters of `text`.
         """
@@ -68,7 +68,7 @@ class Search:
             yield from self._spans_of_view(view, 0, level)
 
     def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
-        """Yield the secrets of a view. The view starts at `offset` in the text."""
+        """Yield the secrets in a view. The view starts at `offset` in the text."""
         for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
             start, end = view.original(span.start, span.end)
             yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)
@@ -142,7 +142,7 @@ class Redaction:
 
 
 class Redactor:
-    """Masks secrets with placeholders that are hashed with one key.
+    """Replaces secrets with placeholders. Each placeholder contains a hash that is computed with one key.
 
     A redactor has no state, so threads can share it. `key` contains at least 16 random bytes. Equal secrets have equal
     placeholders only with the same key. `piece_characters` limits the duration of one search.
@@ -262,7 +262,8 @@ def _message_of(record: logging.LogRecord) -> str:
 def without_known_keys(text: str, keys: Iterable[str]) -> str:
     """Replace each of `keys` in `text` with `***` where it occurs as a whole word.
 
-    A key that could be an ordinary word (`none`, `test`) is not masked. Servers without authentication use such keys.
+    A key that could be an ordinary word (`none`, `test`) is not masked. Users configure such keys for servers without
+    authentication.
     """
     for key in keys:
         is_short = len(key) < _SHORT_CHARACTERS or (key.isalpha() and len(key) < _LONG_CHARACTERS)

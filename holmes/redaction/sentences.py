@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.redaction.pieces import Window
 
-# Beginnings of words that mean a secret, in addition to the keywords of names. The whole word is judged as a name.
+# Beginnings of words that refer to a secret, in addition to the keywords of names. The whole word is checked as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
     "schl\xfc", "jeton", "chiave", "chave",
@@ -37,7 +37,7 @@ _SENTENCE: Final = {
     )
     for keyword in _KEYWORDS
 }
-# A secret without a verb: `password x`. Its value must mix more kinds of characters than other words.
+# A secret without a verb: `password x`. The value must mix more kinds of characters than an ordinary word.
 _BARE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>(?:[\"'`]|\xab[ \xa0]?)?)"
@@ -106,7 +106,7 @@ _ADJECTIVE: Final = re.compile(
 )
 _WORD_CHARACTERS: Final = 8
 _SHORTEST_NAMED: Final = 6
-# Verbs that state equality. After them, a code of digits is also a password.
+# Verbs that state equality. After these verbs, a numeric code is also treated as a password.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
 # An email address is the recipient of a message, not a secret.
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
@@ -156,7 +156,7 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_it(match: re.Match[str], value: str) -> bool:
-    """Return whether the verb and a capital letter mark a value. Words such as `expired` start with a small letter."""
+    """Return whether the verb and a capital letter mark a value. Words such as `expired` start in lower case."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 
@@ -193,7 +193,7 @@ def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _name_in(before: str) -> str:
-    """Return the word that belongs to a following `secret` or `key`: `client secret`, `api key`."""
+    """Return the word before `secret` or `key` that is part of the name: `client secret`, `api key`."""
     word = _LAST_WORD.search(before)
     return f"{word[0][:-1]}_" if word else ""
 

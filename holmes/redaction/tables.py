@@ -1,7 +1,7 @@
 """Finds secrets by their position in tables, for example in CSV files or the output of database clients.
 
-The heading of a column shows whether its values are secrets. In a table of names and values, the name in the row
-decides. Lines of `.pgpass` files are also read as rows.
+The heading of a column shows whether its values are secrets. In a table of names and values, the name in each row shows
+whether its value is a secret. Lines of `.pgpass` files are also read as rows.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ColumnSecrets:
         self._read_to = -1
 
     def find(self, window: Window) -> Iterator[Span]:
-        """Yield the secrets of the tables whose heading is in this window."""
+        """Yield the secrets in the tables whose heading is in this window."""
         if not window.names_secrets:
             return
         for heading in sorted(_headings(window)):
@@ -196,7 +196,7 @@ class _Table:
 
 
 def secrets_of_rows(window: Window) -> Iterator[Span]:
-    """Yield the secrets in rows of this window."""
+    """Yield the secrets in the rows in this window."""
     if window.names_secrets and window.has("insert") and window.has("values"):
         yield from _inserted(window)
     if window.has("password ") or window.has("password\n") or window.has("password\\") or window.has("password\t"):

@@ -1,11 +1,11 @@
 """Decides whether a value can be a secret, and finds its end.
 
-References, amounts, paths and words of a sentence are not secrets. In doubt, a value is a secret, except in prose. A
-password may start like a variable, a template or a call, so a reference must be complete and consist of words.
+References, amounts, paths and words of a sentence are not secrets. In doubt, a value is treated as a secret, except in
+prose. A password may start like a variable, a template or a call, so a reference must be complete and consist of words.
 
-A value ends at its closing quote, at any depth of escaping, or with its indented YAML block. Inside JSON strings,
-quotes are escaped. At depth k, a quote has 2^k - 1 backslashes. Blocks are read from the whole text, because they may
-be longer than a window.
+A value ends at its closing quote, at any depth of escaping, or at the end of its indented YAML block. Inside JSON
+strings, quotes are escaped. At depth k, a quote has 2^k - 1 backslashes. Blocks are read from the whole text, because
+they may be longer than a window.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ESCAPED_QUOTE: Final = re.compile(r"(?<!\\)\\*+(\"|')|\n")
 _SCAN_CHARACTERS: Final = 256 * 1024
 BLOCK_SCALAR: Final = re.compile(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
 _MARKS: Final = " +-\t"
-# A complete reference. Other text may follow it.
+# Matches a complete reference, which other text may follow.
 _VARIABLE: Final = re.compile(
     r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
     r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
@@ -114,7 +114,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 # secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
-# Number of leading characters in which the mix of letters is judged.
+# Number of leading characters that are checked for a random mix of letters.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
@@ -300,13 +300,13 @@ def is_variable(value: str) -> bool:
 
 
 def is_prose(value: str) -> bool:
-    """Return whether several words are a sentence and not a pass phrase."""
+    """Return whether several words are a sentence and not a passphrase."""
     words = value.lower().split()
     return len(words) > 1 and any(word.strip(".,;:!?\"'()") in _STOP_WORDS for word in words)
 
 
 def is_word(value: str) -> bool:
-    """Return whether `value` is a word of a sentence or a help text, and not the value of an option."""
+    """Return whether `value` is a word from a sentence or help text, and not the value of an option."""
     word = value.lower().strip(".,;:!?\"'()")
     return (
         word in _STOP_WORDS or word in _NOTHING or word in {"file", "flag", "path", "value", "option", "token", "name"}
@@ -321,7 +321,7 @@ def is_object_name(value: str) -> bool:
 def looks_random(value: str, *, password: bool = False) -> bool:
     """Return whether the mix of letters looks random.
 
-    If `password` is true, six characters with a digit or a sign are enough. Otherwise, at least twelve characters are
+    If `password` is true, six characters with a digit or a symbol are enough. Otherwise, at least twelve characters are
     needed.
     """
     if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():

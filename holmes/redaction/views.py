@@ -1,10 +1,10 @@
-r"""Removes terminal escape sequences and decodes texts: `%3D`, `&quot;`, `\u0022`, `\x22`, zero-width signs, UTF-16.
+r"""Removes terminal escape sequences and decodes text: `%3D`, `&quot;`, `\u0022`, `\x22`, UTF-16, invisible characters.
 
 Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept,
 and its address is removed. Line breaks are kept.
 
-A view contains the decoded text with its surroundings, and the original position of each character. Every pattern also
-searches the view, and the spans are masked in the original text.
+A view contains the decoded text with its surroundings, and the original position of each character. Every pattern is
+also applied to the view, and the spans are masked in the original text.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _ESCAPE: Final = (
 )
 # Raw text no longer contains escape sequences, but decoded text may.
 _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
-# Zero-width characters, marks of the reading direction, soft hyphens, byte order marks.
+# Zero-width characters, text direction marks, soft hyphens, byte order marks.
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
 _RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
 _UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
-# Signs of an encoding: a character that is fast to search, and a pattern that starts with it.
+# Indications of an encoding: a character that is fast to search, and a pattern that starts with it.
 _TRACES: Final = (
     ("%", re.compile(_URL)),
     ("&", re.compile(_ENTITY)),
@@ -142,7 +142,7 @@ class View:
         self.text = ""
 
     def keep(self, text: str, start: int, end: int) -> None:
-        """Add `text[start:end]` unchanged. Calls must go from left to right without gaps."""
+        """Add `text[start:end]` unchanged. Calls must proceed from left to right without gaps."""
         if start < end:
             self._parts.append(text[start:end])
             self._size += end - start
@@ -167,11 +167,11 @@ class View:
         return self
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of `text[start:end]` in the view. `start` must be less than `end`."""
+        """Return the original span for `text[start:end]` of the view. `start` must be less than `end`."""
         return self._of(start)[0], self._of(end - 1)[1]
 
     def _of(self, position: int) -> tuple[int, int]:
-        """Return the original span of the character at `position`."""
+        """Return the original span for the character at `position` in the view."""
         index = bisect_right(self._shown, position) - 1
         place = self._after[index] + position - self._shown[index]
         if index + 1 < len(self._before) and place >= self._before[index + 1]:

@@ -52,7 +52,7 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 def create_application(service: "Service") -> FastAPI:
-    """Create the application. Its `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
+    """Create the application. Its `state` contains `service`, `keys`, `proxies`, `draining` and `chats`."""
     application = _bare_application()
     settings = service.settings.server
     keys, draining = Keys(settings), Draining()

@@ -117,7 +117,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | None:
-    """Return the complete body; None if the client disconnected."""
+    """Return the complete body, or None if the client disconnected."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)

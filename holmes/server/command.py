@@ -91,7 +91,7 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
         logging.getLogger(__name__).warning("%s", warning)
     for name in blank_keys(environment):
         logging.getLogger(__name__).warning("%s is empty and is treated as unset", name)
-    # Fork before the socket is opened, because the worker process would inherit the socket and keep it open.
+    # Fork before the socket is opened. Otherwise, the worker process would inherit the socket and keep it open.
     with work_process(redactor) as worker:
         listener = listen(settings.server)
         return asyncio.run(run_server(ServerJob(settings, choice, redactor, worker), listener, _say))

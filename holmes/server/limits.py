@@ -185,7 +185,7 @@ class TrustedProxies:
 
 
 def client_of(request: Request) -> str:
-    """Return the key that identifies a client for limits: its login session, else its address."""
+    """Return the key that identifies a client for limits: its login session, or else its address."""
     session, keys = request.cookies.get(SESSION_COOKIE), keys_of(request)
     if session and keys.required and keys.valid_session(session):
         return f"session {session}"
@@ -196,7 +196,7 @@ def client_of(request: Request) -> str:
 
 
 def _address(text: str) -> _Address | None:
-    """Parse an address, with or without a port; None if it is invalid."""
+    """Parse an address, with or without a port. Returns None if it is invalid."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -213,7 +213,7 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""How long an address that sent the right key can use it again, even after too many wrong keys.
+"""Time in seconds during which an address that sent the right key can use it again, even after too many wrong keys.
 
 This time is longer than Alertmanager's repeat interval.
 """
@@ -227,7 +227,7 @@ class Guesses:
         self._paid_until: OrderedDict[str, float] = OrderedDict()
 
     def wait_seconds(self, client: str) -> float:
-        """Return the seconds until `client` may try another key; 0 if it may try now."""
+        """Return the seconds until `client` may try another key, or 0 if it may try now."""
         debt = self._paid_until.get(client, 0.0) - self._clock()
         return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
 

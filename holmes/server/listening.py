@@ -2,8 +2,8 @@
 
 During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
 whose request head does not arrive in time are closed. If a new connection would exceed the maximum number of
-connections, the connection that has been idle longest is closed. If all connections are busy, the new connection gets
-503.
+connections, the connection that has been idle longest is closed. If all connections are busy, the new connection
+receives a 503 response.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GuardedProtocol(H11Protocol):
     head_seconds: ClassVar[float] = _HEAD_SECONDS
     most: ClassVar[int] = _MOST
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:  # noqa: ANN401  uvicorn's
+    def __init__(self, *args: Any, **keywords: Any) -> None:  # noqa: ANN401  uvicorn's signature
         super().__init__(*args, **keywords)
         self._deadline: asyncio.TimerHandle | None = None
 

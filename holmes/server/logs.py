@@ -88,7 +88,10 @@ class _Written:
 
 
 def _file_of_turns() -> int | None:
-    """Create an in-memory file that forked processes inherit and lock to take turns; None if not supported."""
+    """Create an in-memory file that forked processes inherit and lock to take turns.
+
+    Returns None if the system does not support such files.
+    """
     if sys.platform != "linux":
         return None
     try:
@@ -101,7 +104,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record. The field `trace` has the stack trace of an exception."""
+        """Format a record. The field `trace` contains the stack trace of an exception."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

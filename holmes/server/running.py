@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Create the TLS context; None for plain HTTP. Raises `ConfigError`."""
+    """Create the TLS context, or return None for plain HTTP. Raises `ConfigError`."""
     certificate, key, authorities = settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_ca_certs
     if certificate is None and key is None:
         if authorities is not None or settings.ssl_keyfile_password is not None:

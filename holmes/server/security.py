@@ -68,7 +68,7 @@ class Keys:
         return self._webhook_key is not None  # defaults to the API key
 
     def guesses(self, candidates: "Sequence[str]") -> bool:
-        """Return whether `candidates` contain a wrong key but not the API key.
+        """Return whether `candidates` contains a wrong key but not the API key.
 
         A wrong key counts even if the webhook key was sent too.
         """
@@ -78,11 +78,11 @@ class Keys:
         )
 
     def matches(self, candidate: str | bytes | None) -> bool:
-        """Return whether `candidate` is the API key. Always true if no API key is configured."""
+        """Return whether `candidate` is the API key. Returns true if no API key is configured."""
         return _matches(self._api_key, candidate)
 
     def matches_webhook(self, candidate: str | bytes | None) -> bool:
-        """Return whether `candidate` is the webhook key. Always true if no key is configured."""
+        """Return whether `candidate` is the webhook key. Returns true if no key is configured."""
         return _matches(self._webhook_key, candidate)
 
     def new_session(self) -> str:
@@ -99,7 +99,7 @@ class Keys:
         return int(content.partition(".")[0]) > time.time()
 
     def admits(self, headers: Headers) -> bool:
-        """Return whether `headers` contain a valid key or session. Always true if no key is required."""
+        """Return whether `headers` contains a valid key or session. Returns true if no key is required."""
         cookies = headers.get("cookie", "")
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
@@ -137,7 +137,7 @@ async def require_key(
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
     session: Annotated[str | None, Security(_cookie)],
 ) -> None:
-    """Require the key, or a session on a page of this server. Dependency of protected routes.
+    """Require the key, or a session on a page of this server. Protected routes depend on this function.
 
     Raises `ApiError` 401, or `ApiError` 403 if a page of another site uses the session.
     """
@@ -155,7 +155,7 @@ async def require_webhook_key(
     key: Annotated[str | None, Security(_key_header)],
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> None:
-    """Require the webhook key. Dependency of webhook routes. Raises `ApiError` 401."""
+    """Require the webhook key. Webhook routes depend on this function. Raises `ApiError` 401."""
     keys = keys_of(request)
     if not (keys.matches_webhook(key) or keys.matches_webhook(bearer.credentials if bearer else None)):
         message = "webhook key required: send it as Authorization: Bearer or as X-API-Key"
@@ -163,7 +163,7 @@ async def require_webhook_key(
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """Return whether the browser's headers say that a page of this server sent the request.
+    """Return whether a page of this server sent the request, according to the browser's headers.
 
     `Sec-Fetch-Site` takes precedence, because a proxy may change the host that `Origin` is compared with.
     """
@@ -206,7 +206,7 @@ class SecurityMiddleware:
 
 
 def _foreign(method: str, headers: Headers) -> ApiError | None:
-    """Return the error for a request that a server without a key must refuse; None if the request is allowed."""
+    """Return the error for a request that a server without a key must refuse, or None for an allowed request."""
     if not _is_loopback(headers.get("host", "")):
         return ApiError(421, "without a key only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
@@ -216,7 +216,7 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
 
 
 def _is_loopback(host: str) -> bool:
-    if any(sign in host for sign in "@/?#\\"):  # for such hosts, `urlsplit` would return another name
+    if any(sign in host for sign in "@/?#\\"):  # for such hosts, `urlsplit` would return another host name
         return False
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -237,7 +237,7 @@ def _matches(key: bytes | None, candidate: str | bytes | None) -> bool:
         return False
     if isinstance(candidate, bytes):
         return _equal(key, candidate)
-    # Header values are decoded as Latin-1, form values as Unicode.
+    # Header values are decoded as Latin-1, and form values as Unicode.
     as_sent = candidate.encode("latin-1", "replace")
     return _equal(key, as_sent) | _equal(key, candidate.encode("utf-8", "surrogatepass"))
 

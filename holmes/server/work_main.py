@@ -46,7 +46,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseToolsets:
-    """Order to use the toolset states of the last check."""
+    """Order to use the toolset states from the last check."""
 
     statuses: tuple[ToolsetStatus, ...]
 
@@ -130,7 +130,10 @@ def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let the kernel kill this process when the serving process dies. Linux only; see `_listen`."""
+    """Let the kernel kill this process when the serving process dies.
+
+    This works only on Linux (otherwise, see `_listen`).
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class WorkFailed(HolmesError):
-    """The investigation process could not start work, or exited unexpectedly."""
+    """Raised if the investigation process could not start work or exited unexpectedly."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -163,7 +163,7 @@ class WorkProcess:
         return self._families
 
     async def lost(self) -> str:
-        """Wait until the process exits unexpectedly, and return how it ended. Kills a process that stops replying."""
+        """Wait until the process exits unexpectedly, and describe how it ended. Kills a process that stops replying."""
         silent = 0
         while not self._gone.is_set():
             asked = self._asked_for_figures()
@@ -249,7 +249,7 @@ class WorkProcess:
                     self._told = None
 
     def _settle(self, failure: WorkFailed | None) -> bool:
-        """Let the caller of `working` continue, with or without an error. Returns false if no caller waits."""
+        """Let the caller of `working` continue, with or without an error. Returns false if no caller is waiting."""
         if self._begun is None or self._begun.done():
             return False
         if failure is None:

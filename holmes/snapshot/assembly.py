@@ -135,7 +135,7 @@ _DEFAULT_VERSION: Final = "v1.34.0"
 class Assembly:
     """Objects and logs that a loader read. `changed_at` is the newest modification time of the files.
 
-    It becomes the recording time if the objects contain no time. `namespaces` contains the completely loaded
+    This time becomes the recording time if the objects contain no time. `namespaces` contains the completely loaded
     namespaces, and is empty if they are unknown.
     """
 
@@ -182,7 +182,7 @@ def _gvk(item: JsonObject) -> tuple[str, str]:
 
 
 def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
-    """Return every kind of the objects.
+    """Return the kinds of all `objects`.
 
     A kind is built-in, defined by a loaded CustomResourceDefinition, or guessed.
     """

@@ -141,7 +141,7 @@ _CLOCK_TOLERANCE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """Selects what to record. Empty `namespaces` select the whole cluster.
+    """Selects what to record. If `namespaces` is empty, the whole cluster is recorded.
 
     Cluster-scoped objects are always recorded. `objects_per_kind` limits each list. `openapi` adds the schemas for
     `kubectl explain`, which take a few megabytes.
@@ -157,7 +157,7 @@ class RecordOptions:
 class RecordSummary:
     """Describes a finished recording.
 
-    `objects` contains the resources that have objects, each with the number of objects, in discovery order.
+    `objects` lists each resource that has objects, with the number of its objects, in discovery order.
     """
 
     folder: Path
@@ -257,7 +257,10 @@ class _Recorder:
                 continue  # the credentials may still allow reading its objects
 
     async def discover(self) -> Discovery:
-        """Read the API discovery. If the server of a group does not respond, the group is omitted and noted."""
+        """Read the API discovery.
+
+        If the server of a group does not respond, the group is omitted and listed as unread.
+        """
         groups = await self._client.get("/apis")
         versions = [
             text(version, "groupVersion")

@@ -1,7 +1,7 @@
 """Stores a recorded cluster in memory, and defines the files that `holmes snapshot create` writes.
 
-A recording that is incomplete, malformed or in a newer format is rejected with an error that names the file and
-the position.
+A recording that is incomplete, malformed or in a newer format is rejected with an error that states the file and the
+position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """Identifies a container log. If `previous` is true, it is the log of the container's previous instance."""
+    """Identifies a container log. `previous` is true for the log of the container's previous instance."""
 
     namespace: str
     pod: str

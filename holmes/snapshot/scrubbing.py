@@ -1,8 +1,8 @@
 """Removes secrets and bookkeeping fields from objects and logs before they are written.
 
-A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not show its length. An
-empty value is kept, because it is a fault that users should see. `managedFields` keeps the client and the time of each
-change.
+A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not reveal the length of the
+value. An empty value is kept, because it is a fault that users should see. `managedFields` keeps the client and the
+time of each change.
 
 Texts are also searched for the values of Secrets, because patterns do not recognise every value, for example a random
 word in a line. Values are compared in parts, so the search time does not depend on the number of values.
@@ -38,7 +38,7 @@ class KnownSecrets:
     """Masks the values of some Secrets in texts.
 
     Parts that people could have chosen, such as names, hosts and words, are not masked. Certificates are not masked,
-    because they are not secret. ConfigMaps and webhooks contain them too.
+    because they are not secret and also occur in ConfigMaps and webhooks.
     """
 
     def __init__(self, secrets: Iterable[JsonObject] = ()) -> None:

@@ -1,7 +1,7 @@
 """Loads a recording, a `kubectl cluster-info dump`, or manifests.
 
-A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, but no Secrets and only a few
-other kinds. Its logs lack timestamps, so they cannot be filtered by time.
+A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML. It contains only a few kinds
+of objects, and no Secrets. Its logs lack timestamps, so they cannot be filtered by time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
 def load_snapshot(path: Path) -> Recording:
     """Load the folder or file at `path`. Reads files, so call it in a thread.
 
-    Raises `ConfigError` with one line that contains the file and, if known, the position.
+    Raises `ConfigError` with a one-line message that contains the file and, if known, the position.
     """
     try:
         if not path.exists():
@@ -96,7 +96,7 @@ _YAML_LIMIT_LEVELS: Final = 1_000
 
 
 def load_manifests(path: Path) -> Recording:
-    """Load the objects from a file, or from all files below a folder. Raises `ConfigError`."""
+    """Load the objects from a file, or from all files in a folder and its subfolders. Raises `ConfigError`."""
     files = manifest_files(path)
     objects = [item for file in files for item in objects_in(file)]
     if not objects:
@@ -126,7 +126,7 @@ def objects_in(file: Path) -> Iterator[JsonObject]:
 
 
 def _objects(document: JsonValue, kind: str = "", api_version: str = "") -> Iterator[JsonObject]:
-    """Return the objects of a document. Objects in a typed list get their kind from the list."""
+    """Return the objects of a document. The kind of objects in a typed list is derived from the list."""
     if isinstance(document, list):
         for each in document:
             yield from _objects(each, kind, api_version)
@@ -186,7 +186,7 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
 
 
 def _check_values(file: Path, documents: list[JsonValue]) -> None:
-    """Convert every key to text, as in JSON.
+    """Convert every key to a string, as in JSON.
 
     Raises `ConfigError` for values that JSON does not support, and for aliases that expand to millions of values or
     refer to themselves.

@@ -1,9 +1,9 @@
 """Reads conversations from files and writes them back in the same format.
 
-A file contains a JSON list of messages, a JSON object with "messages", or a conversation of `--continue` as lines of
-JSON. A report of `holmes ask --json-output-file` is an object with "messages". Messages are in the format of Holmes or
-OpenAI. Messages without changes are written back exactly, including unknown fields. An error is one line that names the
-message and the key.
+A file contains a JSON list of messages, a JSON object with "messages", or a conversation that `--continue` can resume,
+as JSON lines. The file that `holmes ask --json-output-file` writes is an object with "messages". Messages are in the
+format of Holmes or OpenAI. Unchanged messages are written back verbatim, including unknown fields. An error message is
+one line that identifies the message and the key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ChatDocument:
         return ChatDocument(messages, originals, is_openai=self._is_openai)
 
     def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """Convert `messages` to the format of the file. Messages from the file are not changed."""
+        """Convert `messages` to the format of the file. Messages that came from the file are written back verbatim."""
         return tuple(self._written(message) for message in messages)
 
     def _written(self, message: Message) -> JsonObject:
@@ -68,7 +68,7 @@ class ChatDocument:
 
 
 def read_chat_document(text: str, name: str) -> ChatDocument:
-    """Read the conversation in `text`. Raises `ConfigError` with a message of one line, which starts with `name`."""
+    """Read the conversation in `text`. Raises `ConfigError` with a one-line message that starts with `name`."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ConfigError(f"{name} is empty; expected a JSON list of messages")

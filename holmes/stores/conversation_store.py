@@ -85,7 +85,8 @@ class Conversation:
     def append(self, message: Message) -> None:
         """Add a message and write it to disk.
 
-        Raises `ConversationStoreError`. In that case, the message is only in memory, and the next write includes it.
+        Raises `ConversationStoreError` if the write fails. The message is then only in memory, and the next write
+        includes it.
         """
         self._messages.append(message)
         if self._on_disk == len(self._messages) - 1:
@@ -159,8 +160,8 @@ class ConversationStore:
     def latest(self) -> Conversation | None:
         """Return the most recent conversation, or None if none exists.
 
-        If another process has the file open, returns a copy, because two processes must never write to the same file.
-        Raises `ConversationStoreError` if the file cannot be read.
+        If another process has the file open, the conversation is a copy in a new file, because two processes must never
+        write to one file. Raises `ConversationStoreError` if the file cannot be read.
         """
         paths = self._paths()
         if not paths:
@@ -173,7 +174,10 @@ class ConversationStore:
             raise ConversationStoreError(message) from error
 
     def prune(self) -> None:
-        """Delete conversations above the limits. Skips files with other names, and files that cannot be deleted."""
+        """Delete conversations that exceed the limits.
+
+        Skips files with other names, and files that cannot be deleted.
+        """
         oldest = time.time() - self._retention_seconds
         for index, path in enumerate(self._paths()):
             if index >= self._limit - 1 or _modified(path) < oldest:
@@ -199,10 +203,10 @@ class ConversationStore:
         return self._folder / f"{stamp}-{uuid.uuid4().hex[:8]}.jsonl"
 
     def _paths(self) -> list[Path]:
-        """Return all conversations, most recent first."""
+        """Return the files of all conversations, most recent first."""
         try:
             named = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
-            # Skips pipes, devices, and the empty files that a full disk leaves.
+            # Skip pipes, devices, and empty files that were left by a full disk.
             found = [path for path in named if path.is_file() and path.stat().st_size]
         except OSError:
             return []
@@ -276,7 +280,7 @@ class KeptLines:
 
 
 def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
-    """Read the lines of a conversation. Errors name `path`.
+    """Read the lines of a conversation. Error messages contain `path`.
 
     Only the end may be damaged. A kill leaves an incomplete line, a power failure leaves zero bytes, and another
     program can leave any data. A damaged line before a valid line raises `ConversationStoreError`, because the messages
@@ -306,7 +310,7 @@ def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_ga
     record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
         message = "not a JSON object"
-        raise ValueError(message)  # noqa: TRY004  callers handle one error
+        raise ValueError(message)  # noqa: TRY004  callers catch only `ValueError`
     if is_after_garbage and record.get("type") == "history":
         record = {**record, "keep": 0}  # the number of saved messages is unknown at this point
     _apply(record, messages, path)

@@ -1,7 +1,7 @@
-"""Converts messages to and from OpenAI's chat format, for files of other programs.
+"""Converts messages to and from OpenAI's chat format, for files from other programs.
 
 Unsupported content (audio, files, images by URL) is converted to its JSON text. An invalid message raises a
-`ValueError` that names the key.
+`ValueError` that identifies the key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 class Decoder:
-    """Decodes messages in order, so that a tool result gets the tool name from its call."""
+    """Decodes messages in order, so that the tool name of a result can be read from its call."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -58,7 +58,7 @@ class Decoder:
     def _assistant(self, fields: Mapping[str, object]) -> AssistantMessage:
         raw_calls = fields.get("tool_calls") or ()
         if not isinstance(raw_calls, list | tuple):
-            raise ValueError("'tool_calls' is not a list")  # noqa: TRY004  callers handle one error
+            raise ValueError("'tool_calls' is not a list")  # noqa: TRY004  callers catch only `ValueError`
         calls = tuple(_call(raw) for raw in raw_calls)
         self._names.update({call.id: call.name for call in calls})
         text = joined_text(_parts(fields)) if fields.get("content") is not None else ""
@@ -136,7 +136,7 @@ def _parts(fields: Mapping[str, object]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
-        raise ValueError("'content' must be text or a list of parts")  # noqa: TRY004  callers handle one error
+        raise ValueError("'content' must be text or a list of parts")  # noqa: TRY004  callers catch only `ValueError`
     return tuple(_part(_object(part, "'content' entry")) for part in content)
 
 
@@ -168,7 +168,7 @@ def _image(url: object) -> Image | None:
 
 def _object(raw: object, what: str) -> Mapping[str, object]:
     if not isinstance(raw, Mapping):
-        raise ValueError(f"{what} is not an object")  # noqa: TRY004  callers handle one error
+        raise ValueError(f"{what} is not an object")  # noqa: TRY004  callers catch only `ValueError`
     return raw
 
 
@@ -177,5 +177,5 @@ def _string(fields: Mapping[str, object], name: str) -> str:
     if value is None:
         raise ValueError(f"{name!r} is missing")
     if not isinstance(value, str):
-        raise ValueError(f"{name!r} is not text")  # noqa: TRY004  callers handle one error
+        raise ValueError(f"{name!r} is not text")  # noqa: TRY004  callers catch only `ValueError`
     return value

@@ -51,7 +51,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedEntry:
-    """A result that was deleted because of its age or the quota. Errors can explain why the result is missing."""
+    """A result that was deleted because of its age or the quota. Error messages explain the deletion."""
 
     id: ResultId
     sha256: str
@@ -105,7 +105,7 @@ class ResultManifest:
             raise
 
     def find(self, result_id: ResultId) -> ManifestEntry | None:
-        """Return the newest entry of an id, or None if it has no entry.
+        """Return the newest entry for an id, or None if the id has no entry.
 
         Raises `OSError` if the file exists but cannot be read.
         """
@@ -114,7 +114,10 @@ class ResultManifest:
             return self._by_id.get(result_id)
 
     def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
-        """Return the last removal of an id or a file name, or None if it was not removed. Raises `OSError`."""
+        """Return the last removal of the result with this id or file name, or None if it was not removed.
+
+        Raises `OSError`.
+        """
         with self._lock:
             self._refresh()
             return self._removed.get(result_id)

@@ -53,7 +53,7 @@ class RetentionRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """The number of removed results, and the sizes of the removed and the remaining results."""
+    """The number of removed results, and the total sizes of the removed and the remaining results."""
 
     removed: int = 0
     freed_bytes: int = 0
@@ -80,7 +80,7 @@ def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, 
 def sweep(
     folder: Path, manifest: ResultManifest, rules: RetentionRules, protected_ids: frozenset[ResultId] | None, now: float
 ) -> SweepReport:
-    """Delete results by the rules, except for `protected_ids`.
+    """Delete results according to the rules, except for `protected_ids`.
 
     `protected_ids` is the return value of `rules.protected`. If `protected_ids` is None, only leftover files are
     deleted. The caller must have the exclusive lock. Raises `OSError`.

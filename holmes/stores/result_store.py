@@ -45,9 +45,9 @@ _SWEEP_TIMEOUT_SECONDS = 2.0
 class FileResultStore:
     """Stores results in `directory`, which is created on the first `put`. Safe for threads and processes.
 
-    Deletes a result `retention_seconds` after its last use, and the least recently used results above `quota_bytes`.
-    None means no limit. `protected` returns the results that saved conversations refer to. If `protected` raises a
-    `HolmesError`, no result is deleted.
+    Deletes a result `retention_seconds` after its last use. If the total size exceeds `quota_bytes`, deletes the least
+    recently used results. None means no limit. `protected` returns the results that saved conversations refer to. If
+    `protected` raises a `HolmesError`, no result is deleted.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class FileResultStore:
         """Store `content` for one call, in a thread.
 
         Raises `ResultStoreError`, for example if the disk is full, and removes all files that the failed call created.
-        A background clean-up starts after the first result of a process, and after every 500 further results. It never
-        delays the exit.
+        A background clean-up starts after the first result of a process, and after every 500 further results. The
+        clean-up never delays the exit of the process.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
         self._sweep_if_due()
@@ -118,7 +118,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """Return the shortest prefix of `digest`, from 12 digits, that was never the id of another result."""
+        """Return the shortest prefix of `digest`, at least 12 digits long, that was never the id of another result."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
@@ -196,7 +196,7 @@ class FileResultStore:
             self._sweeping.start()
 
     def _sweep_quietly(self) -> None:
-        """Apply the limits. The next clean-up repeats a failed clean-up, and a failure never stops the run."""
+        """Apply the limits. A failure never stops the run, because the next clean-up tries again."""
         with contextlib.suppress(OSError, HolmesError):
             self._sweep()
 

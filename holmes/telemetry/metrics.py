@@ -1,7 +1,7 @@
 """Counts events for `/metrics`, with one `Metrics` for each process and one `RunMetrics` for each run.
 
 Label values are from a closed set or limited in number, so the number of series is bounded. A scrape adds the values of
-all processes of a server. At the end of a run, the cost of failed attempts that no event contains is added, so that the
+all processes of a server. At the end of a run, the cost of failed attempts that no event includes is added, so that the
 sums match the bill. Steps that an earlier attempt of a durable run finished are not counted again.
 """
 
@@ -96,7 +96,10 @@ class Metrics:
         return RunMetrics(self, source=source, model=model, replays=replays)
 
     def observe(self, event: AgentEvent) -> None:
-        """Count one event of any run. The readers from `run` call this method, so do not call it for their events."""
+        """Count one event of any run.
+
+        The readers that `run` creates call this method, so do not call it for the events of these readers.
+        """
         match event:
             case TextDelta() | TurnStarted() | ToolCallStarted() | TokensCounted() | HookFired() | PromptShortened():
                 pass

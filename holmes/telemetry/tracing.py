@@ -3,8 +3,8 @@
 This module is imported only if tracing is enabled. Each run has one span, with child spans for model calls, tool calls
 and compactions. Attributes contain only names, ids, sizes and numbers. They never contain questions, answers,
 arguments, results or error messages. A thread exports the spans with OTLP over HTTP. If the collector is slow or
-unreachable, spans are lost, but the run is not delayed. A failure is logged in one line, at most once in 5 minutes. The
-SDK reads its standard variables for headers, timeout, certificates, compression, sampler, batches and resource.
+unreachable, spans are lost, but the run is not delayed. A failure is logged in one line, at most once every 5 minutes.
+The SDK reads its standard variables for headers, timeout, certificates, compression, sampler, batches and resource.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class SpanExport:
 class _SparingLog(logging.Handler):
     """Forwards SDK warnings as single lines to Holmes' log, which masks secrets.
 
-    Each warning is logged at most once in 5 minutes.
+    Each warning is logged at most once every 5 minutes.
     """
 
     def __init__(self) -> None:

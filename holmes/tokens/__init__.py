@@ -1,6 +1,6 @@
-"""Counts tokens, or computes an estimate or an upper bound.
+"""Counts tokens, or computes an estimate or an upper bound of their number.
 
-`TokenCounter` counts with a tokenizer. Its subclass `EstimatingCounter` estimates without a tokenizer.
+`TokenCounter` counts with a tokenizer. Its subclass `EstimatingCounter` estimates the number without a tokenizer.
 """
 
 from holmes.tokens.counter import (

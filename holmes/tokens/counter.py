@@ -102,14 +102,14 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def tool_schema_text(tool: Tool) -> str:
-    """Return the schema of `tool` as JSON, as requests contain it."""
+    """Return the schema of `tool` as JSON, in the form that requests use."""
     schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
     return json.dumps(schema, ensure_ascii=False)
 
 
 @functools.lru_cache(maxsize=4)
 def encoding_file(name: str) -> Path | None:
-    """Return the file of the encoding, or None if it is unknown or not installed."""
+    """Return the file of the encoding, or None if the encoding is unknown or its file is not installed."""
     package = importlib.util.find_spec("litellm")
     folders = list(package.submodule_search_locations or ()) if package else []
     file_name = _FILE_NAMES.get(name, "")
@@ -119,7 +119,7 @@ def encoding_file(name: str) -> Path | None:
 
 @functools.lru_cache(maxsize=2)
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """Load the encoding from the files of the litellm package. Raises `HolmesError` if it is missing."""
+    """Load the encoding from the files of the litellm package. Raises `HolmesError` if its file is missing."""
     path = encoding_file(name)
     if path is None:
         known = ", ".join(_PATTERNS)
@@ -159,7 +159,7 @@ class TokenCounter:
         return self
 
     def known_tokens(self, text: str) -> int | None:
-        """Return the cached count of a text, or None if it is not cached."""
+        """Return the cached count of a text, or None if the count is not cached."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
@@ -207,7 +207,7 @@ class TokenCounter:
         return round(sampled * len(text) / (_SAMPLE_WINDOWS * _SAMPLE_CHARACTERS))
 
     def count_message(self, message: Message) -> int:
-        """Count the tokens of a message: texts, calls, reasoning, images and the overhead of the format."""
+        """Count the tokens of a message: texts, tool calls, reasoning, images and format overhead."""
         overhead = message_overhead_tokens(message, self._image_formula)
         return overhead + sum(self.count_text(text) for text in message_texts(message))
 
@@ -216,7 +216,7 @@ class TokenCounter:
         return image_tokens(image, self._image_formula)
 
     def count_tools(self, tools: tuple[Tool, ...]) -> int:
-        """Count the tokens of the tool schemas. The schemas of the last tools are cached."""
+        """Count the tokens of the tool schemas. The schemas of the most recently counted tools are cached."""
         texts = self._texts_of(tools)
         return TOOL_OVERHEAD_TOKENS * len(texts) + sum(self.count_text(text) for text in texts)
 
@@ -250,7 +250,10 @@ class TokenCounter:
 
 
 def upper_bound_tokens(message: Message) -> int:
-    """Return an upper bound for any provider, without a tokenizer. A token has at least one byte in UTF-8."""
+    """Return an upper bound of the tokens of `message` for any provider, without a tokenizer.
+
+    A token has at least one byte in UTF-8.
+    """
     return message_overhead_tokens(message) + sum(utf8_bytes(text) for text in message_texts(message))
 
 

@@ -83,7 +83,7 @@ class History(Sequence[Message]):
         self._estimated.clear()
 
     def known_tokens(self) -> int:
-        """Return the tokens of all messages, with upper bounds for new messages, which are not counted."""
+        """Return the tokens of all messages, with upper bounds for new messages that are not counted yet."""
         return self._counted_tokens + self._bound_of_uncounted
 
     def upper_bound_tokens(self) -> int:
@@ -102,7 +102,7 @@ class History(Sequence[Message]):
         return self.tokens() > limit_tokens
 
     def replaced(self, messages: Iterable[Message]) -> History:
-        """Return a history of `messages`. Messages that are the same objects keep their counts."""
+        """Return a history of `messages`. Message objects from this history keep their counts."""
         known = {id(message): at for at, message in enumerate(self._messages)}
         history = History((), self._counter)
         for message in messages:
@@ -111,7 +111,7 @@ class History(Sequence[Message]):
         return history
 
     def with_replaced(self, replacements: Mapping[int, Message]) -> History:
-        """Return a history with some messages replaced. The new messages have the same text, so all counts are kept."""
+        """Return a history with some messages replaced. All counts are kept, so the new texts must be the same."""
         history = History((), self._counter)
         for index, message in enumerate(self._messages):
             history._append(replacements.get(index, message), self._counts[index], self._bounds[index])

@@ -2,7 +2,7 @@
 
 The first bytes of PNG, JPEG, GIF and WebP files contain the width and height, so no decoder is needed. The base64 text
 of an image is never counted. An image of unknown size is counted as the largest image that providers accept without
-scaling. The formula `largest` is for unknown models, and its result is never below the result of another formula.
+scaling. The formula `largest` is for unknown models, and its result is never lower than that of another formula.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ASSUMED_PIXELS = (1568, 1568)
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels, or None if the format is unknown or the header is incomplete."""
+    """Return the width and height in pixels, or None if the format is unknown or the header is incomplete."""
     try:
         size = _read_size(data)
     except (struct.error, IndexError):
@@ -44,7 +44,7 @@ def _read_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Skip the segments before the frame header, which contains the size."""
+    """Return the size in the frame header, skipping the segments before the header."""
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
@@ -100,7 +100,7 @@ def _anthropic(width: int, height: int) -> int:
 def _openai(width: int, height: int) -> int:
     """Return the tokens in high detail: 85, plus 170 for each tile of 512 x 512 pixels.
 
-    The image is first scaled to at most 2048 x 2048 pixels, and then its shorter side to at most 768 pixels.
+    The image is first scaled to at most 2048 x 2048 pixels. Then the shorter side is scaled to at most 768 pixels.
     """
     scale = min(1.0, 2048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))

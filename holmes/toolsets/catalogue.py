@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
 
 # HolmesGPT toolsets that Holmes does not support yet. Their names are ignored with a warning.
-# An unknown name that is not in this list is an error. Remove a name when Holmes supports the toolset.
+# Any other unknown name is an error. Remove a name from the list when Holmes supports the toolset.
 # The unsupported configuration keys are in `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
     {
@@ -57,7 +57,7 @@ _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonToolset:
-    """A factory of an enabled toolset, with the settings from its configuration entry."""
+    """The factory of an enabled toolset, and the settings from the configuration entry of the toolset."""
 
     factory: PythonToolsetFactory
     source: str
@@ -156,7 +156,7 @@ class _Reading:
         self.add_entries(file.toolsets)
 
     def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
-        """Merge entries. An entry with a known name overrides the earlier entry."""
+        """Merge entries. An entry overrides an earlier entry with the same name."""
         for entry in entries:
             written, warnings = with_current_names(entry)
             self.warnings += warnings

@@ -1,7 +1,7 @@
 """Finds and ends processes that a tool's program started outside its process group. Works only on Linux.
 
-Each program has a mark in an environment variable. A program that calls setsid leaves the group and may lose its
-parent, but it keeps this variable.
+An environment variable marks each program. A program that calls setsid leaves the group and may lose its parent, but it
+keeps this variable.
 
 This file is also the program of the guard process. `python -I -S leftovers.py MARK` waits until the pipe on its
 standard input closes. Then it ends all processes with the mark. The pipe also closes when Holmes is killed with
@@ -25,7 +25,7 @@ _PROC: Final = Path("/proc")
 
 
 def marked(mark: str) -> set[int]:
-    """Return the processes that have a variable with this mark, and their descendants."""
+    """Return the ids of the processes that have a variable with this mark, and the ids of their descendants."""
     variable = f"{VARIABLE}={mark}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -84,7 +84,7 @@ class Guard:
         self._number = 0
 
     def next_mark(self) -> str:
-        """Return a mark for one program. The guard is running when this method returns."""
+        """Return a mark for one program. On Linux, the first call in a process starts the guard."""
         if self._owner != os.getpid():
             self._owner = os.getpid()
             self._mark = f"{self._owner}-{os.urandom(8).hex()}-"

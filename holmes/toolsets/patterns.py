@@ -1,7 +1,8 @@
 """Compiles regular expressions from models and users, within limits.
 
 A timeout limits only the matching. Compilation unrolls counted repetitions and cannot be interrupted:
-`((a{1000}){1000}){1000}` takes gigabytes before it matches anything. Each pattern is therefore measured first.
+`((a{1000}){1000}){1000}` needs gigabytes of memory before it matches anything. Each pattern is therefore measured
+first.
 
 Recursion and patterns that are too long or unroll too far are refused. Comments and the flags x, V0 and V1 are also
 refused, because they prevent a reliable search for brackets.
@@ -73,7 +74,7 @@ def bounded_pattern(
 
 
 def _calls_a_group(written: str) -> bool:
-    """Return whether the pattern matches a group inside another group or itself.
+    """Return whether the pattern contains a group call such as `(?R)` or `(?1)`, which repeats the pattern of a group.
 
     Such a pattern can use unlimited memory.
     """
@@ -105,7 +106,7 @@ def _expanded_elements(written: str) -> int:
 
 
 def _copies(repeat: re.Match[str]) -> int:
-    """Return how many copies the compiler writes: the minimum, plus one for optional repetitions."""
+    """Return how many copies the compiler creates: the minimum number of repetitions, plus one if more are allowed."""
     if repeat["repeat"] in {"*", "?"}:
         return 1
     if repeat["repeat"] == "+":

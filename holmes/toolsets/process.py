@@ -37,7 +37,7 @@ _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs reserve much address space that they never use.
+# The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs reserve a lot of address space that they never use.
 # If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
@@ -76,7 +76,9 @@ class ProcessLimits:
 async def run_process(
     argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
 ) -> ProcessOutcome:
-    """Run `argv` until it ends. Its only environment variables are those in `environment` and a mark.
+    """Run `argv` until it ends.
+
+    Its only environment variables are those in `environment` and one that marks the process.
 
     Raises `ToolError` if the program cannot be started. Cancellation ends the whole group within a second.
     """
@@ -112,7 +114,7 @@ async def run_process(
 class _Capture:
     """Reads two pipes into memory, at most `limit_bytes` in total. Sets `overflowed` if they contain more.
 
-    Creates its own pipes, because `Process.wait` of some Python releases waits until a grandchild closes asyncio's
+    Creates its own pipes, because `Process.wait` in some Python releases waits until a grandchild closes asyncio's
     pipes.
     """
 
@@ -161,7 +163,7 @@ class _Capture:
     async def texts(self) -> tuple[str, str]:
         """Return standard output and standard error as text, and free the bytes. Invalid UTF-8 becomes U+FFFD.
 
-        If reading stopped early, the last word is removed, because it may be half of a secret.
+        If reading stopped early, the last word is removed, because it may be part of a secret.
         """
         stdout, stderr = (self._contents.pop(reader) for reader in tuple(self._contents))
         if len(stdout) + len(stderr) < _LARGE_BYTES:
@@ -261,7 +263,7 @@ async def _wait(
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """End every process of the group. A second cancellation sends SIGKILL at once."""
+    """End every process in the group. A second cancellation sends SIGKILL at once."""
     try:
         if _signal_group(process.pid, signal.SIGTERM):
             # A suspended process does not handle SIGTERM until it continues.

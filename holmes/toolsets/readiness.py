@@ -1,7 +1,7 @@
 """Checks which toolsets of a catalogue can run here.
 
-All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Tool names are
-unique. A toolset fails if an earlier toolset has a tool with the same name, or if the name is reserved.
+All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Tool names must be
+unique. A toolset fails if the name of one of its tools is reserved or is used in an earlier toolset.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Readiness:
 class CheckPolicy:
     """Options of a check.
 
-    If `cache_directory` is None, successes are not remembered. If `refresh` is true, remembered successes are ignored.
+    If `cache_directory` is None, successful checks are not remembered. If `refresh` is true, remembered successes are
+    ignored.
 
     `reserved_tools` maps tools outside the catalogue to their toolsets. If `decided` (statuses by name) is given, no
-    check runs, and only toolsets with the status `enabled` in it can run.
+    check runs, and only toolsets that are `enabled` in `decided` can run.
     """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
@@ -265,7 +266,10 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """Hash everything that a check depends on: the configuration, variables, folders in `PATH` and Holmes version."""
+    """Hash everything that a check depends on.
+
+    This includes the configuration, the variables, the folders in `PATH` and the version of Holmes.
+    """
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,

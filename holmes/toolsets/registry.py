@@ -1,7 +1,7 @@
 """The interface of Python toolsets, which are found through the entry point group `holmes.toolsets`.
 
-An entry point names a class or a function. When it is called without arguments, it returns a `PythonToolsetFactory`. A
-package that cannot be imported disables only its own toolset.
+An entry point refers to a class or a function that returns a `PythonToolsetFactory` when it is called without
+arguments. A package that cannot be imported disables only its own toolset.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ToolsetContext:
 
     `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
     is the `config:` section of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool.
-    `redactor` masks secrets, or is None if redaction is off. A wrapper masks results, so only a tool that removes the
-    names of values needs the redactor.
+    `redactor` masks secrets, or is None if redaction is off. A wrapper masks results, so the redactor is needed only by
+    tools whose results omit the names of values.
     """
 
     environment: Environment
@@ -92,7 +92,7 @@ class PythonToolsetFactory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenFactory:
-    """An entry point that could not be loaded. `reason` names the package and the error."""
+    """An entry point that could not be loaded. `reason` contains the package and the error."""
 
     name: str
     reason: str

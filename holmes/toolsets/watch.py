@@ -1,7 +1,7 @@
 """Checks toolsets repeatedly, and logs changes.
 
-While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets can run, the pause is the
-maximum. A run keeps its tools, because its cached prompt must not change. The next run uses the toolsets of the last
+While a toolset fails, the pause between two checks doubles up to a maximum. If all toolsets can run, the maximum pause
+is used. A run keeps its tools, because its cached prompt must not change. The next run uses the toolsets from the last
 check. In a server, one process checks the toolsets. The second process adopts the statuses, so that both use the same
 toolsets.
 """
@@ -39,7 +39,7 @@ T = TypeVar("T", bound=Checked)
 class Check(Protocol[T_co]):
     """Reads all toolset files and checks which toolsets can run. Raises `ConfigError`.
 
-    If another process has already checked them, `decided` has its statuses.
+    If another process has already checked them, `decided` contains the statuses that it determined.
     """
 
     async def __call__(self, *, refresh: bool, decided: Sequence[ToolsetStatus] | None) -> T_co: ...
@@ -83,7 +83,7 @@ class ToolsetWatch(Generic[T]):
         return bool(self.failed) and all(status.state != "enabled" for status in self.statuses)
 
     async def current(self) -> T:
-        """Return the toolsets of the last check. The object remains the same until a status changes.
+        """Return the result of the last check. The same object is returned until a status changes.
 
         Raises `ConfigError`.
         """

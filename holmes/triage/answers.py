@@ -107,9 +107,9 @@ def understood(lookups: Lookups) -> Question:
 
 
 def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
-    """Return the object discussed last.
+    """Return the object that was discussed last, or None if no message contains an object.
 
-    Only the last message that names objects is read. An object of one of `kinds` is preferred over the first object.
+    Only the last message that contains objects is read. An object of one of `kinds` is preferred over the first object.
     """
     for message in reversed(messages):
         if isinstance(message, UserMessage) and message.kind != "summary":

@@ -1,12 +1,12 @@
 """Reads a conversation: the question, earlier messages, tool results, and the source of each quoted line.
 
-The messages are the only input, so the model needs no memory. Compaction may have replaced turns, results may be
+The messages are the only input, so the model needs no memory. Compaction may have replaced turns, tool results may be
 pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`. It is not
 cited if the result has no id. If a line was read back from a stored result, the answer cites line 1, and the loop
 corrects the line number.
 
-A plan starts again for every request. `Lookups.ask` returns a result from the conversation, or adds a pending call and
-ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
+A plan restarts for every request. `Lookups.ask` returns a result from the conversation, or adds a pending call and ends
+the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The error of a failed call on one line, without the prefixes that the tool adds."""
+        """The error message of a failed call, on one line and without the prefixes that the tool adds."""
         refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
         if len(refused) > 1:  # kubectl repeats this sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
@@ -143,7 +143,7 @@ def _apart(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _question_position(messages: Sequence[Message]) -> int:
-    """Return the index of the last question, or of the last user message if none is a question."""
+    """Return the index of the last question, or of the last user message if no message is a question."""
     for kind in ("request", "attachment", "summary"):
         for index in range(len(messages) - 1, -1, -1):
             if is_user_message(messages[index], kind):
@@ -162,7 +162,7 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 
 
 def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
-    """Return the results from message `start` on, with the call as the key.
+    """Return the outcomes of the tool calls from message `start` on. The keys identify the calls.
 
     A result that reports only "unchanged" is replaced by the earlier result.
     """
@@ -223,7 +223,7 @@ class Source:
     lines: tuple[str, ...] = ()
 
     def marker(self, first: int, last: int | None = None) -> str:
-        """Return the citation of these lines, with a leading space, or an empty string without a result id.
+        """Return the citation of these lines with a leading space, or an empty string if the result has no id.
 
         Line numbers start at 1.
         """
@@ -288,7 +288,7 @@ class Lookups:
         return tool in self._tools
 
     def want(self, tool: str, **arguments: JsonValue) -> None:
-        """Add this call to the next turn, unless its result is known."""
+        """Add this call to the next turn, unless its result is already known."""
         self._find(tool, arguments)
 
     def ask(self, tool: str, **arguments: JsonValue) -> Outcome:

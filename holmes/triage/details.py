@@ -122,7 +122,7 @@ def _is_pod_of(ref: ObjectRef, named: ObjectRef) -> bool:
 
 
 def _has_log(incident: Incident) -> bool:
-    """Return whether a container has probably run, so that a log exists."""
+    """Return whether a container has probably run, which means that its log exists."""
     if any(each.path.startswith("log of") for each in incident.evidence):
         return True
     title = incident.title.lower()
@@ -132,7 +132,8 @@ def _has_log(incident: Incident) -> bool:
 def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ...]:
     """Return at most three lines of a log.
 
-    Lines that a rule quoted are preferred over the last errors, and the last errors over the last lines.
+    These are the lines that a rule quoted. If the log does not contain such lines, the last errors are returned, or the
+    last lines if the log contains no error.
     """
     source = source_of(logs)
     numbered = _log_lines(source.lines or tuple(logs.text.split("\n")))
@@ -158,7 +159,7 @@ def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Remove repeated messages, and keep the last occurrence. Digits are ignored in the comparison."""
+    """Remove repeated messages, and keep the last occurrence of each message. Digits are ignored in the comparison."""
     kept: dict[str, tuple[int, str]] = {}
     for number, line in lines:
         message = "".join("#" if sign.isdigit() else sign for sign in line)
@@ -168,7 +169,7 @@ def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def telling_events(events: Outcome) -> tuple[QuotedLine, ...]:
-    """Return the newest warnings of an event table, at most three."""
+    """Return at most three of the newest warnings in an event table."""
     source = source_of(events)
     lines = source.lines or tuple(events.text.split("\n"))
     warnings = [

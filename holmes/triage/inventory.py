@@ -114,7 +114,7 @@ def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> st
 
 
 def count(asked: InventoryQuestion) -> str:
-    """Count the objects of a kind, optionally by node, phase or namespace."""
+    """Count the objects of a kind. If the question asks for it, group the objects or select one phase."""
     question = asked.question
     kind = KIND_BY_NAME[_kind(asked)]
     by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
@@ -175,7 +175,7 @@ def list_objects(asked: InventoryQuestion) -> str:
 
 
 def events(asked: InventoryQuestion) -> str:
-    """List events of a namespace or an object, newest last."""
+    """List the events in a namespace or of an object, newest last."""
     warnings: bool | None = True if asked.question.says("warning", "warnings") else None
     found = _object(asked)
     if isinstance(found, str):
@@ -248,7 +248,7 @@ def history(asked: InventoryQuestion) -> str:
 
 
 def describe(asked: InventoryQuestion) -> str:
-    """Return the description of an object, or its YAML."""
+    """Return the description of an object, or its YAML if the question asks for YAML."""
     found = _object(asked)
     if isinstance(found, str):
         return found
@@ -270,9 +270,9 @@ def _shown(asked: InventoryQuestion, ref: ObjectRef, what: str, outcome: Outcome
 
 
 def _object(asked: InventoryQuestion) -> ObjectRef | str | None:
-    """Return the object that the question names, or None if the question names none.
+    """Return the object that the question names, or None if it does not name an object.
 
-    For an object that does not exist, return a "not found" answer.
+    If the object does not exist, return a "not found" answer.
     """
     names = wanted_names(asked)
     if not names:

@@ -96,7 +96,7 @@ def namespace_option(ref: ObjectRef) -> str:
 
 
 def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Divide the next checks of the rules into commands and checks that are not commands."""
+    """Return the next checks of the incident in two groups: commands, and checks that are not commands."""
     checks = tuple(one_line(check, 400) for check in incident.next_checks[:4])
     commands = [check for check in checks if _COMMAND.match(check)]
     if not commands:
@@ -136,8 +136,8 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 def _is_missing(incident: Incident) -> bool:
     """Return whether the culprit does not exist.
 
-    This is true if the incident reports the culprit as missing and has no evidence from it. A workload that has pods
-    exists. For example, a missing file that crashes a pod does not mean that its Deployment is missing.
+    The culprit does not exist if the incident reports it as missing and contains no evidence from it. A workload that
+    has pods exists. For example, a missing file that crashes a pod does not mean that its Deployment is missing.
     """
     culprit = incident.culprit
     if culprit.kind in _OWNERS and any(finding.subject.kind in ("Pod", "ReplicaSet") for finding in incident.findings):

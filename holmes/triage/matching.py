@@ -41,7 +41,7 @@ _RELATED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "StatefulS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """An incident, its relation to the names of the question, and the number of matching symptoms."""
+    """An incident, its relation to the names in the question, and the number of matching symptoms."""
 
     incident: Incident
     relation: Relation
@@ -61,7 +61,7 @@ def is_about(match: Match) -> bool:
 
 
 def match_incidents(incidents: Sequence[Incident], question: Question, names: Sequence[Named]) -> tuple[Match, ...]:
-    """Return all incidents with their matches, best match first. Equal matches keep the order of the report."""
+    """Return one match for each incident, best match first. Equal matches keep the order of the report."""
     matches = [_match(incident, question, names) for incident in incidents]
     return tuple(sorted(matches, key=lambda match: -match.score))
 
@@ -78,7 +78,7 @@ def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Ma
 def _relation(incident: Incident, names: Sequence[Named]) -> tuple[Relation, ObjectRef | None, float]:
     """Return the closest relation of `incident` to one of `names`.
 
-    An exact name scores slightly higher than a partial name.
+    An exact name has a slightly higher score than a partial name.
     """
     best: tuple[float, Relation, ObjectRef | None, float] = (0.0, "none", None, 0.0)
     for relation, ref in _objects(incident):
@@ -109,7 +109,8 @@ def _objects(incident: Incident) -> Iterator[tuple[Relation, ObjectRef]]:
 def name_likeness(named: Named, ref: ObjectRef) -> float:
     """Return the similarity of a name to an object, from 0 (another object) to 5 (the same name).
 
-    The value is 3 for a pod or ReplicaSet of the workload. It is 2 for a shortened name or another kind.
+    The value is 3 if one is a workload and the other is one of its pods or ReplicaSets. It is 2 for a shortened name or
+    for a different kind.
     """
     if named.namespace and ref.namespace and named.namespace != ref.namespace:
         return 0.0
@@ -128,7 +129,7 @@ def name_likeness(named: Named, ref: ObjectRef) -> float:
 def is_pod_of(pod: str, workload: str) -> bool:
     """Return whether `pod` is the name of a pod of `workload`.
 
-    Pod names consist of the workload name and `-hash-hash`, `-hash` or `-0`.
+    A pod name consists of the workload name followed by `-hash-hash`, `-hash` or `-0`.
     """
     if not pod.startswith(f"{workload}-"):
         return False
@@ -164,9 +165,10 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def found_symptoms(incident: Incident) -> tuple[str, ...]:
-    """Return the symptoms whose words are in the incident.
+    """Return the symptoms whose words occur in the incident.
 
-    A word matches only at the start of a word: "mount" is not in "amount", and "ready" is not in "already".
+    A symptom word matches only at the start of a word in the incident: "mount" is not in "amount", and "ready" is not
+    in "already".
     """
     text = _text_of(incident)
     return tuple(name for name, pattern in _FOUND.items() if pattern.search(text))

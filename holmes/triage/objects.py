@@ -140,7 +140,7 @@ def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer
 
 
 def _resources_of(named: Named) -> tuple[str, ...]:
-    """Return the kinds to search. "The checkout pod" can also mean a pod of the workload `checkout`."""
+    """Return the resources to search for. "The checkout pod" can also mean a pod of the workload `checkout`."""
     kind = KIND_BY_NAME.get(named.kind)
     return _FOUND_WITHOUT_KIND if kind is None or kind.kind == "Pod" else (kind.resource,)
 

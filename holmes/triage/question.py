@@ -56,7 +56,10 @@ _POINTING: Final = frozenset({"it", "its", "that", "this", "them", "their", "sam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A name in the question. `certain` is false for a word that may not be a name. `prefix` marks a shortened name."""
+    """A name in the question.
+
+    `certain` is false for a word that may not be a name. `prefix` is true for a shortened name.
+    """
 
     name: str
     kind: str = ""
@@ -69,10 +72,10 @@ class Named:
 class Question:
     """A parsed question.
 
-    `namespace` is `*` for the whole cluster, and empty if the question names none. `perhaps_namespace` is a word that
-    may be a namespace. `kinds` keeps the order of the question. `symptoms` contains names from `words.SYMPTOMS`.
-    `searched` is the text to search for in logs. `since` is an age such as `1h`. `points_back` means that the question
-    refers to an earlier message.
+    `namespace` is `*` for the whole cluster, and is empty if the question does not name a namespace.
+    `perhaps_namespace` is a word that may be a namespace. `kinds` is in the order of the question. `symptoms` contains
+    names from `words.SYMPTOMS`. `searched` is the text to search for in logs. `since` is an age such as `1h`.
+    `points_back` is true if the question refers to an earlier message.
     """
 
     text: str
@@ -203,7 +206,7 @@ def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _distinct(names: Iterable[Named]) -> tuple[Named, ...]:
-    """Remove repeated names, and keep the first form of each. Certain names come first."""
+    """Remove repeated names, and keep the first form of each name. Names that are certain come first."""
     kept: dict[str, Named] = {}
     for each in names:
         kept.setdefault(each.name, each)

@@ -43,7 +43,7 @@ _LEADS: Final = {
     "dependency": "{named} is on the path from the cause to the symptom.",
 }
 _NEEDED: Final = ("Pod", "Deployment")
-"""Kinds that a diagnosis must be able to read. Otherwise a diagnosis without incidents proves almost nothing."""
+"""Kinds that a diagnosis must be able to read. Without them, finding no incidents proves almost nothing."""
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (
@@ -114,7 +114,7 @@ def _with_object(text: str, ref: ObjectRef) -> str:
 
 
 def _joined(text: str) -> str:
-    """Escape like `plain`, but keep one space at each end where `text` has white space."""
+    """Escape `text` as `plain` does, but keep one space at each end where `text` has white space."""
     start = " " if text[:1].isspace() else ""
     return f"{start}{plain(text)}{' ' if text[-1:].isspace() and text.strip() else ''}"
 
@@ -160,7 +160,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _told(ref: ObjectRef, text: str, more: str = "") -> str:
-    """Write a sentence that names the object once."""
+    """Write a sentence that mentions the object only once."""
     if str(ref) in text and not more:
         return sentence(_with_object(text, ref))
     return f"{code(str(ref))}{more}: {sentence(plain(text, _SENTENCE_CHARACTERS))}"
@@ -184,7 +184,7 @@ def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
 
 
 def checked_text(report: DiagnosisReport, scope: Scope) -> str:
-    """Write a paragraph with the numbers of checked objects without incidents."""
+    """Write a paragraph that states how many checked objects of each kind have no incident."""
     shown = [each for each in report.checked if each.total]
     if not shown:
         return ""
@@ -299,7 +299,7 @@ def paragraphs(*parts: str) -> str:
 
 
 def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
-    """Write the answer without a diagnosis: pods that are not running, and warnings. Raises `Waiting`."""
+    """Write the answer if the diagnosis failed, with warnings and the pods that are not running. Raises `Waiting`."""
     namespace = scope.namespace or WHOLE_CLUSTER
     calls: tuple[tuple[str, str, dict[str, JsonValue]], ...] = (
         (

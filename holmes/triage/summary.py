@@ -1,8 +1,8 @@
 """Summarises a conversation by extraction, for compaction.
 
 A history that is too large for one request arrives as a transcript. The headings of the transcript show the role of
-each message. The summary quotes the question, the findings, the calls and the most important lines. The loop uses the
-same measure of importance to check a summary. A line is omitted if shortening would cut a name in it, because an
+each message. The summary quotes the question, the findings, the calls and the most important lines. The loop measures
+importance in the same way when it checks a summary. A line is omitted if shortening would cut a name in it, because an
 incomplete name would look like another name.
 """
 
@@ -118,7 +118,7 @@ def _number(written: str) -> int:
 def summarise(request: SummaryRequest) -> str:
     """Write a summary of about `cap_tokens` tokens.
 
-    Call it in a thread, because its CPU time grows with the conversation.
+    Call this function in a thread, because its CPU time grows with the conversation.
     """
     room = int(request.cap_tokens * _BYTES_PER_TOKEN)
     if request.kind == "repair":

@@ -1,7 +1,7 @@
 """Writes tables for inventory answers from the tab-separated lines of one narrow jq call.
 
-Shows images, replicas, resources, placement and states exactly as the call returned them. If the user may not list the
-whole cluster, Holmes reads the default namespace, and the answer states this.
+Shows images, replicas, resources, placement and states exactly as the call returned them. If the user may not list
+objects in the whole cluster, Holmes reads the default namespace, and the answer states this.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def name_filter(names: Sequence[Named]) -> str:
 def wanted_names(asked: InventoryQuestion) -> tuple[Named, ...]:
     """Return the names in the question that refer to objects.
 
-    These are the certain names, or all names if no name is certain.
+    These are only the names that are certain, or all names if no name is certain.
     """
     names = [each for each in asked.scope.names if each.kind not in ("Namespace", "Node")]
     return tuple(each for each in names if each.certain) or tuple(names)
@@ -262,7 +262,7 @@ def _number(cells: tuple[str, ...]) -> int:
 
 
 def _plural(state: str) -> str:
-    """Put the verbs of a pod state into the plural."""
+    """Change the verbs in a pod state to the plural."""
     plurals = {"is": "are", "has": "have", "was": "were", "exists": "exist"}
     return " ".join(plurals.get(word, word) for word in state.split(" "))
 

@@ -1,8 +1,8 @@
 """The plan for a `why` question: diagnose the scope, read details of the matching incident, and report.
 
-The plan starts again for every request, and `Waiting` ends it while calls are pending. The answer never states that an
+The plan restarts for every request, and `Waiting` ends it while calls are pending. The answer never states that an
 object is healthy. It states only that no faults were found and which checks were not possible. A stored report of
-`kubernetes_diagnose` is read with jq. Each attempt reads a shorter form, until the report can be parsed.
+`kubernetes_diagnose` is read with jq. Each attempt reads a shorter form of the report, until the report can be parsed.
 """
 
 from __future__ import annotations
@@ -174,9 +174,9 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
 
 
 def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Source]:
-    """Return the incident with its evidence.
+    """Return the incident with its evidence, and the source of this evidence.
 
-    A long report contains only a summary of an incident. In this case, a narrower diagnosis supplies the evidence.
+    A long report contains only a summary of each incident. A narrower diagnosis therefore supplies the evidence.
     """
     culprit = match.incident.culprit
     closer = diagnose(lookups, culprit.namespace, resource_path(culprit))
@@ -211,7 +211,7 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
 
 
 def _found_text(case: _Case) -> str:
-    """Return an introduction with the number of incidents, or an empty string if it is not needed."""
+    """Return an introduction with the number of incidents, or an empty string if no introduction is needed."""
     severities = [match.incident.severity for match in case.matches]
     omitted = case.diagnosis.report.omitted
     if len(severities) + omitted < 2 or case.question.symptoms:

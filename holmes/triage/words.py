@@ -71,13 +71,13 @@ KIND_BY_WORD: Final = {name: kind for kind in KINDS for name in kind.names}
 KIND_BY_NAME: Final = {kind.kind: kind for kind in KINDS}
 # Abbreviations that are also English words mean a kind only before a slash.
 ONLY_BEFORE_SLASH: Final = frozenset({"no", "po", "sc", "ds", "cm", "rs", "sa", "ing", "cj"})
-# Kinds that own pods, in the order in which they are searched for a name without a kind.
+# Kinds that own pods, in the order in which Holmes searches them for a name without a kind.
 WORKLOAD_RESOURCES: Final = ("deployments", "statefulsets", "daemonsets", "cronjobs", "jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """A symptom. `said` contains its words in questions, and `found` contains word beginnings in findings."""
+    """A symptom. `said` contains the words for it in questions. `found` contains word beginnings for it in findings."""
 
     name: str
     said: tuple[str, ...]

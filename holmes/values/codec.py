@@ -1,7 +1,7 @@
 """Converts frozen dataclasses to and from JSON, for all data that Holmes stores.
 
 Type hints determine how a value is read. Values from other versions of Holmes are readable, because unknown fields are
-ignored and missing fields get their defaults.
+ignored and missing fields are set to their defaults.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Codec:
     `tags` maps a class to the key and value that identify the class in a union. `renamed` maps fields to their keys.
     `converters` read types that JSON does not have. `omits` returns true for a field that is not written. `mismatch`
     decides whether a value of the wrong type is an error or is read as empty. If `tagged` is true, every object and
-    every `bytes` value has a tag, and type hints are not needed. If `keeps_unknown` is true, a text that is not in its
-    `Literal` is kept, because a newer version may have written it.
+    every `bytes` value has a tag, and type hints are not needed. If `keeps_unknown` is true, a string that is not in
+    its `Literal` type is kept, because a newer version may have written it.
     """
 
     tags: Mapping[type, tuple[str, str]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Codec:
 
     def _read_object(self, kind: Any, raw: object) -> object:  # noqa: ANN401  any dataclass
         if not isinstance(raw, Mapping):
-            raise ValueError("expected an object")  # noqa: TRY004  callers handle one error
+            raise ValueError("expected an object")  # noqa: TRY004  callers catch only `ValueError`
         values: dict[str, object] = {}
         for each, key, hint, read in self._plan(kind):
             is_required = each.default is MISSING and each.default_factory is MISSING
@@ -139,7 +139,7 @@ class Codec:
 
     def _read_union(self, kinds: tuple[type, ...], raw: object) -> object:
         if not isinstance(raw, Mapping):
-            raise ValueError("expected an object")  # noqa: TRY004  callers handle one error
+            raise ValueError("expected an object")  # noqa: TRY004  callers catch only `ValueError`
         for kind in kinds:
             key, tag = self.tags[kind]
             if raw.get(key) == tag:
@@ -148,7 +148,7 @@ class Codec:
 
     def _read_items(self, read: _Reader, raw: object) -> tuple[object, ...]:
         if not isinstance(raw, (list, tuple)):
-            raise ValueError("expected a list")  # noqa: TRY004  callers handle one error
+            raise ValueError("expected a list")  # noqa: TRY004  callers catch only `ValueError`
         items = []
         for each in raw:
             try:

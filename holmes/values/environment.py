@@ -1,4 +1,4 @@
-"""The environment variables that tools and prerequisites can read. They cannot read other variables."""
+"""The environment variables for tools and prerequisites, which cannot read any other variables."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class Environment:
         return dict(self.variables)
 
     def with_variables(self, extra: Mapping[str, str]) -> Environment:
-        """Return these variables plus `extra`. Values in `extra` have priority."""
+        """Return an environment with these variables and `extra`. Values in `extra` have priority."""
         return Environment.of({**self.as_dict(), **extra})

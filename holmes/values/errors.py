@@ -1,8 +1,8 @@
 """Defines the errors of Holmes.
 
-The message for a user's mistake is one line with the fix. A failed tool call is a result, not an error. Messages can
-quote untrusted text from a credential plug-in, a provider or a file. Therefore, every error masks the secrets in its
-message. The mask is set once for the process, before an error can occur.
+The message about a user's mistake is one line that contains the fix. A failed tool call is a result, not an error.
+Messages can quote untrusted text from a credential plug-in, a provider or a file. Therefore, every error masks the
+secrets in its message. The mask is set once for the process, before an error can occur.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _ErrorMask:
 
 
 def mask_errors(mask: Callable[[str], str] | None) -> None:
-    """Mask the messages of all errors with `mask`."""
+    """Mask the messages of all errors with `mask`, or stop masking them if `mask` is None."""
     _ErrorMask.mask = mask
 
 
@@ -48,7 +48,7 @@ class HolmesError(Exception):
 class ConfigError(HolmesError):
     """A setting, file or option is not valid.
 
-    The message names the location and, for an unknown key, the closest valid key.
+    The message contains the location and, for an unknown key, the closest valid key.
     """
 
     exit_code = 2
@@ -90,7 +90,7 @@ class ContextOverflow(ModelError):
 
 
 class CompactionInsufficientError(HolmesError):
-    """The messages that must stay (system prompt, tools, task, last user message) exceed the context window.
+    """The parts that must be kept (system prompt, tools, task, last user message) exceed the context window.
 
     `stats` is the cost of the summary that was written before the error, if any.
     """
@@ -105,7 +105,7 @@ class ToolError(HolmesError):
 
 
 class ResultStoreError(HolmesError):
-    """A result could not be stored or read because the disk is full or read-only, or the id is unknown."""
+    """A result could not be stored or read, for example because the disk is full or the id is unknown."""
 
 
 class ClusterUnreachable(HolmesError):

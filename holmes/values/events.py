@@ -114,7 +114,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call needs approval. The event is emitted once for the call, before the decision."""
+    """A tool call needs approval. The event is emitted once per call, before the decision."""
 
     call: ToolCall
     description: str
@@ -232,11 +232,11 @@ CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A claim of the answer, and the lines of a stored result that the claim cites.
+    """A claim in the answer, and the lines of a stored result that the claim cites.
 
     Line numbers start at 1, and `last_line` is included. The outcome is `checked` if the lines support the whole claim.
-    It is `cited` if the lines contain the claim's names, numbers and quotes, but cannot prove the claim, for example a
-    claim about a cause. It is `not_found` if the lines do not contain the parts in `missing`. `missing` is empty if the
+    It is `cited` if the lines contain the claim's names, numbers and quotes but cannot prove it, for example because it
+    is about a cause. It is `not_found` if the lines do not contain the parts in `missing`. `missing` is empty if the
     missing parts cannot be determined.
     """
 
@@ -252,7 +252,7 @@ class Citation:
 class AnswerFinished:
     """The run ended with an answer.
 
-    `messages` is the whole conversation, which can be continued. `citations` are the checked citations of `text`.
+    `messages` is the whole conversation, which can be continued. `citations` are the checked citations in `text`.
     """
 
     text: str
@@ -314,7 +314,7 @@ COSTLY_EVENTS = (
 
 
 class RunningCost:
-    """Adds up the cost of one run, event by event. The loop sets the sum as `total` of its events."""
+    """Adds up the cost of one run, event by event. The loop sets the `total` of its events to the sum."""
 
     def __init__(self) -> None:
         self._settled = self._pending = NOTHING_SPENT

@@ -76,7 +76,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A recent change, which correlates in time but is not a proven cause. `at` is in RFC 3339 format."""
+    """A recent change. It correlates with an incident in time but is not a proven cause.
+
+    `at` is in RFC 3339 format.
+    """
 
     object: ObjectRef
     what: str
@@ -87,10 +90,10 @@ class Change:
 class Incident:
     """One root cause and everything that follows from it.
 
-    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause, and the
-    other findings add details. `symptoms` follow from the root cause. `affected` contains the affected workloads,
-    Services and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339 format, or empty
-    if unknown.
+    `id` is the same in every scan that detects the same cause and culprit. The first of `findings` is the root cause,
+    and the other findings add details. `symptoms` follow from the root cause. `affected` contains the affected
+    workloads, Services and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339
+    format, or empty if unknown.
     """
 
     id: str
@@ -123,7 +126,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """A check that could not run. The checked objects may be unhealthy.
+    """A check that could not run. The objects that it covers may be unhealthy.
 
     `rules` are the rules that need this check. `kinds` are the kinds of the objects that could not be read, if any.
     """
@@ -136,7 +139,7 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCount:
-    """The number of checked objects of a kind, and how many of them have an incident of at least `warning`."""
+    """The number of checked objects of a kind, and the number with an incident of severity `warning` or higher."""
 
     kind: str
     total: int
@@ -145,9 +148,10 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
-    """The requests and the time that a scan needed.
+    """The number of requests and the time that a scan needed.
 
-    `list_calls` is the number of resource lists. `requests` is the number of requests for pages, objects and logs.
+    `list_calls` is the number of resource lists that were read. `requests` is the number of requests for pages, objects
+    and logs.
     """
 
     list_calls: int

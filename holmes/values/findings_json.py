@@ -1,8 +1,8 @@
 """The JSON format of a diagnosis, documented in `docs/diagnosis.md`.
 
 `kubernetes_diagnose` and `holmes scan -o json` write this format. `builtin/triage` and `--baseline` read it. Empty
-values inside incidents are not written. Unknown keys are ignored, so that an older Holmes can read the reports of a
-newer Holmes if the format version is the same.
+values inside incidents are not written. Unknown keys are ignored, so that older versions of Holmes can read the reports
+of newer versions if the format version is the same.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
 
 
 def report_from_json(text: str) -> DiagnosisReport:
-    """Read a report. Raises `ValueError` with a message of one line if `text` is not a report of this version."""
+    """Read a report. Raises `ValueError` with a one-line message if `text` is not a report of this version."""
     try:
         document = json.loads(text)
     except RecursionError as error:

@@ -1,7 +1,7 @@
 """Defines the messages of a conversation.
 
-All values are frozen and compare by content. They are independent of providers, because `holmes.llm` converts them to
-and from provider formats.
+All values are frozen and are compared by content. They are independent of providers, because `holmes.llm` converts them
+to and from provider formats.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class UserMessage:
     """A message from the user (`request`), or from Holmes in the user's role.
 
     An `attachment` is a file or piped text for the next request. A `summary` replaces removed turns, and `mark` is the
-    state after the compaction. A `note` is an instruction of the loop. If a pointer replaces the text, `stored` refers
-    to the complete text.
+    state after the compaction. A `note` is an instruction from the loop. If a pointer replaces the text, `stored`
+    refers to the complete text.
     """
 
     parts: tuple[Part, ...]

@@ -39,11 +39,11 @@ class ModelLimits:
 
     @property
     def output_reserve_tokens(self) -> int:
-        """The tokens that are reserved for the reply if no setting and no learned context window applies."""
+        """The number of tokens reserved for the reply if no setting and no learned context window applies."""
         return self.reserve_tokens(None, self.context_window_tokens)
 
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
-        """Return the tokens reserved for the reply in a context window of `window_tokens`.
+        """Return the number of tokens reserved for the reply in a context window of `window_tokens`.
 
         The reserve is also sent as `max_tokens`. It is `output_reserved`, which excludes thinking, or the model's
         output limit. It is at most a quarter of the context window, because an output limit of 64k would cause endless

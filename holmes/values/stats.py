@@ -15,10 +15,10 @@ class RequestStats:
 
     `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`. `completion_tokens` includes
     `reasoning_tokens`. `cost` is in US dollars. `estimated` is true if the provider reported no usage for at least one
-    call. `unpriced_calls` is the number of calls of models without a known price. If this number is not 0,
-    `cost` is a lower bound. `compactions` is the number of applied compactions. `compaction_cost` and
-    `compaction_tokens` are the parts of `cost` and `total_tokens` that summaries used. `summaries` splits these parts
-    by model, in the order of the first request.
+    call. `unpriced_calls` is the number of calls to models without a known price. If this number is not 0, `cost` is a
+    lower bound. `compactions` is the number of applied compactions. `compaction_cost` and `compaction_tokens` are the
+    parts of `cost` and `total_tokens` that summaries used. `summaries` splits these parts by model, in the order of
+    each model's first request.
     """
 
     prompt_tokens: int = 0

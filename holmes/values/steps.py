@@ -40,7 +40,7 @@ class DirectStepRunner:
         return await step()
 
     def now_seconds(self) -> float:
-        """Return the seconds since the epoch, from the clock of the machine."""
+        """Return the current time of the machine's clock, in seconds since the epoch."""
         return time.time()
 
     def new_id(self) -> str:
@@ -66,8 +66,8 @@ async def stream_events(
     """Yield the events that `produce` emits, in order. Then raise the error of `produce`, if any.
 
     A slow reader slows the producer down. The generator may be closed at any point, so it never yields inside a
-    TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels this task and waits for its
-    end. An event must not be None.
+    TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels this task and waits until
+    it ends. An event must not be None.
     """
     queue: asyncio.Queue[T | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
     closed = False

@@ -1,7 +1,8 @@
 """Defines tools and toolsets, tool calls and their results, and the interface of the result store.
 
-Cross-cutting behaviour (approval, caching, redaction) is always a wrapper around a toolset, never a condition in the
-loop. The model cites a stored result by its label. Masks, line numbers and citation checks ignore the label.
+Cross-cutting behaviour (approval, caching, redaction) is always implemented as a wrapper around a toolset, never as a
+condition in the loop. The model cites a stored result by its label. Masks, line numbers and citation checks ignore the
+label.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LABEL = re.compile(r"\[result ([0-9a-zA-Z_-]+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterSchema:
-    """The part of a value's JSON schema that tools need. Empty `types` allow any type."""
+    """The part of a value's JSON schema that tools need. If `types` is empty, any type is allowed."""
 
     types: tuple[JsonType, ...] = ()
     description: str = ""
@@ -204,7 +205,7 @@ class ResultStore(Protocol):
 
 
 def result_label(stored: Sequence[StoredResult]) -> str:
-    """Return the label after a result: `[result <id>]`.
+    """Return the label to append to a result: `[result <id>]`.
 
     If a result has text and images, the label contains the id of the text. The label is empty if nothing is stored.
     """

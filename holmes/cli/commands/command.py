@@ -1,4 +1,4 @@
-"""Options, settings and the event loop, which all commands share.
+"""Provides the options, the settings and the event loop that all commands share.
 
 `holmes --help` imports this module, so large packages are imported inside the functions.
 """
@@ -30,7 +30,7 @@ class CommandLineState:
 
 
 def verbose_option(command: Command) -> Command:
-    """Add `-v`."""
+    """Add the option `-v`."""
     option = click.option(
         "-v",
         "--verbose",
@@ -49,12 +49,12 @@ def _set_verbose(context: click.Context, _: click.Parameter, value: bool) -> Non
 
 
 def config_option(command: Command) -> Command:
-    """Add `--config`."""
+    """Add the option `--config`."""
     return click.option("--config", type=PATH, help="Use this config file. Default: ~/.holmes/config.yaml.")(command)
 
 
 def toolset_option(command: Command) -> Command:
-    """Add `--custom-toolsets`."""
+    """Add the option `--custom-toolsets`."""
     return click.option(
         "-t",
         "--custom-toolsets",
@@ -65,7 +65,7 @@ def toolset_option(command: Command) -> Command:
 
 
 def live_cluster_options(command: Command) -> Command:
-    """Add `--kubeconfig` and `--context`."""
+    """Add the options `--kubeconfig` and `--context`."""
     command = click.option("--context", "kube_context", help="Use this kubeconfig context.")(command)
     return click.option("--kubeconfig", type=PATH, help="Use this kubeconfig file.")(command)
 
@@ -73,7 +73,7 @@ def live_cluster_options(command: Command) -> Command:
 def cluster_options(command: Command) -> Command:
     """Add the options for choosing a cluster.
 
-    The command gets `cluster` (a `ClusterChoice`), `kubeconfig` and `kube_context`.
+    The options are passed to `command` as `cluster` (a `ClusterChoice`), `kubeconfig` and `kube_context`.
     """
 
     @live_cluster_options
@@ -98,7 +98,7 @@ def cluster_options(command: Command) -> Command:
 
 
 def question_options(command: Command) -> Command:
-    """Add the options of every command that asks a model about a cluster."""
+    """Add the options that are common to all commands that ask a model about a cluster."""
     for option in (
         verbose_option,
         click.option("--refresh-toolsets", is_flag=True, help="Check again which toolsets work."),

@@ -77,7 +77,7 @@ class InvestigateJob(Job):
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
     """Combine the sources of a question. If no other source contains the question, the piped text is the question.
 
-    Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
+    Raises `ConfigError` if two questions are given, or if a file is missing, too large or not text.
     """
     if prompt and prompt_file:
         message = "give the question as an argument or with --prompt-file, not both"
@@ -182,7 +182,7 @@ _MAX_ALERT_BYTES: Final = 64_000_000
 async def firing_alerts(
     sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
 ) -> AlertGroup:
-    """Return the first `limit` firing alerts that match, from the file or Alertmanager.
+    """Return the first `limit` firing alerts that match, from the alert file or from Alertmanager.
 
     Raises `ConfigError` and `SourceUnreachable`.
     """

@@ -22,7 +22,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 
 
 class Interrupted(Exception):
-    """A signal ended the work. `exit_code` is 128 plus the number of the signal."""
+    """Raised if a signal ended the work. `exit_code` is 128 plus the number of the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

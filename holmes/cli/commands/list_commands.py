@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def report_lines(report: ToolsetReport) -> str:
-    """Return the warnings, then the toolsets, one line each."""
+    """Return one line for each warning, then one line for each toolset."""
     warnings = (f"warning: {one_line(warning, limit=1_000)}" for warning in report.warnings)
     return "\n".join((*warnings, toolset_lines(report.statuses)))
 

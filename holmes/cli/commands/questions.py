@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SHARED: Final = ("model", "api_key", "custom_toolsets", "max_steps", "kubeconfig", "kube_context")
 SETTING_OPTIONS: Final = (*_SHARED, "namespace", "system_prompt_additions")
-"""The options of `holmes ask` that are settings, by config key."""
+"""The config keys of the settings that are also options of `holmes ask`."""
 
 _ALERT_OPTIONS: Final = (
     *_SHARED, "alertmanager_url", "alertmanager_username", "alertmanager_password", "alertmanager_alertname",
@@ -167,7 +167,7 @@ def alertmanager(
 
 
 def _with_source(settings: Settings, overrides: Mapping[str, object]) -> Settings:
-    """Return the settings with one source of alerts. The option overrides the configuration file."""
+    """Return the settings with exactly one alert source. An option takes precedence over the configuration file."""
     sources = settings.sources
     if not sources.alertmanager_url and not sources.alertmanager_file:
         message = "no source of alerts: specify --alertmanager-url or --alertmanager-file"

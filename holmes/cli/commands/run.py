@@ -132,7 +132,7 @@ async def _open_desk(job: Job, interrupts: Interrupts, redactor: Redactor | None
 
 
 def _exit_code(end: RunEnd) -> int:
-    """Show the error of a run and return its exit code."""
+    """Show the error if the run failed, and return the exit code."""
     if end.error:
         write_line(sys.stderr, f"holmes: {one_line(end.error, limit=10_000)}")
     return end.exit_code
@@ -224,7 +224,7 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
 
 
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # so that errors while opening appear before the first heading
+    await desk.open(cases[0].model)  # so that errors during opening appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
         gap = "" if number == 1 else "\n"

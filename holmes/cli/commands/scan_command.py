@@ -58,7 +58,7 @@ class ScanOptions:
 
 
 class Seconds(click.FloatRange):
-    """A finite number of seconds. `click.FloatRange` also accepts `nan`."""
+    """Option type for a finite number of seconds, because `click.FloatRange` also accepts `nan`."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return `value` as a finite number. Raises a usage error for any other value."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Question]]"
-"""Returns the question without secrets."""
+"""Function that masks the secrets in a question."""
 
 
 def question_mask(redactor: Redactor | None) -> MaskQuestion:
@@ -61,21 +61,21 @@ def question_mask(redactor: Redactor | None) -> MaskQuestion:
 
 
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
-"""Investigates a question that continues these messages."""
+"""Function that investigates a question after the given messages of the same conversation."""
 
 Compact: TypeAlias = "Callable[[tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
-"""Compacts these messages."""
+"""Function that compacts the given messages."""
 
 Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
-"""Measures how much of the context window these messages use."""
+"""Function that measures how much of the context window the given messages use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
     """Dependencies of a session.
 
-    While a question runs, only the first `kept_attachment_characters` of each attachment are stored. The report of the
-    last question is written to `report_path`.
+    During a run, only the first `kept_attachment_characters` characters of each attachment are stored. The report of
+    the last question is written to `report_path`.
     """
 
     ask: Ask
@@ -106,7 +106,7 @@ class Session:
         self._conversation.close()
 
     async def ask(self, question: Question) -> RunEnd:
-        """Investigate until an answer, a failure or a signal, and write the report.
+        """Investigate `question` until the run succeeds, fails or is interrupted, then write the report.
 
         Raises `HolmesError` if the report cannot be written, or for an error outside the event stream.
         """
@@ -136,7 +136,7 @@ class Session:
         return self._parts.interrupts.staying()
 
     async def interruptible(self, work: Coroutine[object, object, None]) -> None:
-        """Run `work`. Raises `Interrupted` after a signal, and the errors of `work`."""
+        """Run `work`. Raises `Interrupted` after a signal, and any exception from `work`."""
         await self._parts.interrupts.run(work)
 
     async def compact(self) -> None:

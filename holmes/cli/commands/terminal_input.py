@@ -128,7 +128,8 @@ class _Question:
 class TerminalApprover:
     """Asks for approval of one call at a time. `y` allows a call; any other input refuses it.
 
-    If several calls wait, `all` allows and `none` refuses all calls that were waiting when the question appeared.
+    If several calls are waiting, `all` allows and `none` refuses all calls that were waiting when the question
+    appeared.
     """
 
     def __init__(self, renderer: Renderer) -> None:
@@ -138,7 +139,7 @@ class TerminalApprover:
         self._decided = 0
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """Ask the user, and return whether the call is allowed. Can be cancelled."""
+        """Ask the user, and return whether the call is allowed. The task that waits for the answer can be cancelled."""
         question = _Question(invocation, description)
         self._waiting.append(question)
         try:

@@ -1,7 +1,7 @@
 """Shows citations as `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, with a list of their sources.
 
-Programs read the original markers in `--json-output-file`. Only citations that the loop has checked are shortened. If
-citations are disabled, text stays unchanged.
+Programs read the original markers in `--json-output-file`. Only citations that the agent loop has checked are
+shortened. If citations are disabled, text stays unchanged.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ShortCitations:
         )
 
     def peek(self, text: str) -> str:
-        """Shorten text that may still change, without assigning numbers permanently. Thread-safe."""
+        """Shorten text that may still change, without assigning numbers permanently. This method is thread-safe."""
         draft = ShortCitations(self._sources)
         draft._numbers = dict(self._numbers)
         return draft.shorten(text)

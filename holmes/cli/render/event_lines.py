@@ -65,7 +65,7 @@ class Detail:
 
 
 def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
-    """Return the lines of an event. Many events have none."""
+    """Return the lines of an event. Many events have no lines."""
     match event:
         case ToolCallFinished():
             return _finished_lines(event, detail)
@@ -154,7 +154,7 @@ def _history_line(
         case CompactionStarted():
             limit = tokens(event.trigger_tokens)
             sizes = f"{tokens(event.tokens)} tokens, compacted above {limit}"
-            if event.tokens <= event.trigger_tokens:  # triggered by messages, a hook or a user
+            if event.tokens <= event.trigger_tokens:  # the number of messages, a hook or the user triggered it
                 sizes = f"{tokens(event.tokens)} of at most {limit} tokens"
             text = f"compacting the conversation: {sizes}"
         case HistoryCompacted():

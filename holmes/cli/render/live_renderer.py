@@ -130,7 +130,7 @@ class LiveRenderer:
             self._live = None
 
     def pause(self) -> None:
-        """Remove the live view and hold back events until `resume`."""
+        """Remove the live view and hold back events until `resume` is called."""
         self._held = []
         self.stop()
 

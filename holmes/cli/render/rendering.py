@@ -62,7 +62,7 @@ class PlainRenderer:
     def stop(self) -> None: ...
 
     def pause(self) -> None:
-        """Hold back events until `resume`."""
+        """Hold back events until `resume` is called."""
         self._held = []
 
     def resume(self) -> None:

@@ -132,7 +132,7 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
 
 
 def _gaps(report: DiagnosisReport) -> Iterator[str]:
-    """Yield the checks that could not run, at most 60 of them."""
+    """Yield at most 60 of the checks that could not run."""
     for gap in report.not_checked[:_MOST_GAPS]:
         yield f"{gap.what}: {gap.why}"
     if len(report.not_checked) > _MOST_GAPS:

@@ -22,7 +22,7 @@ _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"  # short sequences
+    r"|\x1b[ -/]*[0-~]"  # short escape sequences
 )
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -195,7 +195,7 @@ def _when(usage: ContextUsage) -> str:
 
 
 def _level(share: float) -> tuple[str, str | int]:
-    """Return the level: PEAK below 50%, GOOD up to 70%, DEGRADING up to 85%, else POOR."""
+    """Return the name and the colour of the level: PEAK below 50%, GOOD up to 70%, DEGRADING up to 85%, else POOR."""
     if share < _LEVELS[0][0]:
         return _LEVELS[0][1:]
     return next((level[1:] for level in _LEVELS[1:] if share <= level[0]), _FULL)

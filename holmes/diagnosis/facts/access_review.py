@@ -40,7 +40,7 @@ _LONGEST_LINE_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Denial:
-    """A request of a ServiceAccount that the API server denied.
+    """A ServiceAccount's request that the API server denied.
 
     `namespace` is empty for a cluster-wide request. `name` is the name of the requested object, or empty.
     """
@@ -82,7 +82,7 @@ def misses_token(line: str) -> bool:
 
 
 def accounts_blamed(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the ServiceAccounts that lack permissions or a token, according to a log line of the pod."""
+    """Return the ServiceAccounts that lack permissions or a token, according to a line of the pod's log."""
     accounts = [denial.service_account for denial, _ in denials_in(line)]
     if misses_token(line):
         name = pod.text("spec", "serviceAccountName") or "default"
@@ -128,7 +128,7 @@ def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
 
 
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
-    """Return the names of the ServiceAccounts in the same namespace to which a binding grants the request."""
+    """Return the names of ServiceAccounts in the denied account's namespace for which a binding allows the request."""
     names: set[str] = set()
     for binding in _bindings(state, denial.namespace):
         role = role_of(state, binding)
@@ -150,7 +150,10 @@ def _first(reasons: Iterator[Reason | None]) -> Reason | None:
 
 
 def _bindings(state: ClusterState, namespace: str) -> tuple[ClusterObject, ...]:
-    """Return the bindings that can grant a request in `namespace`, or cluster-wide if `namespace` is empty."""
+    """Return the bindings that can allow a request in `namespace`.
+
+    If `namespace` is empty, returns the bindings that can allow a cluster-wide request.
+    """
     local = state.of("RoleBinding", namespace) if namespace else ()
     return (*local, *state.of("ClusterRoleBinding"))
 
@@ -164,7 +167,7 @@ def _names(binding: ClusterObject, denial: Denial) -> bool:
 
 
 def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
-    """Return whether a binding already allows the request to a group or the user name of the ServiceAccount."""
+    """Return whether a binding allows the request for a group or for the user name of the ServiceAccount."""
     account = f"{denial.account_namespace}:{denial.account}"
     groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
     for binding in _bindings(state, denial.namespace):
@@ -181,7 +184,7 @@ def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
 
 
 def role_of(state: ClusterState, binding: ClusterObject) -> ClusterObject | None:
-    """Return the role that a binding grants, or None if the role does not exist."""
+    """Return the role to which a binding refers, or None if the role does not exist."""
     kind = binding.text("roleRef", "kind")
     return state.get(kind, binding.namespace if kind == "Role" else "", binding.text("roleRef", "name"))
 
@@ -228,8 +231,8 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
     """Return why the most similar rule of the role does not allow the request.
 
-    Considers only rules that name or misspell the resource. Returns None for a built-in role, or if the role
-    has no such rule.
+    Considers only rules that contain the resource name or a misspelling of it. Returns None for a built-in role, or if
+    no such rule exists.
     """
     if is_built_in(role):
         return None
@@ -281,9 +284,9 @@ def _is_slip(rule: JsonObject, resource: str) -> bool:
 
 
 def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """Return the cause if the binding would grant the request, but its subject is wrong.
+    """Return the cause if the binding would allow the request but has a wrong subject, otherwise None.
 
-    Otherwise return None. A subject is wrong if its namespace or kind differs, or if its name is misspelled.
+    A subject is wrong if its namespace or kind differs, or if its name is misspelled.
     """
     role = role_of(state, binding)
     if role is None or not allows(role, denial):
@@ -307,7 +310,7 @@ def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) 
 
 
 def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """Return the cause if the binding grants the request, but only in another namespace. Otherwise return None."""
+    """Return the cause if the binding allows the request only in another namespace, otherwise None."""
     role = role_of(state, binding)
     if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
         return None

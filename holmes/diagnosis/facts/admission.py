@@ -38,7 +38,7 @@ _HTTPS: Final = 443
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One webhook of a webhook configuration. `path` is its field in the configuration, for example `webhooks[0]`."""
+    """A webhook in a webhook configuration. `path` is its field in the configuration, for example `webhooks[0]`."""
 
     configuration: ClusterObject
     path: str
@@ -190,10 +190,10 @@ _PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The refusal of the API server to create the pods of a controller.
+    """The API server's refusal to create the pods of a controller.
 
-    `maker` is the controller that requested the pods. `message` is the newest error, and `proof` is the event or
-    condition that contains it. `running` is the number of ready pods of the workload.
+    `maker` is the controller that requested the pods. `message` is the newest error message, and `proof` is the event
+    or condition that contains this message. `running` is the number of ready pods of the workload.
     """
 
     maker: ClusterObject
@@ -218,7 +218,7 @@ _REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKey
 
 
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
-    """Return the current refusals, one for each controller. The result is cached for each state."""
+    """Return the current refusals, at most one for each controller. The result is cached for each state."""
     found = _REFUSALS.get(state)
     if found is None:
         found = _REFUSALS[state] = tuple(_refusals(state))

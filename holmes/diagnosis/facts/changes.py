@@ -1,4 +1,4 @@
-"""Finds the recent changes of an object and of its dependencies: rollouts, scaling and edits."""
+"""Finds the recent changes to an object and its dependencies: rollouts, scaling and edits."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _MOST_DIFFERENCES: Final = 20
 class Difference:
     """One value that differs between two pod templates.
 
-    `path` is the field in the workload, with list positions of the newer template, for example
-    `spec.template.spec.containers[0].image`. `name` describes the field, for example `container web image`. A missing
-    value is `ABSENT`.
+    `path` is the field in the workload, with list positions from the newer template, for example
+    `spec.template.spec.containers[0].image`. `name` describes the field, for example `container web image`. `old` or
+    `new` is `ABSENT` if the respective template does not contain the field.
     """
 
     path: str
@@ -66,8 +66,8 @@ class Difference:
 def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
     """Return at most 20 differences between two pod templates (`spec.template`), images first.
 
-    Containers, variables and volumes are matched by name, mounts by path and ports by number, so a moved entry is not a
-    difference.
+    Containers, variables and volumes are matched by name, mounts by path and ports by number. Therefore, a moved entry
+    is not reported as a difference.
     """
     found = [*_of_metadata(old, new), *_of_maps(child(old, "spec"), child(new, "spec"), "spec.template.spec", "")]
     found.sort(key=lambda difference: not difference.path.endswith(".image"))
@@ -148,7 +148,7 @@ def _of_entries(old: JsonObject, new: JsonObject, place: str, called: str) -> It
 
 
 def _brief(found: tuple[int, JsonObject] | None, key: str) -> JsonValue:
-    """Shorten an added or removed list entry to the image of a container or the value of a variable."""
+    """Shorten an added or removed list entry, for example a container to its image or a variable to its value."""
     if found is None:
         return None
     entry = found[1]
@@ -235,10 +235,10 @@ _CONTROLLERS: Final = frozenset(
 def recent_changes(
     state: ClusterState, about: ObjectRef, before: float | None, *, window_seconds: float = 3600
 ) -> tuple[Change, ...]:
-    """Return at most 5 recent changes of an object and its dependencies, newest first.
+    """Return at most 5 recent changes to an object and its dependencies, newest first.
 
     `before` is the start of the incident in seconds since the epoch, by default the time of the state. Only changes
-    within `window_seconds` before this time are returned. An object that does not exist has no changes.
+    within `window_seconds` before this time are returned. The result is empty if the object does not exist.
     """
     found = state.find(about)
     if found is None:
@@ -300,7 +300,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Yield the creation of an object, and the last write of each field manager that is not a controller."""
+    """Yield the creation of an object, and the last write by each field manager that is not a controller."""
     yield each.created, _change(each, "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))

@@ -41,9 +41,10 @@ _MOST_KEYS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blamed:
-    """A setting that a log line reports as wrong, with its field and value as evidence, and its description in `words`.
+    """A setting that a log line reports as wrong.
 
-    `culprit` is the ConfigMap that contains the setting, or None.
+    `evidence` contains the field and value of the setting, and `words` describes the setting. `culprit` is the
+    ConfigMap that contains the setting, or None.
     """
 
     evidence: Evidence
@@ -61,7 +62,7 @@ class _Variable:
 
 
 def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
-    """Return the setting that the log line of a signature names, or None.
+    """Return the setting to which the log line of a signature refers, or None.
 
     A ConfigMap is the culprit only if the line reports a configuration error or quotes the exact value.
     """
@@ -117,7 +118,7 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
 
 
 def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
-    """Return the key of a mounted ConfigMap that the line names by its file path, or None. The key may not exist."""
+    """Return the key of a mounted ConfigMap whose file path appears in the line, or None. The key may not exist."""
     volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
     for mount in children(container.spec, "volumeMounts"):
         folder = text(mount, "mountPath").rstrip("/")
@@ -140,7 +141,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
 def _absent_variable(
     line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
 ) -> Blamed | None:
-    """Return the uppercase variable that the line names and the container does not have, or None."""
+    """Return the uppercase variable that the line reports as missing, or None."""
     match = _ABSENT.search(line)
     wanted = next((name for name in match.groups() if name), "") if match else ""
     if not wanted or wanted.startswith(("ERR_", "SIG")):
@@ -164,7 +165,7 @@ def _absent_variable(
 
 
 def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
-    """Return whether the container takes variables with unknown names from a Secret or an unreadable ConfigMap."""
+    """Return whether the container has variables with unknown names, from a Secret or an unreadable ConfigMap."""
     readable = state.covers("ConfigMap", container.pod.namespace)
     return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
 
@@ -183,7 +184,7 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
     """Return the first ConfigMap in `envFrom` that probably should define the variable `wanted`, or None.
 
-    The ConfigMap must have a similar key, or have changed after the pod's creation.
+    The ConfigMap must contain a similar key or must have been changed after the pod was created.
     """
     for source in children(container.spec, "envFrom"):
         found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
@@ -272,7 +273,7 @@ _UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakK
 def awaited_services(
     container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
 ) -> tuple[ObjectRef, ...]:
-    """Return the Services that the container's command, variables and log name.
+    """Return the Services that are mentioned in the container's command, variables or log.
 
     The Services may not exist. If `certain` is true, Services in variables that the command does not use are excluded,
     because the application may use them only later.
@@ -313,9 +314,9 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
 
 
 def _script(container: Container, *, only_used: bool) -> str:
-    """Return the command, arguments and variables of the container as one text.
+    """Return the command, arguments and variables of the container as one string.
 
-    If `only_used` is true, variables that the command does not name are omitted.
+    If `only_used` is true, variables that the command does not use are omitted.
     """
     script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
     variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
@@ -324,7 +325,7 @@ def _script(container: Container, *, only_used: bool) -> str:
 
 
 def _linked(container: Container, script: str) -> Iterator[str]:
-    """Yield the Services behind variables such as `$ORDERS_DB_SERVICE_HOST`.
+    """Yield the Services to which variables such as `$ORDERS_DB_SERVICE_HOST` refer.
 
     The kubelet sets these variables for existing Services.
     """

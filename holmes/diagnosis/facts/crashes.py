@@ -62,7 +62,7 @@ class Crash:
 
     @property
     def finished(self) -> float | None:
-        """When the container terminated, in seconds since the epoch, or None if the time is unknown."""
+        """The termination time of the container in seconds since the epoch, or None if the time is unknown."""
         return moment(text(self.ended, "finishedAt"))
 
     @property
@@ -199,7 +199,7 @@ def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, 
 def began(crash: Crash, state: ClusterState) -> float | None:
     """Return the earliest known time of the failure in seconds since the epoch, or None if no time is known.
 
-    Events can precede the last termination.
+    Considers events in addition to the last termination, because events can be older.
     """
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]

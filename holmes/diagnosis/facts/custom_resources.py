@@ -74,7 +74,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingObject:
-    """A missing object that a message names.
+    """A missing object that is mentioned in a message.
 
     `written` is the field that refers to the object, or None if that field was not found.
     """
@@ -210,7 +210,10 @@ def describe(state: ClusterState, each: ClusterObject) -> str:
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
-    """Return the object that a message reports as missing, or None if the state does not confirm that it is missing."""
+    """Return the object that a message reports as missing.
+
+    Returns None if the state does not confirm that the object is missing.
+    """
     for found in _MISSING.finditer(message):
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:
@@ -226,7 +229,7 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
 
 
 def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:
-    """Yield the paths of all fields below `value` that contain exactly the text `wanted`."""
+    """Yield the paths of all fields under `value` whose content is exactly the string `wanted`."""
     if value == wanted:
         yield path
     elif isinstance(value, dict) and depth:

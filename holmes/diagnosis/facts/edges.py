@@ -36,10 +36,10 @@ _TOP_LEVEL_DOMAINS: Final = frozenset(_DOMAINS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """A Service that a text names.
+    """A Service that is mentioned in a text.
 
     The Service may not exist. `host` and `port` are copied from the text. `doubtful` means that the host may be an
-    ordinary word, so a missing Service proves nothing.
+    ordinary word, so a missing Service is not evidence of a fault.
     """
 
     host: str
@@ -118,7 +118,7 @@ _PLACES: WeakKeyDictionary[ClusterState, _Places] = WeakKeyDictionary()
 
 
 def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, ...]:
-    """Return the Services that a text names, resolved in the namespace.
+    """Return the Services that are mentioned in a text. Host names are resolved in the namespace.
 
     The text is a log line, setting, argument or ConfigMap value. Pass a setting as `NAME=value`, because the name shows
     whether the value is a host. A `doubtful` Service is omitted unless it exists.
@@ -141,10 +141,11 @@ def _use(mention: Mention, namespace: str, places: _Places) -> HostUse | None:
 
 
 def workload_hosts(state: ClusterState, workload: ClusterObject) -> tuple[tuple[HostUse, Evidence], ...]:
-    """Return the Services that the pod template of a workload names, each with the field that names the Service.
+    """Return the Services to which a workload's pod template refers, each with the field that contains the reference.
 
-    Reads environment variables (also from existing ConfigMaps), commands, arguments and mounted ConfigMaps. The
-    evidence refers to the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are combined.
+    Reads commands, arguments, mounted ConfigMaps and environment variables, including variables from existing
+    ConfigMaps. The evidence refers to the ConfigMap or the workload. A host variable such as `CART_HOST` is combined
+    with its port variable `CART_PORT`.
     """
     found: list[tuple[HostUse, Evidence]] = []
     seen: set[ObjectRef] = set()
@@ -197,7 +198,7 @@ _WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A workload that names a Service, which may not exist. `named` is the field that names the Service."""
+    """A workload that refers to a Service, which may not exist. `named` is the field that contains the reference."""
 
     consumer: ClusterObject
     use: HostUse
@@ -225,7 +226,7 @@ _FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...
 
 
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
-    """Return the workloads that name each Service, by Service.
+    """Return the workloads that refer to each Service, grouped by Service.
 
     Workloads with zero replicas are ignored. The result is cached for each state.
     """
@@ -244,11 +245,11 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
-    """Return the failed connections that the logs report, by Service.
+    """Return the failed connections that the logs report, grouped by Service.
 
-    In each log, the newest line is first. The result is cached for each state.
+    The newest line of each log comes first. The result is cached for each state.
     """
-    # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
+    # Read the logs even on a cache hit, so that the state records that the calling rule uses logs.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
@@ -296,7 +297,7 @@ def _grouped(found: Iterable[tuple[ObjectRef, T]]) -> dict[ObjectRef, tuple[T, .
 
 
 def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tuple[LogKey, ...]:
-    """Return the logs that can show whether the consumers reach a Service.
+    """Return the logs that can show whether the consumers can connect to a Service.
 
     Selects the least healthy pod of each consumer.
     """

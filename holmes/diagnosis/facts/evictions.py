@@ -128,7 +128,7 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
     """Return the controller of a deleted pod, or None.
 
-    The pod name in the event identifies it: `<controller>-<suffix>`.
+    The pod name in the event has the form `<controller>-<suffix>` and identifies the controller.
     """
     prefix, _, _ = each.ref.name.rpartition("-")
     owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)

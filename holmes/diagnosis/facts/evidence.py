@@ -27,26 +27,26 @@ _LONGEST_CHARACTERS = 600
 
 
 def shown(value: object) -> str:
-    """Format a value for evidence: text unchanged, other values as JSON, shortened to 600 characters."""
+    """Format a value for evidence in at most 600 characters. Values other than strings are formatted as JSON."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
     return excerpt(written, _LONGEST_CHARACTERS)
 
 
 def has_secret_name(name: str) -> bool:
-    """Return whether the name shows that its value is secret.
+    """Return whether the name indicates a secret value.
 
-    Causes must not quote a secret value, because masking cannot recognise it in a sentence.
+    Causes must not quote a secret value, because masking cannot recognise the value in a sentence.
     """
     return strength_of(name) != "none"
 
 
 def field(each: ClusterObject, *path: str) -> Evidence:
-    """Return evidence for a field of an object: `field(pod, "status", "phase")`."""
+    """Return evidence for a field of an object, for example `field(pod, "status", "phase")`."""
     return Evidence(object=each.ref, path=".".join(path), value=shown(each.at(*path)))
 
 
 def value(each: ClusterObject, path: str, found: object) -> Evidence:
-    """Return evidence for a value at a path: `value(pod, "spec.volumes[2].configMap.name", name)`."""
+    """Return evidence for a value at a path, for example `value(pod, "spec.volumes[2].configMap.name", name)`."""
     return Evidence(object=each.ref, path=path, value=shown(found))
 
 
@@ -75,7 +75,7 @@ def resolved(value_at: JsonValue, path: str) -> JsonValue:
 
 
 def spec_field(pod: ClusterObject, state: ClusterState, path: str) -> Evidence:
-    """Return evidence for a field of a pod's spec: `spec_field(pod, state, "containers[0].image")`."""
+    """Return evidence for a field of a pod's spec, for example `spec_field(pod, state, "containers[0].image")`."""
     found = resolved(pod.at("spec"), path)
     workload = state.workload_of(pod)
     if workload.kind in WORKLOADS:

@@ -34,7 +34,7 @@ def _words(words: str) -> frozenset[str]:
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
-# These options make nc listen or run a program, so its argument is not a host to connect to.
+# These options make nc listen or run a program, so the argument of nc is not a host to connect to.
 _CONNECTS = r"(?![^|;&]{0,200}?\s-(?:[a-z]*l[a-z]*|[ec])(?![\w-]))"
 
 _QUALIFIED = re.compile(
@@ -90,7 +90,7 @@ _NO_HOSTS: Final = _words(
     "unknown undefined empty production staging development test dns remote database service address name it this "
     "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
 )
-# Ordinary words that are also common Service names. They are treated as hosts only in positions for hosts.
+# Ordinary words that are also common Service names. They are treated as hosts only where a host is required.
 _HOSTS_IN_PLACE: Final = _words("database server service backend upstream broker client worker main remote test dns")
 _NO_HOST_SCHEMES: Final = _words(
     "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
@@ -213,7 +213,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
 
 
 def _is_in_place(host: str, port: str | None, form: Form) -> bool:
-    """Return whether an ordinary word is in a position for hosts only, as in `http://database/`."""
+    """Return whether an ordinary word is in a position that requires a host, as in `http://database/`."""
     return host in _HOSTS_IN_PLACE and (form == "url" or (port is not None and form in {"connection", "command"}))
 
 
@@ -227,8 +227,8 @@ _HOST_NAMES: Final = re.compile(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDR
 class Setting:
     """A text to search for hosts (`CART_HOST=cart:8080`), and the field that contains it.
 
-    `whole` marks a complete command line, which is also searched word by word. `sources` contains the variables that
-    were expanded in the text.
+    `whole` means that the text is a complete command line and is also searched word by word. `sources` contains
+    the variables that were expanded in the text.
     """
 
     text: str
@@ -338,7 +338,7 @@ def _from_volumes(state: ClusterState, template: PodTemplate) -> Iterator[Settin
 def _expanded(
     content: str, variables: dict[str, tuple[str, Evidence]], *, only_plain: bool
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Expand variables in the content: `$(NAME)` everywhere, `$NAME` and `${NAME}` only in commands."""
+    """Expand `$(NAME)` in the content. Also expand `$NAME` and `${NAME}` unless `only_plain` is true."""
     sources: list[Evidence] = []
 
     def replaced(match: re.Match[str]) -> str:

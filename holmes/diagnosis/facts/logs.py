@@ -1,4 +1,4 @@
-"""Finds the decisive line in the log of a failing container, and the objects that the line names."""
+"""Finds the decisive line in the log of a failing container, and the objects that are mentioned in this line."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _first_error(last: str, lines: list[str]) -> str | None:
 
 
 def _is_consequence(line: str) -> bool:
-    """Return whether a line reports only that the program failed or stops, and not why."""
+    """Return whether a line reports that the program failed or is stopping, but not the cause."""
     return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
 
 
@@ -225,7 +225,7 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 def _meaningful(log: str) -> list[str]:
     """Return the lines of a log without kubelet timestamps, stack frames and empty lines.
 
-    Reads only the last 256 Ki characters.
+    Reads only the last 262,144 characters.
     """
     return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
 
@@ -244,8 +244,8 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 class LastWords:
     """The signatures of a container's log, the most specific first, and their lines as evidence.
 
-    `blamed` contains the objects that the lines name as causes: Services, ServiceAccounts without permissions, and full
-    PersistentVolumeClaims.
+    `blamed` contains the objects that are the cause according to the lines: Services, ServiceAccounts without
+    permissions, and full PersistentVolumeClaims.
     """
 
     signatures: tuple[LogSignature, ...]
@@ -272,11 +272,11 @@ def wanted_logs(container: Container) -> tuple[LogKey, ...]:
 
 
 def last_words(container: Container, state: ClusterState) -> LastWords | None:
-    """Return the signatures of the container's log, or of its termination message if the log has none.
+    """Return the signatures of the container's log, or of its termination message if the log has no signatures.
 
-    Returns None if neither has any. The result is cached for each state.
+    Returns None if the message has no signatures either. The result is cached for each state.
     """
-    # Read the logs even on a cache hit. The state must count the calling rule among the rules that read logs.
+    # Read the logs even on a cache hit, so that the state records that the calling rule uses logs.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -300,7 +300,8 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
     """Yield the container's own logs, then the logs of the same container in other pods of the owner.
 
-    The logs of other pods are alternatives, because Holmes reads only a few logs, and perhaps not the container's own.
+    The logs of other pods are alternatives, because Holmes reads only a few logs. The container's own logs may not be
+    among them.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

@@ -1,4 +1,4 @@
-"""Reads the ports of Services and containers, the backends of Ingresses, and what NetworkPolicies allow."""
+"""Reads the ports of Services and containers, the backends of Ingresses, and the rules of NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ContainerPort:
 
 
 def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
-    """Return the ports of a Service. A port without `targetPort` targets its own number."""
+    """Return the ports of a Service. The target of a port without `targetPort` is its own number."""
     return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
 
 
@@ -90,7 +90,7 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 class Backend:
     """A Service to which an Ingress sends traffic.
 
-    `port` is the number or name of its port. `path` is the field of the Ingress that names the Service.
+    `port` is the number or name of the Service port. `path` is the field of the Ingress that refers to the Service.
     """
 
     ingress: ClusterObject
@@ -149,7 +149,7 @@ class Connection:
     protocol: str = "TCP"
 
     def here(self, direction: Direction) -> ClusterObject:
-        """Return the pod to which policies of this direction apply."""
+        """Return the pod to which policies for this direction apply."""
         return self.server if direction == "Ingress" else self.client
 
     def peer(self, direction: Direction) -> ClusterObject:
@@ -173,7 +173,7 @@ def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, .
 
 
 def applies(policy: ClusterObject, direction: Direction) -> bool:
-    """Return whether the policy restricts this direction.
+    """Return whether the policy restricts traffic in this direction.
 
     If `policyTypes` is not set, a policy restricts ingress, and also egress if it has egress rules.
     """
@@ -202,7 +202,7 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
 
 
 class Policies:
-    """Index of the policies in a state by the pods that they select.
+    """Index of the policies in a cluster state, grouped by the pods that they select.
 
     `idle` contains the policies that select no pods.
     """
@@ -218,7 +218,7 @@ class Policies:
                 self._by_pod[pod.uid].append(policy)
 
     def restricting(self, pod: ClusterObject, direction: Direction) -> tuple[ClusterObject, ...]:
-        """Return the policies that restrict this direction of the pod."""
+        """Return the policies that restrict the pod's traffic in this direction."""
         return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
 
 
@@ -234,7 +234,7 @@ def policies_of(state: ClusterState) -> Policies:
 
 
 def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:
-    """Return whether a policy restricts this direction and no policy allows the connection."""
+    """Return whether a policy restricts traffic in this direction and no policy allows the connection."""
     policies = policies_of(state).restricting(connection.here(direction), direction)
     return bool(policies) and not any(allows(state, each, connection, direction) for each in policies)
 

@@ -70,7 +70,7 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
 
 
 def taint_words(taint: JsonObject) -> str:
-    """Format a taint in the notation of kubectl: `dedicated=gpu:NoSchedule`."""
+    """Format a taint in the notation of kubectl, for example `dedicated=gpu:NoSchedule`."""
     value = text(taint, "value")
     return f"{text(taint, 'key')}{f'={value}' if value else ''}:{text(taint, 'effect')}"
 
@@ -124,7 +124,7 @@ def _leaves(node: ClusterObject) -> bool:
 
 
 def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
-    """Return the events with these reasons by node name, oldest first.
+    """Return the events with these reasons, grouped by node name, oldest first.
 
     Matches events by name, because the kubelet writes the node name into the field for the uid.
     """

@@ -31,10 +31,10 @@ _TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = W
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container of a pod with its definition (`spec`) and its status (empty if unknown).
+    """A container of a pod.
 
-    `spec_path` and `status_path` are the fields of the pod that contain them, for example `spec.containers[0]`.
-    Evidence refers to these fields.
+    `spec` is its definition, and `status` is its status, or empty if unknown. `spec_path` and `status_path` are the
+    fields of the pod that contain them, for example `spec.containers[0]`. Evidence refers to these fields.
     """
 
     pod: ClusterObject
@@ -145,7 +145,7 @@ def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[Cluster
 
 
 def container_field(container: Container, state: ClusterState, path: str) -> Evidence:
-    """Return evidence for a field of a container's spec: `container_field(container, state, "livenessProbe")`."""
+    """Return evidence for the field `path` of a container's spec, for example `livenessProbe`."""
     return spec_field(container.pod, state, f"{container.spec_path.removeprefix('spec.')}.{path}")
 
 

@@ -1,4 +1,4 @@
-"""Determines why the probes of containers fail, from their definition and the messages of the kubelet."""
+"""Determines why the probes of containers fail, from the probe definitions and the kubelet's messages."""
 
 from __future__ import annotations
 
@@ -68,11 +68,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeVerdict:
-    """The cause of a probe failure, as the end of a finding's title and as a clause (`words`), and the decisive fields.
+    """The cause of a probe failure.
 
-    `probe_is_wrong` means that the probe must be changed. `depends` means that the application responded or hangs, so
-    its log and dependencies can explain the failure. `may_be_starting` means that the same failure occurs while an
-    application starts.
+    `title` is the end of the finding's title, `words` explains the cause in a clause, and `fields` contains the
+    decisive fields. `probe_is_wrong` means that the probe must be changed. `depends` means that the log and the
+    dependencies of the application can explain the failure. `may_be_starting` means that the same failure occurs while
+    an application starts.
     """
 
     title: str

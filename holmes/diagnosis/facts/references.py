@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
 OBJECT_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
-"""Matches a kubelet message about a missing object. The groups are its kind and its name."""
+"""Matches a kubelet message about a missing object. The groups are the object's kind and name."""
 _ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
 _ENV_FROM: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
 _FIELDS: Final[tuple[tuple[str, str, Use], ...]] = (
@@ -38,8 +38,8 @@ class Reference:
     """A reference from a pod's spec to an object, or to one of its keys.
 
     `path` is the field with the name of the object. `key_path` is the field with the key, or empty. Both are relative
-    to the pod's spec. `user` is the part of the spec that refers to the object, for example `variable PORT of container
-    web` or `volume settings`.
+    to the pod's spec. `user` describes the part of the spec that refers to the object, for example `variable PORT of
+    container web` or `volume settings`.
     """
 
     kind: str
@@ -163,7 +163,7 @@ class Missing:
     """A missing object or key.
 
     `path` is the field of the pod's spec that refers to the object or key. `culprit` is None if the referring workload
-    must be changed. `proof` shows the keys that exist.
+    must be changed. `proof` contains the keys that exist.
     """
 
     title: str
@@ -228,7 +228,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Return whether the missing object or key was added so recently that the kubelet may not have retried."""
+    """Return whether the missing object or key was added so recently that the kubelet may not have retried yet."""
     found = state.get(reference.kind, namespace, reference.name)
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):

@@ -61,7 +61,7 @@ def amount(written: JsonValue) -> Decimal:
 
 
 def written_amount(number: Decimal, resource: str) -> str:
-    """Format a quantity: memory and storage with a suffix such as `Mi`, fractions of cores in `m`."""
+    """Format a quantity with a suffix such as `Mi` for bytes, or the suffix `m` for fractions of cores."""
     if _is_bytes(resource):
         for suffix in ("Ti", "Gi", "Mi", "Ki"):
             if abs(number) >= _BINARY[suffix]:
@@ -95,8 +95,8 @@ def requested(pod: ClusterObject, resource: str, part: Literal["requests", "limi
     """Return the request of a pod.
 
     The request is the sum of its containers' requests or the largest request of an init container, whichever is
-    larger, plus the pod overhead. A limit without a request counts as the request, as in the API server. If `part` is
-    `limits`, the function uses limits instead of requests.
+    larger, plus the pod overhead. A limit without a request is treated as the request, as in the API server. If `part`
+    is `limits`, the function uses limits instead of requests.
     """
     if resource == "pods":
         return Decimal(1)
@@ -159,7 +159,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """Return the amount of a resource that is not requested by any pod, by node name."""
+    """Return the unrequested amount of a resource on each node, by node name."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))

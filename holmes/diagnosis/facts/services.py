@@ -1,4 +1,4 @@
-"""Finds the pods that a Service selects, and the workload that it is meant for. Checks whether endpoints are ready."""
+"""Finds the pods that a Service selects and its intended workload, and checks whether its endpoints are ready."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def _serves(endpoint: Mapping[str, object]) -> bool:
-    """Return whether the endpoint receives traffic. An endpoint without the condition `ready` counts as ready."""
+    """Return whether the endpoint receives traffic. The condition `ready` is true by default."""
     conditions = endpoint.get("conditions")
     ready = conditions.get("ready") if isinstance(conditions, dict) else None
     return bool(endpoint.get("addresses")) and ready is not False
@@ -99,7 +99,7 @@ def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
 def edited_at(each: ClusterObject) -> float:
     """Return the time of the last write by a client that is not a controller, in seconds since the epoch.
 
-    Returns the creation time if the object has no such write.
+    Returns the creation time if no such write is recorded.
     """
     times = [
         moment(text(entry, "time")) or 0.0
@@ -215,7 +215,7 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
     """Return whether software sets the differing labels on running pods.
 
-    Such labels mark, for example, leaders, roles or revisions.
+    For example, these labels identify leaders, roles or revisions.
     """
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True

@@ -1,6 +1,6 @@
 """Finds the pod templates of workloads, and the pods and templates that a selector matches.
 
-A template belongs to the outermost workload. A pod without an owner is its own template.
+A template belongs to the outermost workload. A pod without an owner is treated as its own template.
 """
 
 from __future__ import annotations

@@ -107,7 +107,10 @@ def _is_alike(one: str, other: str) -> bool:
 
 
 def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
-    """Return the workload with the same name as the Service, or None. The Service probably selects this workload."""
+    """Return the workload with the same name as the Service, or None.
+
+    The Service is probably intended for this workload.
+    """
     for template in labels_of(state).templates.of(ref.namespace):
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload

@@ -1,6 +1,6 @@
 """Determines why pods are not scheduled, from the reasons in the scheduler message and the state of the nodes.
 
-Each pod has one main reason, so exactly one rule reports it.
+Each pod has one main reason, so exactly one rule reports the pod.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ def _reason_of(told: str) -> Reason:
 def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
     """Return a sort key that puts the main reason of an unscheduled pod first.
 
-    The main reason is a request that no node can satisfy, otherwise the reason for most nodes. Reasons of nodes that
-    are not intended for the pod come last. These nodes are control plane nodes, and nodes that do not match the pod's
-    selector while other nodes do.
+    The main reason is a requirement that no node can meet, or otherwise the reason that affects the most nodes. Reasons
+    that affect only nodes that are not intended for the pod come last. These nodes are control plane nodes, and nodes
+    that do not match the pod's selector while other nodes do.
     """
     nodes = state.of("Node") if state.covers("Node") else ()
     spec = child(pod.body, "spec")

@@ -66,7 +66,7 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
 
 
 def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
-    """Return the unfinished pods that use each claim, by namespace and name of the claim."""
+    """Return the unfinished pods that use each claim, grouped by the claim's namespace and name."""
     found = _USERS.get(state)
     if found is None:
         found = _USERS[state] = defaultdict(list)
@@ -192,7 +192,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the claims whose mounts contain a file that a log line about a full disk names."""
+    """Return the claims whose mounts contain a file that appears in a log line about a full disk."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))
@@ -200,7 +200,7 @@ def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
 
 
 def full_mount(container: Container, line: str) -> FullMount | None:
-    """Return the innermost mount that contains a file from the line, or None."""
+    """Return the innermost mount of a file whose path appears in the line, or None."""
     for file in files_in(line):
         found = [
             (len(path), index, path, text(mount, "name"))

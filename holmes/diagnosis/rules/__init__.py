@@ -1,1 +1,1 @@
-"""The catalogue of faults, one family per file. `holmes.diagnosis.engine` runs every `Rule` in these modules."""
+"""The catalogue of faults, with one family of rules per file. `holmes.diagnosis.engine` runs all these rules."""

@@ -1,4 +1,4 @@
-"""Rules for admission webhooks, Pod Security and aggregated APIs that make requests fail."""
+"""Rules for admission webhooks, Pod Security and aggregated APIs that cause requests to fail."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _ENDS: Final = (
 
 
 def _violating_fields(template: PodTemplate, violations: str) -> tuple[Evidence, ...]:
-    """Return the fields that `violations` names, with their current values."""
+    """Return the fields that are mentioned in `violations`, with their current values."""
     values: list[Evidence] = []
     for key, field in _ENDS:
         if key in violations:

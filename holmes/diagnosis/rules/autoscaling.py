@@ -109,7 +109,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
 def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
-    """Return the API at fault or None, the objects that may explain the fault, and how many grace periods to wait."""
+    """Return the API at fault or None, objects that may explain the fault, and the number of grace periods to wait."""
     target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES

@@ -127,7 +127,7 @@ def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
 
 
 def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
-    """Return whether the deletion takes longer than usual for this kind of object.
+    """Return whether the deletion has taken longer than usual for this kind of object.
 
     Releasing a cloud volume takes minutes, but deleting a plain object takes only seconds.
     """
@@ -169,7 +169,7 @@ def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequen
 
 
 def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
-    """Yield the unavailable APIServices of the API groups that the message names."""
+    """Yield the unavailable APIServices of the API groups that are mentioned in the message."""
     for found in _GROUP_VERSION.finditer(message):
         service = state.get("APIService", "", f"{found['version']}.{found['group']}")
         if service is not None and text(service.condition("Available"), "status") != "True":

@@ -54,7 +54,7 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="G02",
-    title="Delivery or certificate object reports a fault",
+    title="Argo CD, Flux or cert-manager resource reports a fault",
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
@@ -71,7 +71,7 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
 def _is_rolling_out(each: ClusterObject) -> bool:
     """Return whether the object is an Argo Rollout without a fault.
 
-    The condition Healthy alone does not show this, because it is False until the last step has finished.
+    The condition Healthy is not sufficient for this check, because it is False until the last step has finished.
     """
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 

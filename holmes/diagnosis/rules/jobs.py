@@ -351,7 +351,7 @@ def _last_run(cron: ClusterObject) -> float:
 def _edits(cron: ClusterObject) -> list[float]:
     """Return the times of edits to the CronJob.
 
-    An edit may have resumed the CronJob, so runs before the edit do not count as missed.
+    An edit may have resumed the CronJob, so runs before the edit are not treated as missed.
     """
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

@@ -43,7 +43,7 @@ _MOST_PROOFS: Final = 2
 class _Use:
     """A workload that uses a Service.
 
-    `named` is the setting or log line that names the Service. `proofs` are log lines of failed calls.
+    `named` is the setting or log line that refers to the Service. `proofs` contains log lines that report failed calls.
     `explains` is true if the Service has ready pods, so that only the blocked connection explains a failure.
     """
 
@@ -107,7 +107,7 @@ def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _uses(state: ClusterState) -> Iterator[list[_Use]]:
-    """Yield the uses of each Service, one for every workload whose settings or logs name the Service."""
+    """Yield the uses of each Service, one for every workload whose settings or logs refer to the Service."""
     for ref in sorted({*edges(state), *failures(state)}):
         service = state.find(ref)
         if service is None or not state.covers("NetworkPolicy", ref.namespace):
@@ -234,7 +234,7 @@ def _nearly(
 
 
 def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
-    """Describe the labels that the peers select and the labels that the pod has."""
+    """Describe the labels that the peers select and the labels of the pod."""
     wanted = {key: label for peer in peers for key, label in text_map(peer, "podSelector", "matchLabels").items()}
     if not wanted:
         return ""

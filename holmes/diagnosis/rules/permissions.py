@@ -89,7 +89,7 @@ def _culprit(
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
     """Return the object at fault and additional evidence.
 
-    The evidence is empty unless the workload uses the ServiceAccount `default` but should use another one.
+    The evidence is empty unless the workload uses the ServiceAccount `default` but should use another ServiceAccount.
     """
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
@@ -137,7 +137,7 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
 
 
 def _switched_off(state: ClusterState, pod: ClusterObject) -> Evidence | None:
-    """Return the field that disables mounting of the token, or None.
+    """Return the field that disables the mounting of the token, or None.
 
     The pod's field overrides the ServiceAccount's field.
     """
@@ -259,7 +259,10 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
 
 
 def _right_name(resource: str) -> str:
-    """Return the built-in resource that `resource` names in the singular or in another case, or an empty string."""
+    """Return the correct name of a built-in resource that is written in the singular or in another case.
+
+    Returns an empty string for all other resource names.
+    """
     plain = resource.lower()
     if resource in _RESOURCES or "/" in resource or "*" in resource:
         return ""

@@ -91,7 +91,7 @@ def _reference_fault(container: Container, reference: Reference, state: ClusterS
 
 
 def _refused(container: Container, message: str) -> Reference | None:
-    """Return the container's reference that the kubelet's message names, or None."""
+    """Return the container's reference that the kubelet's message is about, or None."""
     own = [each for each in references_of(container.pod.child("spec")) if each.container == container.name]
     no_key, not_found = _NO_KEY.search(message), OBJECT_NOT_FOUND.search(message)
     if no_key:

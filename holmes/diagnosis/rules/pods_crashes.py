@@ -258,7 +258,7 @@ def _about_program(program: str, message: str) -> tuple[str, str]:
 
 
 def _mount(container: Container, message: str) -> str | None:
-    """Return the field of the mount that the message names by its container path or volume, or None."""
+    """Return the field of the mount whose container path or volume appears in the message, or None."""
     if "mount" not in message.lower():
         return None
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
@@ -356,7 +356,7 @@ def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
     """Report an init container that runs too long or waits for an unavailable Service.
 
     If the log was not read, report any running init container with severity info. The scan then reads its log, which
-    may name a Service.
+    may mention a Service.
     """
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)

@@ -43,7 +43,7 @@ _PullProblem: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PullError:
-    """A class of pull errors.
+    """A category of pull errors.
 
     `title` is the title of the finding. `words` is the text that follows the image name in the cause.
     """

@@ -159,7 +159,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
 def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
     """Return the index of the volume with this name or with a PersistentVolume of this name, or None.
 
-    Messages about claims name the PersistentVolume.
+    Messages about claims contain the name of the PersistentVolume.
     """
     for index, volume in enumerate(pod.children("spec", "volumes")):
         claim = text(volume, "persistentVolumeClaim", "claimName")

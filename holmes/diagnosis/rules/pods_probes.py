@@ -71,7 +71,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
-    """Report a pod that may still be starting only if its log names a Service that cannot respond."""
+    """Report a pod that may still be starting only if its log mentions a Service that cannot respond."""
     container, fault = probe.container, _readiness_fault(probe, state)
     services = [each for each in fault.because if each.kind == "Service"]
     if any(cannot_come(each, container, state) for each in services):

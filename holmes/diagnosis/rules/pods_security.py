@@ -159,7 +159,7 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
 
 
 def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
-    """Explain the missing permission in words and fields. The fields are empty if no setting explains the error."""
+    """Return an explanation of the missing permission, and the settings that may have caused it, if any."""
     lower = line.lower()
     mount = _mount_of(container, line)
     if "read-only" in lower or "erofs" in lower:
@@ -177,7 +177,10 @@ def _explained(container: Container, line: str, state: ClusterState) -> tuple[st
 def _read_only(
     container: Container, mount: tuple[int, JsonObject] | None, state: ClusterState
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Describe the read-only mount or root file system in words and fields. Both are empty if neither is read-only."""
+    """Return a description and the field of the read-only mount or root file system.
+
+    Both values are empty if the mount and the root file system are writable.
+    """
     if mount is not None and at(mount[1], "readOnly") is True:
         words = f"the mount {text(mount[1], 'mountPath')} is read-only"
         return words, (container_field(container, state, f"volumeMounts[{mount[0]}].readOnly"),)

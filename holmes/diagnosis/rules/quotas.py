@@ -128,7 +128,7 @@ def same_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
-    """Report each PodDisruptionBudget that selects the same pod as an older one in the namespace."""
+    """Report each PodDisruptionBudget that selects the same pod as an older PodDisruptionBudget in the namespace."""
     by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():

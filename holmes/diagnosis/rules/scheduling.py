@@ -1,4 +1,4 @@
-"""Rules for pods that fit on no node because of resources, labels, taints or other pods."""
+"""Rules for pods that do not fit on any node because of resources, labels, taints or other pods."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     ),
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
-    """Report the taints that a pod does not tolerate, or only those that a node fault caused, if any."""
+    """Report the taints that a pod does not tolerate. If node faults caused some of the taints, report only these."""
     for found in unscheduled_for(state, "taint"):
         spec = child(found.pod.body, "spec")
         repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]

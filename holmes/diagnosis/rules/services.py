@@ -113,7 +113,7 @@ def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | No
         subject=service.ref,
         title="Service selects no pods: no workload has similar labels",
         cause=(
-            f"{service.ref} {'is used but ' if consumed else ''}selects no pods: no workload of namespace "
+            f"{service.ref} {'is used but ' if consumed else ''}selects no pods: no workload in namespace "
             f"{service.namespace} has labels similar to its selector, so the workload behind it does not exist"
         ),
         evidence=(field(service, "spec", "selector"),),
@@ -123,7 +123,7 @@ def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | No
 
 
 def _is_consumed(state: ClusterState, service: ClusterObject) -> bool:
-    """Return whether a workload or an Ingress names the Service."""
+    """Return whether a workload or an Ingress refers to the Service."""
     if service.ref in edges(state):
         return True
     for ingress in state.of("Ingress", service.namespace):

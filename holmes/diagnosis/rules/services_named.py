@@ -1,4 +1,4 @@
-"""Rules for workload settings that name a missing Service or port."""
+"""Rules for workload settings that refer to a missing Service or port."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MOST_EVIDENCE: Final = 4
 class _Missing:
     """A Service that does not exist, with the evidence that clients need it.
 
-    `meant` is the existing Service that clients intended to name. `orphan` is the workload that the missing Service
-    would select. `blocked` contains the workloads that have an init container waiting for the Service, each with
-    evidence.
+    `meant` is the existing Service that clients probably intended to use. `orphan` is the workload that the missing
+    Service would select. `blocked` contains the workloads that have an init container waiting for the Service, each
+    with evidence.
     """
 
     ref: ObjectRef
@@ -106,7 +106,7 @@ def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
 
 
 def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str | None:
-    """Return `name` or `name.namespace` of the existing Service that clients intended to name, or None."""
+    """Return `name` or `name.namespace` of the existing Service that clients intended to use, or None."""
     places = [state.find(edge.named.object) for edge in named]
     edited = bool(places) and all(place is not None and was_edited(place) for place in places)
     found = intended_service(state, ref, edited=edited)
@@ -119,7 +119,7 @@ def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str 
 
 
 def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
-    """Return the state of an init container that names the Service in its command and does not finish, or None."""
+    """Return the state of an unfinished init container whose command refers to the Service, or None."""
     _, marker, rest = edge.named.path.partition(".initContainers[")
     if not marker or ".env[" in rest:
         return None
@@ -291,7 +291,7 @@ def _port_words(ports: list[int]) -> str:
 
 
 def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
-    """Report a port that the log of a client names but the Service does not have.
+    """Report a port that appears in the log of a client but is not a port of the Service.
 
     The setting is unknown, because it is in a Secret or in the program.
     """

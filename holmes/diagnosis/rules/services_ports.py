@@ -1,4 +1,4 @@
-"""Rules for Service ports that reach no container port, and for Services that select unrelated pods."""
+"""Rules for Service ports without a matching container port, and for Services that select unrelated pods."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _look(claim: ClusterObject) -> str:
     "create the class. The severity is critical when a pod waits for the claim.",
 )
 def class_missing(state: ClusterState) -> Iterator[Fault]:
-    """Report the claim as the culprit if its class name is misspelt, otherwise the missing class."""
+    """Report the claim as the culprit if its class name is misspelled, otherwise the missing class."""
     users = pods_by_claim(state)
     for claim in pending_claims(state):
         name = class_name(claim)
@@ -227,7 +227,7 @@ def _not_provisioned(
 
 
 def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObject]:
-    """Return pods that seem to be the provisioner, because their arguments or variables name it."""
+    """Return pods that seem to be the provisioner, because their arguments or variables contain its name."""
     return [
         pod
         for pod in state.of("Pod")

@@ -196,7 +196,7 @@ def _sets_resources(container: JsonObject) -> bool:
     ),
 )
 def service_account_missing(state: ClusterState) -> Iterator[Fault]:
-    """Report the missing ServiceAccount as the culprit, or the workload if its reference is misspelt."""
+    """Report the missing ServiceAccount as the culprit, or the workload if its reference is misspelled."""
     for refusal, found in refused_with(state, SERVICE_ACCOUNT):
         namespace, name = refusal.maker.namespace, found["plain"] or found["quoted"]
         if state.get("ServiceAccount", namespace, name) is not None:
@@ -319,7 +319,7 @@ _CLASSES: Final = (
 
 
 def _missing_class(state: ClusterState, message: str) -> ObjectRef | None:
-    """Return the missing PriorityClass or RuntimeClass, or None if its name looks misspelt."""
+    """Return the missing PriorityClass or RuntimeClass, or None if its name is probably misspelled."""
     for kind, _, pattern in _CLASSES:
         found = pattern.search(message)
         if found is not None and not meant(found[1], (each.name for each in state.of(kind))):

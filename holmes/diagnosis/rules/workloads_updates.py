@@ -138,7 +138,7 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
     """Return whether an image or a resource may differ between the template and the pod.
 
-    This quick comparison makes the exact one unnecessary for most pods.
+    This quick comparison makes the exact comparison unnecessary for most pods.
     """
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live

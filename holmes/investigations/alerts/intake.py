@@ -1,7 +1,7 @@
 """Stores alerts durably before `AlertIntake.take` returns.
 
-Replicas take turns. If two replicas receive the same alert at the same time, the alert is stored once. `intake_plan`
-decides how each alert changes incidents and investigations.
+Only one replica at a time stores alerts. If two replicas receive the same alert at the same time, the alert is stored
+once. `intake_plan` decides how each alert changes incidents and investigations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OnNews(Protocol):
     """Callback that runs within the transaction that changes an incident. It may write to the database."""
 
     def __call__(self, connection: Connection, incident: Incident, event: IncidentEvent, route: Route) -> None:
-        """Handle an incident of `route` that was opened, reopened or resolved. `incident` has the new state."""
+        """Handle an incident of `route` that was opened, reopened or resolved. `incident` contains the new state."""
         ...
 
 
@@ -124,7 +124,7 @@ class AlertIntake:
 
 
 class _Limits:
-    """Decides whether another investigation may use an LLM. Also counts the investigations of this transaction."""
+    """Decides whether another investigation may use an LLM. Counts the investigations that this transaction adds."""
 
     def __init__(self, connection: Connection, policy: IntakePolicy, now: float) -> None:
         self._connection = connection
@@ -152,7 +152,10 @@ class _Limits:
         return f"today's budget is exhausted: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
 
     def _full_hour(self, route: str | None, most: int | None) -> str | None:
-        """Describe the exceeded hourly limit of `route`, or of all routes together if `route` is None."""
+        """Describe the exceeded hourly limit of `route`, or of all routes together if `route` is None.
+
+        Returns None if the limit is not exceeded.
+        """
         if most is None:
             return None
         if route not in self._begun:

@@ -44,9 +44,9 @@ _TRY_AGAIN_AFTER: Final = timedelta(minutes=10)
 """Minimum time between a failed investigation and its retry."""
 _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
-"""Maximum pause between the last message of a firing alert and a new start time of the same alert.
+"""Maximum time between the last message about a firing alert and a later start time of the same alert.
 
-After a longer pause, the alert counts as resolved and firing again.
+If more time has passed, the alert counts as resolved and firing again.
 """
 
 
@@ -275,7 +275,7 @@ class IntakePlan:
         return identity
 
     def _looking_at_the_same(self, alert: Alert, incident: IncidentId) -> InvestigationId | None:
-        """Return a started investigation of another firing alert with the same subject, or None if not found."""
+        """Return a started investigation of another firing alert with the same subject, or None if none exists."""
         if self._looked_at is None:
             known = self._before.investigations
             self._looked_at = defaultdict(dict)
@@ -301,8 +301,8 @@ class IntakePlan:
     def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
         """Close an incident if none of its alerts is firing; otherwise, update its title, severity and labels.
 
-        The labels of alerts outside the group are unknown. While these alerts fire, common labels can be removed but
-        not added.
+        The labels of alerts outside the group are unknown. While these alerts are firing, common labels can be removed
+        but not added.
         """
         incident = self._incidents.get(identity)
         if incident is None:

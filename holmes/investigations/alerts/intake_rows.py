@@ -45,7 +45,10 @@ _MOST_SEVERITY_CHARACTERS: Final = 64
 
 
 class StoredOtherAlerts:
-    """Queries stored alerts, except the alerts with `fingerprints`. Considers only investigations from `source`."""
+    """Queries all stored alerts whose fingerprint is not in `fingerprints`.
+
+    Considers only investigations from `source`.
+    """
 
     def __init__(self, connection: Connection, fingerprints: AbstractSet[str], source: str) -> None:
         self._connection = connection
@@ -180,7 +183,10 @@ def _incidents(
 def _investigations(
     connection: Connection, incidents: Iterable[IncidentId], source: str
 ) -> dict[InvestigationId, KnownInvestigation]:
-    """Read the investigations from `source`. Locks the queued investigations, because their questions may change."""
+    """Read the investigations of `incidents` that came from `source`.
+
+    Locks the queued investigations, because their questions may change.
+    """
     columns = INVESTIGATIONS.c
     query = select(columns.id, columns.incident_id, columns.state).order_by(columns.id)
     found: dict[InvestigationId, KnownInvestigation] = {}
@@ -238,7 +244,7 @@ def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_alerts:
         connection.execute(insert(ALERTS), [_alert_row(each) | facts_row(each.alert) for each in changes.new_alerts])
     if changes.changed_alerts:
-        # The facts are omitted, because alerts with the same fingerprint have the same labels.
+        # The columns of `facts_row` do not change, because alerts with the same fingerprint have the same labels.
         rows = [_alert_row(each) for each in changes.changed_alerts]
         statement = (
             update(ALERTS)

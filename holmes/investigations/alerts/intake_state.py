@@ -42,7 +42,8 @@ class IntakeRules:
     """Rules for alerts from `source`.
 
     `why_without_llm` is called once for each new investigation. It returns the limit that requires `builtin/triage`, or
-    None if the configured model may answer. `asks_llm` returns whether a model is an LLM. None means the default model.
+    None if the configured model may answer. `asks_llm` returns whether a model is an LLM. Its argument is None for the
+    default model.
     """
 
     source: str
@@ -77,7 +78,7 @@ class OtherAlerts(Protocol):
         ...
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """Return a started investigation of an alert with this incident and subject, or None if not found."""
+        """Return a started investigation of an alert with this incident and subject, or None if none exists."""
         ...
 
 

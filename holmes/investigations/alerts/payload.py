@@ -1,8 +1,8 @@
 """Parses the payloads of Alertmanager: webhook payloads (version 4) and the list from `/api/v2/alerts`.
 
-All fields are optional, unknown fields are ignored, and values of other types become text. A payload in another format
-is rejected with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is limited in length
-and contains neither NUL characters nor lone surrogates.
+All fields are optional, unknown fields are ignored, and values of the wrong type are converted to text. A payload in
+another format is rejected with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is
+limited in length and contains neither NUL characters nor lone surrogates.
 
 An alert without a fingerprint gets the fingerprint that Alertmanager computes: 64-bit FNV-1a over the label names and
 values, sorted by name, each followed by the byte 0xff. Alertmanager ignores labels without a value.
@@ -65,7 +65,7 @@ _SUPPRESSED: Final = "suppressed"
 
 
 class AlertPayloadError(HolmesError):
-    """Raised if a payload does not have the format of Alertmanager."""
+    """Raised if a payload is not in Alertmanager's format."""
 
     exit_code = 2
 
@@ -124,7 +124,10 @@ def _group(content: JsonValue, now: datetime) -> AlertGroup:
 
 
 def _group_key(content: JsonObject, receiver: str) -> str:
-    """Return the group key of the payload, or else a key from the group labels. Shortens it for database indexes."""
+    """Return the group key of the payload, or else a key derived from the group labels.
+
+    A long key is shortened, so that databases can index it.
+    """
     key = _text(content.get("groupKey"))
     if not key:
         labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
@@ -165,7 +168,7 @@ def _fingerprint(sent: JsonValue, labels: Mapping[str, str]) -> str:
 
 
 def _status_word(sent: JsonValue) -> str:
-    """Read the status word, for example `firing`. The API sends `{"state": "active"}` instead of a word."""
+    """Read the status, for example `firing`. The Alertmanager API sends it as an object: `{"state": "active"}`."""
     word = sent.get("state") if isinstance(sent, dict) else sent
     return word.strip().lower() if isinstance(word, str) else ""
 
@@ -202,7 +205,7 @@ def _text(value: JsonValue, most_characters: int | None = None) -> str:
 
 
 def _moment(sent: JsonValue) -> datetime | None:
-    """Parse a time from Go, which writes the year 1 for a missing time."""
+    """Parse a time that Go wrote. Returns None for a missing time, which Go writes as the year 1."""
     if not isinstance(sent, str):
         return None
     try:
@@ -214,7 +217,7 @@ def _moment(sent: JsonValue) -> datetime | None:
 
 
 def _address(sent: JsonValue) -> str | None:
-    """Accept only HTTP URLs, because web pages link to them."""
+    """Return an HTTP or HTTPS URL, which web pages link to. Returns None for any other value."""
     text = _text(sent).strip()
     if not text.startswith(("http://", "https://")):
         return None

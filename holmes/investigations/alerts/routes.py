@@ -82,5 +82,5 @@ class Routes:
         return next((route for route in self._routes if route.takes(labels)), NO_ROUTE)
 
     def named(self, name: str) -> Route:
-        """Return the route `name`, or the default route if `name` is no longer configured."""
+        """Return the route named `name`, or the default route if `name` is no longer configured."""
         return next((route for route in self._routes if route.name == name), NO_ROUTE)

@@ -1,8 +1,8 @@
 """Uses the labels of an alert to find the Kubernetes object that the alert is about.
 
-Labels may name the scrape target instead of the measured object. Labels that Prometheus renamed to `exported_…` take
-precedence. The pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes names are
-ignored, so that the question contains no untrusted text.
+Labels may identify the scrape target instead of the measured object. Labels that Prometheus renamed to `exported_…`
+take precedence. The pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes names
+are ignored, so that the question contains no untrusted text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OWN_LABELS: Final = (
     ("poddisruptionbudget", "PodDisruptionBudget"),
     ("ingress", "Ingress"),
 )
-"""Labels that always name the measured object and its kind, most reliable first."""
+"""Labels that always identify the measured object and its kind, most reliable first."""
 _WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
 _RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
 _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
@@ -75,12 +75,12 @@ class Subject:
 
 
 def namespace_of(labels: Mapping[str, str]) -> str:
-    """Return the namespace of the measured object, or an empty string if the labels do not name a valid namespace."""
+    """Return the namespace of the measured object, or an empty string if the labels contain no valid namespace."""
     return _namespace(_measured(labels))
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject | None:
-    """Return the object that the labels name, or None if they do not name a valid object."""
+    """Return the object that the labels identify, or None if they do not identify a valid object."""
     measured = _measured(labels)
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
@@ -97,7 +97,7 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 def subject_key(labels: Mapping[str, str]) -> str:
     """Return a key that identifies the subject of an alert.
 
-    If the labels do not name an object, the alert name is the subject.
+    If the labels do not identify an object, the alert name is the subject.
     """
     subject = subject_of(labels)
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
@@ -139,7 +139,10 @@ def _namespace(measured: Mapping[str, str]) -> str:
 
 
 def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subject | None:
-    """Return the pod, node or Service that the scrape target's labels name, unless it is a metrics exporter."""
+    """Return the pod, node or Service that the scrape target's labels identify, or None.
+
+    Ignores the pod and the Service of a metrics exporter.
+    """
     scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
     of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
     pod = measured.get("pod") or measured.get("pod_name", "")

@@ -42,8 +42,8 @@ class OtherFacts:
     """The combined facts about `count` stored alerts that are not in the group.
 
     `kinds` contains each combination of name, severity and namespace once, with an empty `place`. `places` is the
-    number of different objects, and `place` is one of these objects. `shared` contains the objects that alerts of the
-    group also name.
+    number of different objects, and `place` is one of these objects. `shared` contains those objects that alerts in the
+    group are also about.
     """
 
     count: int = 0
@@ -62,7 +62,7 @@ def facts_of(alert: Alert) -> AlertFacts:
 
 
 def worst_severity(alerts: Iterable[AlertFacts]) -> str | None:
-    """Return the highest severity as its alert spells it, or None if no alert has a severity."""
+    """Return the highest severity, spelled as in the alert, or None if no alert has a severity."""
     severities = {alert.severity: None for alert in alerts if alert.severity}
     if not severities:
         return None
@@ -161,7 +161,7 @@ def _asked(alerts: Sequence[Alert]) -> str:
 
 
 def _spoken(subject: Subject) -> str:
-    """Name an object with its owner, because the owner still exists after a pod is deleted.
+    """Describe an object and its owner, because the owner still exists after a pod is deleted.
 
     Example: the pod `checkout-7b9bbf99ff-c5l4v` of `checkout`.
     """
@@ -170,7 +170,7 @@ def _spoken(subject: Subject) -> str:
 
 
 def _listed(subject: Subject) -> str:
-    """Name an object without other words, because a word next to the kind could be parsed as a name."""
+    """Format an object as namespace, kind and name. Any other word could be parsed as a name."""
     return "/".join(filter(None, (subject.namespace, subject.kind.lower(), subject.name)))
 
 

@@ -39,7 +39,7 @@ class _Records:
 
 
 class NewsComposer:
-    """Composes news about incidents of `cluster`. If `public_url` is None, the news contains no links.
+    """Composes news about incidents in `cluster`. If `public_url` is None, the news contains no links.
 
     `mask` masks secrets in alert texts. Answers were masked when they were created.
     """
@@ -58,7 +58,10 @@ class NewsComposer:
         self._mask = mask or str
 
     async def compose(self, delivery: Delivery) -> IncidentNews | None:
-        """Describe the current state of an incident. Returns None if it was deleted. Raises `DatabaseUnavailable`."""
+        """Describe the current state of the delivery's incident. Returns None if the incident was deleted.
+
+        Raises `DatabaseUnavailable`.
+        """
         records = await self._database.read(lambda connection: _read(connection, delivery))
         if records is None:
             return None

@@ -196,7 +196,9 @@ class DeliveryClaims:
         await self._settle(lambda _: changed.values(state="failed", gave_up=gave_up))
 
     async def abandon(self, configured: Collection[str], *, older_than_seconds: float) -> int:
-        """Mark old deliveries to destinations that are not `configured` as failed, even if they wait for a retry.
+        """Mark old deliveries as failed if their destination is not in `configured`.
+
+        Deliveries that are waiting for a retry are included.
 
         Returns the number of failed deliveries.
         """
@@ -241,7 +243,10 @@ class DeliveryClaims:
 
 
 def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
-    """Build the update for a claim that was not delivered. It has no effect if another worker owns the lease."""
+    """Build the UPDATE statement for an unsuccessful attempt.
+
+    The statement has no effect if another worker owns the lease.
+    """
     columns = DELIVERIES.c
     delivery = claim.delivery
     mine = update(DELIVERIES).where(

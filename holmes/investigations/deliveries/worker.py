@@ -1,7 +1,7 @@
 """Sends queued notifications. Each destination has its own task, so that a slow destination does not delay the others.
 
-Notifications are delivered at least once. A delivery is marked as delivered after it is sent. If a replica dies in
-between, the notification is sent again with the same key.
+Notifications are delivered at least once. A delivery is marked as delivered after it is sent. If a replica dies between
+these two steps, the notification is sent again with the same key.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class DeliveryPolicy:
     drain_seconds: float = 5.0
 
     def pause_seconds(self, attempts: int, asked_seconds: float | None) -> float:
-        """Return the pause after an attempt: the pause that the destination requested, or else a growing pause."""
+        """Return the pause after an attempt.
+
+        If the destination requests no pause, the pause grows with each attempt.
+        """
         if asked_seconds is not None:
             return min(asked_seconds, self.longest_asked_pause_seconds)
         pause = min(self.first_pause_seconds * 2.0 ** min(attempts - 1, 30), self.longest_pause_seconds)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Budget:
     """The budget of one run, in US dollars.
 
-    `max_cost` limits the run, and `max_cost_per_day` limits all runs of a day. A limit of None means no limit.
+    `max_cost` limits the run, and `max_cost_per_day` limits all runs on one day. A limit of None means no limit.
     `spent_today` is called before each model call, because other runs also spend money. `spent` is the cost of earlier
     attempts. `keep` records the cost of each model call, including failed calls, before the reply is used.
     """
@@ -98,7 +98,7 @@ _WAIT_SECONDS: Final = 2.0
 class ChatCosts:
     """Records the cost of a chat after each call.
 
-    The daily budget therefore includes running chats, and no cost is lost if the process is killed.
+    Running chats therefore count towards the daily budget, and no cost is lost if the process is killed.
     """
 
     def __init__(self, database: Database, run_id: str) -> None:

@@ -112,7 +112,7 @@ class InvestigationQueue:
         running = tuple(self._running.values())
         if running:
             _log.info("waiting up to %.0f s for running investigations: %d", self._settings.drain_seconds, len(running))
-        stopping = asyncio.create_task(self._workflows.stop())  # the tasks in `running` continue
+        stopping = asyncio.create_task(self._workflows.stop())  # does not end the tasks in `running`
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
         left = tuple(self._running)
@@ -191,7 +191,7 @@ class InvestigationQueue:
         return await self._database.transaction(resume)
 
     async def _stop_lost(self) -> None:
-        """Stop the investigations that were cancelled or that another replica runs now."""
+        """Stop the investigations that were cancelled or that another replica is now running."""
         mine = tuple(self._running)
         if not mine:
             return
@@ -223,7 +223,7 @@ def _next_workflow(identity: str, workflow: str) -> str:
 
 
 def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
-    """Select the unfinished investigations. The workflow of a finished investigation has ended normally."""
+    """Return those of `identities` that are unfinished. The workflow of a finished investigation has ended normally."""
     if not identities:
         return ()
     query = select(INVESTIGATIONS.c.id).where(
@@ -249,7 +249,10 @@ async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator
 
 
 async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None) -> None:
-    """Run `work` now, after each pause, and as soon as `woken` is set. Exceptions of `work` are only logged."""
+    """Run `work` now, after each pause, and as soon as `woken` is set.
+
+    Exceptions that `work` raises are only logged.
+    """
     event = woken or asyncio.Event()
     while True:
         event.clear()

@@ -58,7 +58,7 @@ class DurableStepRunner:
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
         """Return the recorded result of the step `name`, or run `step`.
 
-        Raises `LostInvestigation`, and the exceptions of `step`.
+        Raises `LostInvestigation`, and any exception from `step`.
         """
         name = self._prefix + name
         content = self._recorded.pop(name, None)
@@ -173,7 +173,7 @@ class InvestigationWorker:
             _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Record that this replica stopped these investigations on purpose, so that this is not counted as a crash."""
+        """Record that this replica stopped these investigations on purpose. The stop is then not counted as a crash."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)

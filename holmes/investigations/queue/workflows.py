@@ -71,15 +71,15 @@ class Workflows:
         self._launched = await self._in_thread(_launch, self._settings, loop)
 
     async def enqueue(self, workflow_id: str, argument: str) -> None:
-        """Queue a workflow, unless a workflow with this id exists."""
+        """Queue a workflow, unless a workflow with this id already exists."""
         await self._in_thread(self._running.enqueue, workflow_id, argument)
 
     async def has_abandoned(self, alive: frozenset[str]) -> bool:
-        """Return whether a replica that is not `alive` still owns a workflow."""
+        """Return whether a replica that is not in `alive` still owns a workflow."""
         return bool(await self._in_thread(self._abandoned, alive))
 
     def resume_abandoned(self, alive: frozenset[str]) -> int:
-        """Requeue the workflows of replicas that are not `alive`. Returns the number of requeued workflows.
+        """Requeue the workflows of replicas that are not in `alive`. Returns the number of requeued workflows.
 
         This call blocks. Only one replica may call it at a time, because DBOS does not check the owner again.
         """
@@ -116,7 +116,7 @@ class Workflows:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Translate DBOS errors to `WorkflowsUnavailable` and `DatabaseDamaged`."""
+        """Convert DBOS errors to `WorkflowsUnavailable` and `DatabaseDamaged`."""
         # Imported here, because the import is slow and only the server needs DBOS.
         from dbos import error as dbos_error
 

@@ -198,7 +198,7 @@ class Database:
 def lock_intake(connection: Connection) -> None:
     """Take the lock that allows only one alert intake at a time across all replicas.
 
-    Held until the transaction ends.
+    The lock is held until the transaction ends.
     """
     _lock(connection, _INTAKE_LOCK)
 
@@ -206,7 +206,7 @@ def lock_intake(connection: Connection) -> None:
 def lock_recovery(connection: Connection) -> None:
     """Take the lock that allows only one replica at a time to take over investigations.
 
-    Held until the transaction ends.
+    The lock is held until the transaction ends.
     """
     _lock(connection, _RECOVERY_LOCK)
 
@@ -278,7 +278,7 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
 
 
 def _make_private(file: Path) -> None:
-    """Let only the owner read the files, because they contain questions, tool results and keys."""
+    """Allow only the owner to read the files, because they contain questions, tool results and keys."""
     for each in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
         with contextlib.suppress(OSError):
             each.chmod(0o600)
@@ -309,7 +309,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Return whether a retry may succeed soon, because the database is only locked or temporarily unavailable."""
+    """Return whether the database is only locked or temporarily unavailable, so that a retry may succeed soon."""
     if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
         return error.connection_invalidated or isinstance(error, OperationalError)
     return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)

@@ -111,7 +111,7 @@ class Journal:
         return {row.name: bytes(row.result) for row in rows}
 
     async def record_step(self, name: str, result: object) -> object:
-        """Record the result of a step. If another replica recorded the step first, returns its result.
+        """Record and return the result of a step, or return the result that another replica recorded first.
 
         Raises `LostInvestigation` after recording if this attempt is no longer current.
         """
@@ -158,7 +158,10 @@ class Journal:
             raise LostInvestigation(self._lease.investigation_id)
 
     async def add_events(self, events: tuple[tuple[str, str, str], ...]) -> None:
-        """Store events as (key, name, JSON). Skips events whose key exists, because an earlier attempt stored them."""
+        """Store events, each of which is a tuple (key, name, JSON).
+
+        Skips events whose key already exists, because an earlier attempt stored them.
+        """
         now = time.time()
 
         def add(connection: Connection) -> None:
@@ -186,7 +189,7 @@ class Journal:
 
 
 def insert_once(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
-    """Insert a row unless its key exists. Returns whether the row was inserted."""
+    """Insert a row unless its key already exists. Returns whether the row was inserted."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
     # Without this option, PostgreSQL does not report how many rows were inserted.

@@ -275,7 +275,10 @@ class IncidentRecords:
         return None if row is None else record_of(Incident, row)
 
     async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
-        """Read the alerts of an incident. Firing alerts come first, then resolved alerts, each in order of arrival."""
+        """Read the alerts of an incident. Firing alerts come first, then resolved alerts.
+
+        Both groups are in order of arrival.
+        """
         columns = ALERTS.c
         query = select(ALERTS).where(columns.incident_id == identity)
         # "firing" sorts before "resolved"
@@ -289,7 +292,7 @@ class IncidentRecords:
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def close(self, identity: IncidentId) -> bool:
-        """Close an incident for the user (see `close_by_hand`). Returns false if it is not open."""
+        """Close an incident at the user's request (see `close_by_hand`). Returns false if it is not open."""
         return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
 
 
@@ -332,7 +335,7 @@ async def close_stale(database: Database, *, stale_seconds: float, listening_sec
 
     Returns the number of closed incidents. `listening_seconds` is the time since the server started. After an outage,
     no incident is closed until senders have had time to repeat firing alerts. Alerts are not changed, so an alert that
-    still fires reopens its incident with the next message. Raises `DatabaseUnavailable`.
+    is still firing reopens its incident with its next message. Raises `DatabaseUnavailable`.
     """
     if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
         return 0

@@ -1,4 +1,4 @@
-"""Stores tool results in the shared database of several replicas, and deletes old records."""
+"""Stores tool results in the database that several replicas share, and deletes old records."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ ALERTS = Table(
     Column("subject", Text),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
-    # For title queries over thousands of alerts. An entry must not exceed PostgreSQL's limit of 2.7 kB.
+    # For title queries over thousands of alerts. An index entry must not exceed PostgreSQL's limit of 2.7 kB.
     Index("holmes_alerts_firing", "incident_id", "status", "namespace", "name", "severity", "place", "fingerprint"),
     Index("holmes_alerts_by_subject", "incident_id", "subject"),
 )
@@ -97,7 +97,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
-    # 1 if the investigation counts towards hourly limits, because an alert started it with an LLM.
+    # 1 if an alert started the investigation with an LLM, so that it counts towards hourly limits.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),
@@ -114,7 +114,7 @@ INVESTIGATIONS = Table(
     Column("cost", Float, nullable=False, default=0.0),
 )
 CHATS = "chats"
-"""Value of `investigation_id` for chat costs, because chats have no investigation."""
+"""Value of `investigation_id` for chat costs, because chats do not belong to an investigation."""
 STEPS = Table(
     "holmes_steps",
     METADATA,

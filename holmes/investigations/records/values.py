@@ -92,7 +92,7 @@ class KnownAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A group of related alerts. `root_cause` is the line that names the cause in the newest answer.
+    """A group of related alerts. `root_cause` is the line of the newest answer that states the cause.
 
     `closed_by` is `hand` or `stale` if the incident was closed before its alerts were resolved, else None.
     """
@@ -235,7 +235,7 @@ def storable(text: str | None) -> str | None:
 
 
 def root_cause(answer: str) -> str | None:
-    """Find the line of an answer that names the cause, or else the first line that is not a heading.
+    """Find the line of an answer that states the cause, or else the first line that is not a heading.
 
     Removes citation markers and the words "root cause". Keeps notes about unchecked citations.
     """

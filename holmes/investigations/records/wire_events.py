@@ -1,4 +1,4 @@
-"""Converts the events of an investigation to the wire format, which extends that of HolmesGPT.
+"""Converts the events of an investigation to the wire format, which extends the wire format of HolmesGPT.
 
 `messages` and `conversation_history` are empty here, because only the server can sign a conversation.
 """

@@ -142,7 +142,7 @@ _KEYS: Final = (
 
 
 def _mixed(value: str) -> bool:
-    """Return whether the text looks random: upper case, lower case and digits. A path or a hash lacks one of them."""
+    """Return whether the text mixes upper case, lower case and digits. Paths and hashes lack at least one of these."""
     return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
 
 

@@ -1,7 +1,7 @@
 """Serves `POST /api/checks/execute`, where a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. It instead passes a check if the diagnosis finds no critical incident, and the
-rationale says that no LLM was used.
+`builtin/triage` cannot judge statements. Instead, it passes a check if the diagnosis finds no critical incident, and
+the rationale says that no LLM was used.
 """
 
 import asyncio

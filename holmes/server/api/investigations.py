@@ -1,4 +1,7 @@
-"""`/api/investigations` starts, lists, watches, cancels and repeats investigations. `/api/results` reads results."""
+"""Serves `/api/investigations` and `/api/results`.
+
+Clients start, list, watch, cancel and repeat investigations, and read stored results.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -49,7 +52,7 @@ class NewInvestigations:
         self._slots = InvestigationSlots(service)
 
     async def ask(self, body: InvestigationRequest, client: str) -> InvestigationId:
-        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
+        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and any exception from `_add`."""
         self._service.investigators.require_model(body.model)
         question = await self._masked(body.question)
         title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
@@ -66,7 +69,10 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def again(self, record: InvestigationRecord, client: str) -> InvestigationId:
-        """Queue a copy of an investigation. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
+        """Queue a copy of an investigation.
+
+        Raises `ConfigError` for an unknown model, and any exception from `_add`.
+        """
         self._service.investigators.require_model(record.model)
         new = NewInvestigation(
             question=record.question,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A tool call that waits for approval."""
+    """A tool call that is waiting for approval."""
 
     call: ToolCall
     description: str
@@ -75,7 +75,7 @@ class ChatApprover:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that wait for approval. Empty while other calls in the turn are running."""
+        """The calls that are waiting for approval. The tuple is empty while other calls in the turn are running."""
         if not self._round or self._round.keys() - self._waiting.keys():
             return ()
         return tuple(
@@ -118,7 +118,7 @@ async def until_approval(
 
 
 async def _is_idle(upcoming: asyncio.Future[AgentEvent | None]) -> bool:
-    """Return whether the run has no event to yield."""
+    """Return whether the run has no event ready to yield."""
     await asyncio.sleep(0)
     return not upcoming.done()
 
@@ -130,18 +130,21 @@ class Replay:
         self._calls = calls
 
     def take(self) -> tuple[ToolCall, ...]:
-        """Return the calls on the first use, then an empty tuple."""
+        """Return the calls the first time, and an empty tuple afterwards."""
         calls, self._calls = self._calls, ()
         return calls
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that have not run. If a hook's call ends the run first, they wait for the next request."""
+        """The calls that have not run.
+
+        If a hook's call ends the run before these calls run, they wait for the next request.
+        """
         return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 
 class ReplayedModel:
-    """A `ChatModel` whose first reply repeats tool calls from an earlier run without cost."""
+    """A `ChatModel` whose first reply repeats tool calls from an earlier run. This reply is free."""
 
     def __init__(self, inner: ChatModel, replay: Replay) -> None:
         self._inner = inner
@@ -156,7 +159,7 @@ class ReplayedModel:
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Return the earlier tool calls first, then call the model."""
+        """Return a reply with the earlier tool calls, or call the model if these calls were already returned."""
         calls = self._replay.take() if request.tool_choice == "auto" else ()
         if not calls:
             return await self._inner.complete(request, emit)

@@ -1,4 +1,4 @@
-"""`/api/chat` returns complete answers or resumable streams. `/api/investigate` serves older clients."""
+"""Serves `/api/chat`, which returns answers or resumable streams, and `/api/investigate` for older clients."""
 
 import asyncio
 import json

@@ -39,11 +39,11 @@ _KINDS: Final = (
 
 
 class ImageError(ConfigError):
-    """An image in a request is invalid."""
+    """Raised if an image in a request is invalid."""
 
 
 def images_of(entries: Sequence[JsonValue]) -> tuple[Image, ...]:
-    """Decode the images of a request. Raises `ImageError`, which names the invalid entry."""
+    """Decode the images of a request. Raises `ImageError`, which identifies the invalid entry."""
     if len(entries) > MAX_IMAGES:
         raise ImageError(f"images: {len(entries)} images were sent; the maximum is {MAX_IMAGES}")
     return tuple(_image(entry, f"images.{index}") for index, entry in enumerate(entries))
@@ -69,7 +69,7 @@ def _image(entry: JsonValue, place: str) -> Image:
 
 
 def _text(entry: JsonValue) -> str | None:
-    """Return the URL or base64 text of an image, in any format that clients use; None if not found."""
+    """Return the URL or base64 text of an image, in any format that clients use, or None if it is missing."""
     for name in ("image_url", "url"):
         if isinstance(entry, Mapping) and name in entry:
             entry = entry[name]
@@ -142,7 +142,10 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """Return the model's waiting calls that have a decision. Hook calls are omitted, because hooks repeat them."""
+    """Return the model's waiting calls for which the user has made a decision.
+
+    Hook calls are omitted, because hooks repeat them.
+    """
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):

@@ -167,7 +167,10 @@ class ChatProduction:
         return WireEvent(name="approval_required", data=data)
 
     def _checked(self, end: AnswerFinished) -> tuple[str | None, str]:
-        """Check the answer against the schema. Returns the mismatch (None if it matches) and the text of the answer."""
+        """Check the answer against the schema.
+
+        Returns the mismatch, or None if the answer matches, and the text of the answer.
+        """
         by_triage = end.model == BUILTIN_MODEL
         if self._job.schema is None or (by_triage and self._job.triage_may_answer):
             return None, end.text

@@ -38,7 +38,7 @@ MAX_BYTES: Final = 4_000_000
 
 
 class EventLog:
-    """Keeps the events of the run with the id `identity`, as frames of its event stream."""
+    """Keeps the events of the run with the id `identity` as encoded frames of its event stream."""
 
     def __init__(self, identity: str, *, max_bytes: int = MAX_BYTES) -> None:
         self._identity = identity
@@ -129,7 +129,7 @@ class ChatRun:
         """Cancel the chat. Its last event contains `reason`."""
         self._reason = reason
         if self._task is not None:
-            # Deferred, because a task that is cancelled before it starts would send no last event.
+            # The cancellation is deferred, because a task that is cancelled before it starts would send no last event.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
@@ -207,7 +207,7 @@ class ChatRuns:
     async def start(self, job: ChatJob, client: str) -> ChatRun:
         """Start a chat for a client.
 
-        Raises `ApiError` 429 if a limit is exceeded, `ApiError` 503 while the server stops, and the errors of
+        Raises `ApiError` 429 if a limit is exceeded, `ApiError` 503 while the server stops, and any exception from
         `ChatProduction.open`.
         """
         self._draining.refuse_when_begun()

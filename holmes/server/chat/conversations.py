@@ -2,7 +2,7 @@
 
 A signature is required for tool results, tool calls that wait for approval, provider reasoning, and notes from Holmes.
 Unsigned tool results and all system messages become quoted user text, because clients could otherwise invent evidence
-and instructions. An invalid message raises `ConversationError`, which names the message.
+and instructions. An invalid message raises `ConversationError`, which identifies the message.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IDENTITY: Final = frozenset({"role", "call_id", "tool_name"})
 
 
 class ConversationError(ConfigError):
-    """The conversation that a client sent is invalid."""
+    """Raised if the conversation that a client sent is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

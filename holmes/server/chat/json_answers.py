@@ -34,7 +34,10 @@ _Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
 def schema_of(response_format: JsonObject) -> JsonObject:
-    """Read the schema from an OpenAI `response_format`, or from the schema itself. Raises `ConfigError`."""
+    """Return the schema in an OpenAI `response_format`, or `response_format` itself if it is a schema.
+
+    Raises `ConfigError`.
+    """
     kind = response_format.get("type")
     if kind == "json_object":
         return {"type": "object"}
@@ -66,7 +69,7 @@ def find_json(text: str) -> JsonValue:
 
 
 def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
-    """Describe where and why `value` does not match `schema`; None if it matches.
+    """Describe where and why `value` does not match `schema`. Returns None if it matches.
 
     Raises `ConfigError` if the schema refers to itself endlessly or checking takes too long.
     """
@@ -130,7 +133,10 @@ def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no 
 
 
 def _bounded(name: str, check: _Check, checks: Iterator[int], open_checks: list[int]) -> _Check:
-    """Wrap `check` of the keyword `name` with the limits. `open_checks[0]` is the number of unfinished checks."""
+    """Add the limits to `check`, which checks the keyword `name`.
+
+    `open_checks[0]` is the number of unfinished checks.
+    """
     from referencing.exceptions import Unresolvable
 
     def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401  any JSON

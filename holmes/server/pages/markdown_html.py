@@ -119,7 +119,10 @@ def _render_image(
 def _render_table(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Render a table in an element that scrolls, also by keyboard, so that the page does not scroll sideways."""
+    """Render a table in a scrollable element, so that the page does not scroll sideways.
+
+    The keyboard can also scroll the element.
+    """
     return '<div class="scroll" tabindex="0"><table>' if tokens[index].nesting == 1 else "</table></div>"
 
 

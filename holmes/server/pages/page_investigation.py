@@ -1,4 +1,4 @@
-"""The pages of one incident and of one investigation, during and after its run.
+"""The pages of a single incident and of a single investigation, which may be running or finished.
 
 The script on the page fetches the changed HTML from `/investigations/<id>/updates` when an event arrives.
 """
@@ -119,7 +119,7 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
 async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
     """Render the page, or its changes after the event `after`.
 
-    For a finished investigation, all events are read, because the evidence list names the tool calls.
+    For a finished investigation, all events are read, because the evidence list shows the tool calls.
     """
     is_final = record.state in FINAL_STATES
     timeline = await _timeline(service, record, 0 if is_final else after)
@@ -175,7 +175,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """Return the used share of the budget, as a number and as text; None if the budget is unlimited."""
+    """Return the used share of the budget, as a number and as text, or None if the budget is unlimited."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)
@@ -183,7 +183,10 @@ def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float
 
 
 def _output(event: StoredEvent) -> dict[str, object]:
-    """Return the template values for a tool result as the model saw it. CPU-bound, so call it in a thread."""
+    """Return the template values for a tool result as the model saw it.
+
+    Call this function in a thread, because it is CPU-bound.
+    """
     data = json_map(event.data)
     result = result_of(data)
     text = text_in(result, "data", "content") or text_in(result, "error")
@@ -200,7 +203,7 @@ def _output(event: StoredEvent) -> dict[str, object]:
 
 
 def _known(identity: str) -> str:
-    """Return `identity` if it is valid, else an empty id, which never exists."""
+    """Return `identity` if it is valid, or else an empty id, which no record has."""
     return identity if identity.isascii() and identity.isprintable() and len(identity) <= 40 else ""
 
 

@@ -29,18 +29,18 @@ _ADDRESS_CHARACTERS = 1_000
 
 
 class LoginNeeded(Exception):
-    """The request requires a login."""
+    """Raised if a request requires a login."""
 
 
 class ForeignForm(Exception):
-    """A form was sent from another site."""
+    """Raised if a form was sent from another site."""
 
 
 class PageRoute(APIRoute):
     """A route that responds to errors with an error page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """Wrap the handler, so that errors become error pages."""
+        """Return the handler, wrapped in a function that converts errors to responses."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -60,7 +60,7 @@ class PageRoute(APIRoute):
 
 
 def signed_in(request: Request) -> None:
-    """Require a login. Dependency of every route that shows data. Raises `LoginNeeded`."""
+    """Require a login. Every route that shows data depends on this function. Raises `LoginNeeded`."""
     keys = keys_of(request)
     if keys.valid_session(request.cookies.get(SESSION_COOKIE)):
         return
@@ -69,7 +69,7 @@ def signed_in(request: Request) -> None:
 
 
 def own_form(request: Request) -> None:
-    """Require a form from this server. Dependency of every route with a form. Raises `ForeignForm`.
+    """Require a form from this server. Raises `ForeignForm`. Every route with a form depends on this function.
 
     Forms from `public_url` are accepted too, because a proxy may change the host.
     """

@@ -39,7 +39,10 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def age(at: datetime, now: datetime) -> str:
-    """Format the time since `at`, for example `40 s`, `12 min`, `3 h` or `2 d`; after 60 days, the date."""
+    """Format the time since `at`, for example `40 s`, `12 min`, `3 h` or `2 d`.
+
+    After 60 days, format the date instead.
+    """
     seconds = max(0.0, (now - at).total_seconds())
     if seconds < _MINUTE:
         return f"{seconds:.0f} s"
@@ -163,7 +166,7 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def render(template: str, **values: object) -> Response:
-    """Render a page or a part of it. Lone surrogates, which JSON allows, become question marks."""
+    """Render a page or a part of a page. Lone surrogates, which JSON allows, become question marks."""
     html = _environment().get_template(template).render(values)
     return Response(html.encode("utf-8", "replace"), headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 

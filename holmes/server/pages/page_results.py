@@ -126,7 +126,7 @@ PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """One line of a result. `cut` states the number of omitted characters; empty if the line is complete."""
+    """One line of a result. `cut` describes how many characters are omitted. It is empty if the line is complete."""
 
     number: int
     text: str
@@ -147,7 +147,7 @@ class LineWindow:
 
 
 def lines_range(text: str | None) -> tuple[int, int] | None:
-    """Parse the line range of a URL, for example `12` or `12-18`; None if invalid."""
+    """Parse the line range of a URL, for example `12` or `12-18`. Returns None if it is invalid."""
     match = _RANGE.fullmatch(text or "")
     if match is None:
         return None
@@ -162,7 +162,7 @@ def cited_range(text: str | None) -> tuple[int, int] | None:
 
 
 def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None = None) -> LineWindow:
-    """Read the lines from `first`, by default from shortly before the cited lines. CPU-bound."""
+    """Read the lines from `first`, by default from shortly before the cited lines. The function is CPU-bound."""
     text = NumberedText(content)
     begin = first if first is not None else (cited[0] - _LINES_BEFORE if cited else 1)
     begin = min(max(1, begin), max(1, text.total_lines))
@@ -179,14 +179,14 @@ def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None =
 
 
 def cited_window(content: bytes, cited: tuple[int, int]) -> tuple[LineView, ...]:
-    """Read only the cited lines, for the evidence below an answer. CPU-bound."""
+    """Read only the cited lines, for the evidence below an answer. The function is CPU-bound."""
     return tuple(_bounded(NumberedText(content), cited[0], cited, stop=cited[1]))
 
 
 def _bounded(
     text: NumberedText, begin: int, cited: tuple[int, int] | None, stop: int | None = None
 ) -> Iterator[LineView]:
-    """Yield lines from `begin` until the page is full, at least one line."""
+    """Yield lines from `begin` until the page is full. The first line is always included."""
     shown = 0
     first, last = cited or (0, -1)
     for offset, line in enumerate(text.lines(begin, min(stop or begin + WINDOW_LINES - 1, begin + WINDOW_LINES - 1))):

@@ -67,7 +67,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """Use of the context window and the budget. `cost` is in US dollars, None if unknown."""
+    """Use of the context window and the budget. `cost` is in US dollars, or None if unknown."""
 
     tokens: int
     max_tokens: int
@@ -133,7 +133,7 @@ def map_in(data: JsonMap, name: str) -> JsonMap:
 
 
 def text_in(data: JsonMap, *names: str) -> str:
-    """Return the first non-empty text in the fields `names`, or an empty text."""
+    """Return the first non-empty text in the fields `names`, or an empty string."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
@@ -159,7 +159,7 @@ def result_of(data: JsonMap) -> JsonMap:
 
 
 def stored_ids(data: JsonMap) -> tuple[str, ...]:
-    """Return the ids of a tool call's stored results, text before images."""
+    """Return the ids of a tool call's stored results, with text before images."""
     stored = data.get("stored") or result_of(data).get("stored")
     entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
     entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))

@@ -109,7 +109,7 @@ def _covers(named: tuple[str, ...], wanted: str) -> bool:
 
 
 def _rules(recording: Recording, subject: Subject, namespace: str) -> Iterator[JsonObject]:
-    """Find all rules that bindings grant `subject` in `namespace`, or in the whole cluster if `namespace` is empty."""
+    """Find all rules that bindings grant to `subject` in `namespace`, or cluster-wide if `namespace` is empty."""
     cluster_roles = {
         text(role, "metadata", "name"): children(role, "rules") for role in recording.items(RBAC, "clusterroles")
     }

@@ -60,7 +60,7 @@ def plain_answer(discovery: Discovery, parts: tuple[str, ...]) -> JsonObject:
 
 
 def aggregated_answer(discovery: Discovery, root: str) -> JsonObject:
-    """Return all groups below `/api` or `/apis` with their resources in one document."""
+    """Return all groups under `/api` or `/apis` with their resources in one document."""
     if root == "api":
         items: list[JsonValue] = [_group(discovery, "", ["v1"])]
     else:

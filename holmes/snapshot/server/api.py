@@ -78,7 +78,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A parsed path below `/api` or `/apis` that refers to objects."""
+    """A parsed path under `/api` or `/apis` that refers to objects."""
 
     kind: ResourceType
     namespace: str

@@ -61,7 +61,7 @@ class Page:
 
 
 def page_of(items: Sequence[JsonObject], limit: str, token: str, *, of: str) -> Page:
-    """Select the page for `limit` and `token`. `of` identifies the list, because a token is valid for one list only.
+    """Select the page for `limit` and `token`. `of` identifies the list, because each token is valid for only one list.
 
     Raises `ApiFailure`: 400 for a limit that is not a number, 410 for a token that is not valid.
     """

@@ -106,7 +106,7 @@ def container_cells(containers: Iterable[JsonObject]) -> Cells:
 
 
 def limited(shown: Sequence[str], *, separator: str = ",", limit: int = 3, empty: str = UNSET) -> str:
-    """Join the first texts, and add the number of the remaining texts."""
+    """Join the first `limit` texts, and append the number of remaining texts."""
     if len(shown) > limit:
         return f"{separator.join(shown[:limit])} + {len(shown) - limit} more..."
     return separator.join(shown) or empty

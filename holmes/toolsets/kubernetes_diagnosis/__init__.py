@@ -1,1 +1,1 @@
-"""Implements the toolset `kubernetes/diagnosis`, which uses rules to detect faults, and finds related objects."""
+"""Implements the toolset `kubernetes/diagnosis`, which detects faults by rules and finds related objects."""

@@ -1,4 +1,7 @@
-"""Lists the objects related to one object as text, one fact per line. Reads only the given cluster state."""
+"""Formats a list of the objects that are related to one object, with one fact per line.
+
+Reads only the given cluster state.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """Return the objects related to `resource` as text.
+    """Return a text that lists the objects related to `resource`.
 
     If `resource` is not found, raises `ToolError` with the most similar name.
     """
@@ -174,7 +177,7 @@ def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
 
 
 def _events(state: ClusterState, about: ClusterObject) -> list[str]:
-    """Format the newest events of the object and its dependents. The oldest of these events comes first."""
+    """Format the newest events of the object and its dependents, oldest first."""
     family = [about, *state.owned_by(about), *_pods(state, about)]
     uids = {each.uid: each for each in family}
     events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)

@@ -38,7 +38,8 @@ _LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-
 class ReadLimits:
     """Limits of one tool call. `newest_lines` is the maximum number of lines to read if `until` is not set.
 
-    All containers share `kept_bytes`. `container_bytes` is the maximum number of bytes to read from each container.
+    `kept_bytes` limits the total size of the lines that are kept for all containers. `container_bytes` is the maximum
+    number of bytes to read from each container.
     """
 
     timeout_seconds: float = 60.0
@@ -87,7 +88,10 @@ class LogReader:
         return tuple(section for group in sections for section in group)
 
     async def _sections(self, pod: PodView, container: ContainerView, kept_bytes: int) -> tuple[Section, ...]:
-        """Read the log of the current instance, and of the previous instance if it explains more."""
+        """Read the log of the requested instance.
+
+        If none is requested, read the current log and, if it is short, also the log of the previous instance.
+        """
         blank = Section(pod=pod, container=container, previous=self._request.previous is True)
         reason = why_unreadable(pod, container, previous=blank.previous)
         if reason:
@@ -107,7 +111,7 @@ class LogReader:
             return replace(blank, unread=str(error), failure=error)
 
     async def _read_newest(self, blank: Section, kept_bytes: int, newest: int | None, halvings: int = 3) -> Section:
-        """Read the `newest` lines. If they exceed the byte limit, retry with half of the received lines."""
+        """Read the `newest` lines. If they exceed the byte limit, retry with half as many lines as were received."""
         window = LineWindow(tail_lines=self._request.tail_lines, kept_limit_bytes=kept_bytes, line_filter=self._filter)
         end = await self._fill(window, self._log_path(blank), self._params(blank, newest))
         if end == "bound" and newest is not None and halvings > 0:
@@ -168,7 +172,7 @@ class LogReader:
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
         """Return the next block. The second value states why reading ended, or is None if the log continues.
 
-        A thread counts the lines of a block.
+        The caller counts the lines of each block in a thread.
         """
         gathered = bytearray()
         try:

@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """The logs of one tool call. `left_out` are the pods that are not read because of `max_pods`."""
+    """The logs of one tool call. `left_out` are the pods that were not read because of `max_pods`."""
 
     request: LogRequest
     found: FoundPods

@@ -1,4 +1,4 @@
-"""Validates the arguments of `kubernetes_logs`, and writes the most similar kubectl command.
+"""Validates the arguments of `kubernetes_logs`, and creates the closest equivalent kubectl command.
 
 An invalid time or pattern is an error. The module never guesses a value.
 """
@@ -43,8 +43,8 @@ class TailLines:
 class LogRequest:
     """Validated arguments of one tool call.
 
-    `since` and `until` are the texts from the model. `since_seconds`, `since_time` and `until_time` are the parsed
-    values. If `previous` is None, the state of each container decides whether the previous instance is read.
+    `since` and `until` are the original arguments from the model. `since_seconds`, `since_time` and `until_time` are
+    the parsed values. If `previous` is None, the state of each container decides whether the previous instance is read.
     `tail_lines` applies to each container.
     """
 
@@ -130,9 +130,9 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 
 
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no zone).
+    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no time zone).
 
-    Both returned values are None for an empty text.
+    Both returned values are None for an empty string.
     """
     if not written:
         return None, None
@@ -149,7 +149,7 @@ def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]
 
 
 def duration(written: str) -> timedelta | None:
-    """Parse `1h30m`, `15 minutes`, `2d ago` or `90` (seconds). Returns None for any other text."""
+    """Parse `1h30m`, `15 minutes`, `2d ago` or `90` (seconds). Returns None for any other string."""
     plain = written.strip().lower().removesuffix("ago").strip()
     if plain.isascii() and plain.isdigit() and len(plain) < 10:
         return timedelta(seconds=int(plain))
@@ -168,7 +168,7 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 
 
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
-    """Return the most similar kubectl command on one line.
+    """Return the closest equivalent kubectl command on one line.
 
     Omits `until` and the automatic choice of `previous`, because kubectl does not support them.
     """

@@ -91,7 +91,7 @@ class KubernetesLogsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool `kubernetes_logs`, with the configured default of `tail`."""
+        """The tool `kubernetes_logs`, with the configured default for `tail`."""
         tail = min(self._limits.tail.default, self._limits.tail.most)
         parameters = (
             replace(each, default=tail) if each.name == "tail" else each for each in KUBERNETES_LOGS.parameters
@@ -141,7 +141,10 @@ class KubernetesLogsToolset:
 
 
 async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
-    """Return the time of the cluster, which is fixed in a recording. The time is requested only to convert an age."""
+    """Return the time of the cluster, which is fixed in a recording.
+
+    Without `since` and `until`, return the local time.
+    """
     if not any(arguments.get(name) for name in ("since", "until")):
         return datetime.now(UTC)
     with suppress(ToolError):

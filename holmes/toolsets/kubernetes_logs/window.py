@@ -27,8 +27,8 @@ _OUT_OF_ORDER = timedelta(minutes=1)  # lines of stdout and stderr may be slight
 class LineWindow:
     """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
-    `stored_lines` is at least the number of lines that the node counts for `tailLines`. The node counts a long line
-    several times. `past_end` becomes true after a line that is later than the end of the time range.
+    `stored_lines` is at least the number of lines that the node counts for `tailLines`. The node counts a long line as
+    several lines. `past_end` becomes true after a line that is later than the end of the time range.
     """
 
     def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:
@@ -50,7 +50,7 @@ class LineWindow:
         return tuple(self._kept)
 
     def feed(self, piece: bytes) -> None:
-        """Add bytes, which may end inside a line or a character. Raises `ToolError` if a pattern is too slow."""
+        """Add bytes, which may end in the middle of a line. Raises `ToolError` if a pattern is too slow."""
         end = piece.rfind(b"\n")
         if end < 0:
             self._pending += piece

@@ -1,7 +1,7 @@
 """The transformer `kubernetes_view` of YAML toolsets shows the output of kubectl or helm without secrets.
 
 The values of Secrets are removed before columns, expressions or layouts are applied. This works wherever the Secret is:
-alone, in nested lists, in another object, or copied into a text. The forms `text` and `describe` are for text that
+alone, in nested lists, in another object, or copied into a string. The forms `text` and `describe` are for text that
 kubectl itself formats. This package never connects to a cluster. The module `forms` implements the forms.
 """
 
@@ -23,10 +23,10 @@ class ViewError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewRequest:
-    """The output of kubectl or helm, and the form of its view.
+    """The output of kubectl or helm, and the form in which to show it.
 
-    `argument` is the jq expression, the columns, or the path that groups the counts. `objects` is the JSON of the
-    objects in a table.
+    `argument` is the jq expression, the columns, or the path by which the counts are grouped. `objects` is the JSON of
+    the objects in a table.
     """
 
     form: ViewForm

@@ -1,4 +1,4 @@
-"""Runs one view for jq or a large output, in a separate process that can be stopped and has a memory limit.
+"""Runs one view that uses jq or has a large input, in a separate process that can be stopped and has a memory limit.
 
 Reads one request as JSON from standard input and writes the view to standard output. The request contains the key for
 placeholders. The key is empty if redaction is off, and null if the text is already masked.
@@ -35,7 +35,7 @@ def show_jq(document: str, expression: str) -> str:
 
 
 def _refuse_files(program: str) -> None:
-    """Refuse modules, because jq reads them as files from any folder that the expression names."""
+    """Refuse modules, because jq can load their files from any folder that the expression specifies."""
     if "\\\n" in program or "\x00" in program:
         raise ViewError("jq: a line of the expression cannot end with a backslash")
     code = re.sub(r"^(\s|#[^\n]*)+", "", program)

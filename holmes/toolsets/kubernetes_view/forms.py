@@ -27,7 +27,7 @@ _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": 
 
 
 def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
-    """Return the text without secrets, or for `jq` the input of the jq program.
+    """Return the text without secrets or, for `jq`, the input of the jq program.
 
     The text is empty if `yaml` or `columns` finds no objects. If `redactor` is None (redaction is off), only the values
     of Secrets are hidden. CPU-bound: about 1 s for 1 MB. Raises `ViewError`, and `RecursionError` for objects that are

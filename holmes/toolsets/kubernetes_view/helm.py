@@ -109,9 +109,9 @@ def _masked_text(text: str) -> str:
 
 
 def _structure(text: str) -> Json:
-    """Parse a text with several lines or brackets as YAML or JSON. Returns None for any other text.
+    """Parse a text that has several lines or begins with a bracket as YAML or JSON. Returns None for any other text.
 
-    Refuses aliases, because they can expand a small text to a large value. Refuses deep nesting, because the YAML
+    Refuses aliases, because they can expand a small text into a large value. Refuses deep nesting, because the YAML
     parser (written in C) crashes on thousands of nested collections.
     """
     if not ("\n" in text.strip() or text.lstrip().startswith(("{", "["))):
@@ -181,8 +181,8 @@ def _masked_line(line: str) -> tuple[str, bool]:
 def _end_of_value(line: str, position: int, *, wide: bool) -> int:
     """Find the end of the value.
 
-    The value in `password: x` and `password = x` ends with the line. The value in `--password=x` and `?token=x&` ends
-    with the word.
+    The value in `password: x` and `password = x` extends to the end of the line. The value in `--password=x` and
+    `?token=x&` extends to the end of the word.
     """
     quoted = _QUOTED.match(line, position)
     if quoted is not None:

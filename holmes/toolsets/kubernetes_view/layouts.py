@@ -1,4 +1,4 @@
-"""Formats objects without secrets as YAML, as a table of columns, or as counts.
+"""Formats objects as YAML, as a table of columns, or as counts. Secrets must already have been removed.
 
 Columns and counts use kubectl's paths: `.metadata.name`, `.spec.containers[*].image`, `[?(@.type=="Ready")]`. Paths may
 contain names with escaped dots, quoted names, indices, `*`, and a comparison with one constant. Other paths are refused

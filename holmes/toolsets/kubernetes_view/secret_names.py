@@ -1,7 +1,7 @@
 """Decides whether a name suggests that its value is secret.
 
-`DB_PASS`, `smtpPassword` and `tls.key` suggest a secret, but `secretName` and `keyspace` do not. Words may be joined in
-any style. The value of an ambiguous name is treated as secret.
+`DB_PASS`, `smtpPassword` and `tls.key` suggest a secret, but `secretName` and `keyspace` do not. The words of a name
+may be joined in any style. The value of an ambiguous name is treated as secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# Words that mark a secret anywhere in a name.
+# Words that suggest a secret wherever they occur in a name.
 _SECRET_WORDS: Final = frozenset(
     {
         "authorization", "bearer", "cred", "credential", "credentials", "creds", "dockercfg",
@@ -22,19 +22,20 @@ _SECRET_WORDS: Final = frozenset(
         "totp"
     }
 )  # fmt: skip
-# Words that mark a secret only at the end of a name. For example, `passThrough` and `authUrl` are not secrets.
+# Words that suggest a secret only at the end of a name. For example, `passThrough` and `authUrl` are not secrets.
 _SECRET_LAST_WORDS: Final = frozenset(
     {
         "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"
     }
 )  # fmt: skip
-# Compound words that mark a secret and have no separator.
+# Compound words without a separator that suggest a secret.
 _SECRET_PARTS: Final = re.compile(
     r"passw(?:or)?d|passphrase|(?:api|access|private|secret|encryption|signing|master|ssh)key|authtoken|accesstoken"
     r"|clientsecret|connectionstring|webhookurl"
 )
 _SECRET_PAIRS: Final = frozenset({("connection", "string"), ("webhook", "url"), ("slack", "url"), ("p", "12")})
-# `key` marks a secret after these words (`encryptionKey`, `tls.key`), even if an id or a number follows (`masterKey1`).
+# `key` suggests a secret after these words (`encryptionKey`, `tls.key`), even if an id or a number follows
+# (`masterKey1`).
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "crypt",

@@ -27,7 +27,7 @@ _LONGEST_SECRET_ANNOTATION = 256
 # This pattern also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
-# The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
+# The API server quotes a value of the wrong type, for example a password without quotes. Each value is on one line:
 # `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`, `error found in #9 byte of ...|…`
 _QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
 # Quotes may be escaped several times. A line end may be the two characters \n. Go prints maps without quotes.
@@ -41,7 +41,7 @@ _EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 _ANNOTATIONS = re.compile(r" *Annotations: +")
 # The only Secret value that `kubectl describe` prints. For other values, it prints the size.
 _TOKEN = re.compile(r"^token:[ \t].*", re.MULTILINE)
-# Kubernetes defines the columns of these kinds, and none of them shows a value of a Secret.
+# Kubernetes defines the columns of these kinds, and none of these columns shows a value of a Secret.
 _HARMLESS_KINDS = re.compile(
     r"po|pods?|svc|services?|ep|endpoints|no|nodes?|ns|namespaces?|ev|events?|cm|configmaps?|secrets?|sa|serviceaccounts?"
     r"|pvc?|persistentvolume(claim)?s?|rc|replicationcontrollers?|quota|resourcequotas?|limits|limitranges?"
@@ -66,11 +66,11 @@ def may_be_copy(text: str) -> bool:
 
 
 def masked_text(text: str) -> str:
-    """Remove escape sequences, values quoted by the API server, and copied data of Secrets from `text`."""
+    """Remove escape sequences, values quoted by the API server, and copied Secret data from `text`."""
     text = strip_escape_sequences(text)
     if "value.value" in text or "byte of ..." in text:
         text = _QUOTED_VALUE.sub(HIDDEN, text)
-    # Only a Secret, or a template of one, has stringData.
+    # Only a Secret or a Secret template has stringData.
     copied = holds_secret(text) or "stringData" in text or "String Data:" in text
     return "\n".join(_without_data(text.split("\n"))) if copied else text
 
@@ -83,7 +83,7 @@ def masked_description(text: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _HiddenBlock:
-    """Recognises the lines below a hidden key: lines indented deeper than `column`, or up to the closing bracket."""
+    """Recognises the lines below a hidden key: more deeply indented lines, or all lines up to the closing bracket."""
 
     column: int | None
     open_brackets: int
@@ -102,14 +102,14 @@ def _opened(text: str) -> int:
 
 
 def _without_data(lines: Sequence[str]) -> Iterator[str]:
-    """Hide each `data` and `stringData` field, and the lines that belong to it, in a text with the kind Secret."""
+    """Hide each `data` and `stringData` field, with its value, in a text that contains the kind Secret."""
     block: _HiddenBlock | None = None
     for line in lines:
         if block is not None and line.strip():
             if block.holds(line):
                 continue
             block = None
-        # Search for this word first. The search is much faster than the pattern, and few lines contain the word.
+        # Search for this string first, because this is much faster than the pattern and few lines contain the string.
         found = _DATA_KEY.search(line) if "ata" in line else None
         if found is None:
             yield line
@@ -131,7 +131,7 @@ def _beginning_of_copy(line: str, data: int) -> int:
 
 
 def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
-    """Hide annotations of Secrets, and copies of Secrets in other annotations, in a description.
+    """In a description, hide the annotations of Secrets, and copies of Secrets in other annotations.
 
     kubectl writes `name: value`. It writes a long value below the name, indented by two columns, and truncates each
     line at 138 characters. A copied object may therefore lack its kind.
@@ -180,14 +180,14 @@ def _shown_annotation(entry: Sequence[str], *, of_secret: bool) -> Sequence[str]
 
 
 def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
-    """Copy a value without the values of Secrets, `last-applied` copies and `managedFields`."""
+    """Return a copy of `value` without Secret values, `last-applied` copies and `managedFields`."""
     if isinstance(value, list):
         return [without_secrets(item, of_secret_list=of_secret_list) for item in value]
     if isinstance(value, str):
         return masked_text(value)
     if not isinstance(value, dict):
         return value
-    # The API server omits the kind of list items. Only a Secret, or a template of one, has `stringData`.
+    # The API server omits the kind of list items. Only a Secret or a Secret template has `stringData`.
     items_are = value.get("kind") == "SecretList"
     kept = {key: without_secrets(item, of_secret_list=items_are and key == "items") for key, item in value.items()}
     secret = of_secret_list or value.get("kind") == "Secret" or isinstance(value.get("stringData"), dict)
@@ -257,7 +257,7 @@ def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
 
 
 def _values(value: Json) -> Iterator[str]:
-    """Yield the strings and numbers in `value`, except fields that are omitted only to save space."""
+    """Yield the strings and numbers in `value`, except those in fields that are omitted only to save space."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key not in {"managedFields", LAST_APPLIED}:

@@ -1,4 +1,4 @@
-"""Implements the toolset `holmes/results`: search, line ranges, jq, statistics and pictures for stored results.
+"""Implements the toolset `holmes/results`: search, line ranges, jq, statistics and images for stored results.
 
 It reads only the `ResultStore`, and uses no other files, no shell and no cluster. Every result is within the limit for
 a single result, states how much more exists, and is never stored again.

@@ -1,8 +1,8 @@
 """Runs one jq expression over standard input: `python -I jq_program.py EXPRESSION SHOWN_BYTES SECONDS`.
 
-Does not import Holmes. Writes one JSON object: the first results as text, the total number of results, and the error.
-Uses at most one gigabyte of memory and SECONDS of CPU time. An expression cannot read files, because modules can be
-imported only at the start of a program, and this program starts with a bracket.
+Does not import Holmes. Writes one JSON object: the first results as text, the total number of results, and the error,
+if any. Uses at most one gigabyte of memory and SECONDS of CPU time. An expression cannot read files, because modules
+can be imported only at the start of a program, and this program starts with a bracket.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Searches stored text by regular expression, reads line ranges, and calculates statistics.
 
-A pattern that takes too long is an error and never blocks the run. The results state how many matches and lines are
+A pattern that takes too long causes an error and never blocks the run. The results state how many matches and lines are
 omitted.
 """
 
@@ -115,7 +115,10 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
 
 
 def _matches_in(pattern: Pattern[str], line: str, deadline: float) -> Iterator[tuple[int, int]]:
-    """Yield one match for a normal line, but all matches for a long line. Raises `TimeoutError` after `deadline`."""
+    """Yield at most one match in a normal line, but all matches in a long line.
+
+    Raises `TimeoutError` after `deadline`.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -188,7 +191,7 @@ def _range(reader: Reader, content: bytes, stored: StoredResult, wanted: tuple[i
 
 
 def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) -> ToolResult:
-    """Return as much of a single line as fits. The result states the start_column of the next part."""
+    """Return as much of a single line as fits. The result states the `start_column` of the next part."""
     window = line[column - 1 : column - 1 + 8 * reader.room_tokens]
     piece = window[: prefix_that_fits(window, reader.room_tokens, reader.counter)]
     if line and not piece:
@@ -202,7 +205,7 @@ def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) 
 async def summarize(reader: Reader, arguments: JsonObject) -> ToolResult:
     """Describe the kind, size and structure of a stored text.
 
-    Raises `ResultStoreError`, and `ToolError` for a picture.
+    Raises `ResultStoreError`, and `ToolError` for an image.
     """
     content, stored = await reader.text(str(arguments["result_id"]))
     return await asyncio.to_thread(_summary, reader, content, stored)

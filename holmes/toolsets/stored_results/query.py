@@ -35,7 +35,7 @@ _SIMPLER = "use a simpler expression, or select less"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """The first results as text, the total number of results, and the error that ended the program."""
+    """The first results as text, the total number of results, and the error that ended the program, if any."""
 
     results: tuple[str, ...]
     total: int

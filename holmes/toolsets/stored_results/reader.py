@@ -50,7 +50,7 @@ class Reader:
     async def read(self, reference: str) -> tuple[bytes, StoredResult]:
         """Return a result of this conversation and its description, by id or path. Raises `ResultStoreError`.
 
-        A result of another conversation raises the same error as an unknown id.
+        The error for a result of another conversation is the same as for an unknown id.
         """
         wanted = ResultId(reference.strip())
         if "/" in wanted or "." in wanted:
@@ -80,7 +80,7 @@ class Reader:
         return f"stored result {shown} not found in this conversation; {hint}"
 
     async def text(self, result_id: str) -> tuple[bytes, StoredResult]:
-        """Return a stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
+        """Return a stored text. Raises `ResultStoreError`, and `ToolError` for an image."""
         content, stored = await self.read(result_id)
         if stored.media_type.startswith("image/"):
             raise ToolError(f"result {stored.id} is a picture ({stored.media_type}); use {IMAGE_TOOL}")
@@ -122,7 +122,7 @@ def decoded(content: bytes) -> str:
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Return the lines of a stored result as pointers number them.
+    """Return the lines of a stored result. Pointers to the result use the same line numbers.
 
     One-line JSON is first split into one value per line.
     """

@@ -1,4 +1,4 @@
-"""The toolset `holmes/results`: its tools, their descriptions for the model, and the tool for pictures.
+"""The toolset `holmes/results`: its tools, their descriptions for the model, and the tool for images.
 
 Descriptions are short, because all of them are part of every request.
 """
@@ -97,7 +97,7 @@ TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
 
 
 async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """Return the picture with the given id or path. Raises `ResultStoreError` and `ToolError`."""
+    """Return the image with the given id or path. Raises `ResultStoreError` and `ToolError`."""
     content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
         raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
@@ -116,10 +116,10 @@ async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResultsToolset:
-    """Tools for stored results: search, line ranges, jq, statistics and pictures.
+    """Tools for stored results: search, line ranges, jq, statistics and images.
 
     `cap_tokens` is the lowest limit for a single result among the models that may read it. `vision` means that the
-    model can read pictures. `query_seconds` limits the CPU time of a jq expression.
+    model can read images. `query_seconds` limits the CPU time of a jq expression.
     """
 
     store: ResultStore
@@ -142,7 +142,7 @@ class StoredResultsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools. The picture tool is included only if the model can read pictures."""
+        """All tools. The image tool is included only if the model can read images."""
         return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:
@@ -162,7 +162,7 @@ class StoredResultsToolset:
                 return f"view stored picture {arguments.get('result')}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run one of the tools. An invalid id, pattern or range returns an error result with the next step."""
+        """Run one of the tools. For an invalid id, pattern or range, returns an error result with the next step."""
         reader = Reader(
             store=self.store,
             handed_over=invocation.handed_over,

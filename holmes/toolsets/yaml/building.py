@@ -119,7 +119,7 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Return whether to ignore the error: an unknown key of a tool or an unsupported JSON Schema keyword."""
+    """Return whether the error is ignored because it reports an unknown tool key or an unsupported schema keyword."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known
@@ -236,7 +236,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
 
 
 def _inferred(texts: Sequence[str]) -> dict[str, bool]:
-    """Return the parameters of all `texts`, each mapped to whether at least one text requires it."""
+    """Return the parameters in `texts`. A parameter is mapped to true if at least one text requires it."""
     inferred: dict[str, bool] = {}
     for text in texts:
         for name, needed in inferred_parameters(text):

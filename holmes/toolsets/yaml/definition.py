@@ -1,4 +1,4 @@
-"""Defines the values of a YAML toolset that is validated and ready to run."""
+"""Defines the data classes for a YAML toolset that is validated and ready to run."""
 
 from __future__ import annotations
 

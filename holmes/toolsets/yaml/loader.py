@@ -140,7 +140,7 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
 
 
 def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
-    """Rename the deprecated keys of an entry, and add a warning for each key."""
+    """Rename the deprecated keys of an entry, and return a warning for each renamed key."""
     keys: dict[str, WrittenValue] = {}
     warnings: list[str] = []
     for key, value in written.keys.items():

@@ -43,7 +43,10 @@ class Obstacle:
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
-    """Return the first unmet prerequisite that needs no command, or None. `enabled` is checked before variables."""
+    """Return the first unmet prerequisite that can be checked without a command, or None.
+
+    `enabled` is checked before variables.
+    """
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
             return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")

@@ -184,7 +184,10 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
 
 
 def _tidied(script: str) -> str:
-    """Remove the spaces and empty lines that false conditions leave, so that users can read and paste the script."""
+    """Remove the spaces and empty lines that false conditions leave behind.
+
+    Users can then read and paste the script.
+    """
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
     return "\n".join(line for line in lines if line)
 

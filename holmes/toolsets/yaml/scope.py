@@ -1,8 +1,8 @@
 """Sets the cluster, namespace and variables of a command.
 
-By default, a command uses the chosen context and namespace, unless it names others. If SCOPED_NAMESPACES is set, a
-command that names another namespace is refused. Commands are split into words as bash splits them, even in scripts
-within quotes. Programs that access the cluster in other ways are not recognised.
+By default, a command uses the chosen context and namespace, unless it specifies others. If SCOPED_NAMESPACES is set, a
+command that refers to any other namespace is refused. Commands are split into words as bash splits them, even in
+scripts within quotes. Programs that access the cluster in other ways are not recognised.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "30s"
-# Wrappers of kubectl and oc that add the default options. In PATH, they also work below xargs, timeout and scripts.
+# Wrappers of kubectl and oc that add the default options. They are in PATH, so xargs, timeout and scripts use them too.
 _WRAPPERS: Final = Path(__file__).parent / "programs"
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
-# The lexer removes quotes, but a symbol or an empty text in quotes is a word, not a separator or comment.
+# The lexer removes quotes, but a symbol or an empty string in quotes is a word, not a separator or comment.
 _MARK: Final = "\x01"
 _QUOTED_SIGN: Final = re.compile(r"""(['"])(?=[#;|&()<>`\n'"])""")
 _SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
@@ -48,7 +48,8 @@ _NODES: Final = frozenset({"no", "node", "nodes"})
 def process_environment(environment: Environment) -> Environment:
     """Return `environment` with the interpreter's folder at the end of `PATH`, and without the user's kuberc file.
 
-    Extras install programs such as kubectl in that folder, which is not on `PATH` if Holmes is called by its full path.
+    The extras of the Holmes package install programs such as kubectl in that folder, which is not on `PATH` if Holmes
+    is called by its full path.
     """
     path = environment.get("PATH") or _USUAL_PATH
     folder = str(Path(sys.executable).parent)
@@ -72,7 +73,7 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
 
 
 def command_environment(environment: Environment, variables: Mapping[str, str], *, chosen_cluster: bool) -> Environment:
-    """Return the environment of a command: `variables`, and the variables for the default namespace.
+    """Return the environment of a command, with `variables` and the variables for the default namespace.
 
     If `chosen_cluster` is true, commands also use the chosen context and namespace, with a time limit for each request.
     """
@@ -93,7 +94,7 @@ def command_environment(environment: Environment, variables: Mapping[str, str], 
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:
-    """Raise `ToolError` if a command names all namespaces or one outside the scope, or shows their content."""
+    """Raise `ToolError` if a command reads all namespaces or a namespace outside the scope."""
     for words in _commands(command) if scope else ():
         named, rest = _options(words)
         for namespace in named:
@@ -116,7 +117,7 @@ def _commands(text: str) -> Iterator[list[str]]:
 def _split(text: str) -> Iterator[list[str]]:
     """Split the script into the words of each simple command.
 
-    If a quote is not closed, quotes are ordinary characters.
+    If a quote is not closed, quotes are treated as ordinary characters.
     """
     text = _QUOTED_SIGN.sub(rf"\1{_MARK}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
@@ -140,7 +141,7 @@ def _plain(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the namespaces in options, and the remaining words, which include the paths of `--raw`."""
+    """Return the namespaces that options specify, and the remaining words, which include the paths of `--raw`."""
     named, rest, left = list[str](), list[str](), list(words)
     while left:
         word = left.pop(0)
@@ -163,7 +164,10 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _short(letters: str, left: list[str], with_value: frozenset[str]) -> Iterator[str]:
-    """Yield the namespaces in short options, which may be joined. A value may be the next word in `left`."""
+    """Yield the namespaces that short options specify.
+
+    Short options may be combined. A value may be the next word in `left`.
+    """
     for index, letter in enumerate(letters):
         if letter == "A":
             yield "*"

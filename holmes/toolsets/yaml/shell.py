@@ -1,8 +1,8 @@
 r"""Finds the position of each value in a bash script, so that no value becomes code or an option.
 
 Each value in the script is a mark (`\x00number\x00`). The scanner follows quotes, substitutions, arithmetic, comments
-and heredocs of bash. It need not be perfect, because unsafe values are stored in variables. A wrong position can spoil
-a word, but bash never runs the value as code.
+and heredocs of bash. It need not be perfect, because unsafe values are stored in variables. A wrong position can
+corrupt a word, but bash never runs the value as code.
 """
 
 from __future__ import annotations

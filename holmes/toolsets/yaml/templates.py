@@ -86,7 +86,7 @@ class VariableText(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedValue:
-    """A value that a placeholder in the script represents. `variable` is its environment variable, if any."""
+    """A value that a mark in the script represents. `variable` is its environment variable, if any."""
 
     text: str
     parameter: str | None = None
@@ -155,7 +155,7 @@ def _marked(value: object, values: ValueList) -> ShellText:
 
 
 class MissingValue(Undefined):
-    """A missing argument. It renders as an empty text, is false, and equals the empty string and `none`."""
+    """A missing argument. It renders as an empty string, is false, and is equal to the empty string and to `none`."""
 
     __slots__ = ()
 

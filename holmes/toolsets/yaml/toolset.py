@@ -172,7 +172,7 @@ class YamlToolset:
 
 
 def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) -> str:
-    """Return a hint for helm's error `release: not found`, which does not name the namespace.
+    """Return a hint for helm's error `release: not found`, which does not contain the namespace.
 
     The hint is empty for other errors.
     """
@@ -210,7 +210,9 @@ def _last_words(text: str) -> str:
 
 
 def normalised(text: str, parse: ParseFormat) -> str:
-    """Normalise the layout of an output. JSON and YAML get one value per line, and a table loses its padding.
+    """Normalise the layout of the output.
+
+    JSON and YAML are formatted with one value per line. Padding is removed from tables.
 
     Invalid text is returned unchanged.
     """

@@ -1,8 +1,8 @@
 """Applies the transformer `kubernetes_view` to the output of a command.
 
-The view runs in this process, outside the event loop. Large outputs, and views with jq, which may never end, run in a
-separate process within the limits of the tool. Incomplete output is not shown, because secrets are recognised by the
-words around them.
+The view runs in this process, outside the event loop. Views of large outputs, and views with jq, which may never end,
+run in a separate process within the limits of the tool. Incomplete output is not shown, because secrets are recognised
+by the words around them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ViewSettings:
 
 
 async def apply_view(what: View, outcome: ProcessOutcome, settings: ViewSettings) -> ProcessOutcome:
-    """Replace the output with its view. A view that fails sets the exit code, like the last program of a pipe."""
+    """Replace the output with its view. A view that fails sets the exit code, like the last program in a pipe."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
