@@ -82,7 +82,7 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
 
 
 async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
-    """Measure how much of the first model's context window `messages` use, and determine when the loop compacts them."""
+    """Return how much of the first model's context window `messages` use, and when the loop compacts them."""
 
     async def ignore(_: AgentEvent) -> None:
         return None

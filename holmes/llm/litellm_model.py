@@ -136,7 +136,7 @@ class LitellmModel:
 
     async def _ready(self) -> _Ready:
         if self._prepared is None:
-            # The import takes several seconds. It does not use the thread pool, where cancelled callers would have to wait.
+            # The import takes seconds. It does not use the thread pool, where cancelled callers would have to wait.
             await litellm_loader.litellm_module()
             self._prepared = await asyncio.to_thread(self._prepare)
         if not self._has_asked_the_server:

@@ -126,7 +126,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """List as many of the names in `missing` as fit within `room_tokens` tokens, each with a line from the conversation.
+    """List as many of the names in `missing` as fit within `room_tokens`, each with a line from the conversation.
 
     A name alone would not show what is wrong with the object.
     """
