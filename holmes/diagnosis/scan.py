@@ -95,6 +95,10 @@ def _deferred_collections() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                # Move all objects to the oldest generation. Otherwise, the next two collections would examine them.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
