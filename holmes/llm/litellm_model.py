@@ -107,7 +107,7 @@ class LitellmModel:
         await self._ready()
 
     async def aclose(self) -> None:
-        """Close the connections. All models in the process share them, so no request may be running."""
+        """Close the connections, which all models in the process share. Call it only when no request is running."""
         await litellm_loader.close_connections()
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:

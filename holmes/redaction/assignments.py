@@ -173,7 +173,7 @@ def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
 
 
 def starts_line(piece: str, begin: int) -> bool:
-    """Return whether only blanks, list markers and words like `export` precede `begin` in its line."""
+    """Return whether only blanks, list markers and words like `export` precede `begin` on its line."""
     lowest = max(0, begin - _LINE_PREFIX)
     line = piece.rfind("\n", lowest, begin)
     if line < 0 < lowest:

@@ -148,7 +148,7 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
-    """Yield the parts of tokens of `kind` that start in this window and continue in the next lines."""
+    """Yield the parts of tokens of `kind` that start in this window and continue on the next lines."""
     # Without this limit, the same lines would be read again for every prefix that does not start a token.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:

@@ -54,7 +54,7 @@ class Keys:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
         self._webhook_key = settings.webhook_key.get_secret_value().encode() if settings.webhook_key else self._api_key
         self._session_seconds = settings.session_hours * _SECONDS_PER_HOUR
-        # Without a key, a login is not required, and a session gives no access.
+        # If no API key is configured, no login is required, and a random key makes sessions invalid.
         self._session_key = _digest(self._api_key or os.urandom(32), b"holmes session")
 
     @property

@@ -46,7 +46,7 @@ class RecordedLog:
     timestamps: bool
 
     def lines(self) -> list[bytes]:
-        """Read all lines with their line ends. Raises `OSError` if the file does not exist."""
+        """Read all lines, including their line endings. Raises `OSError` if the file does not exist."""
         with self.path.open("rb") as file:
             file.seek(self.offset_bytes)
             content = file.read(self.size_bytes)

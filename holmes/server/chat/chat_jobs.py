@@ -69,7 +69,7 @@ def _image(entry: JsonValue, place: str) -> Image:
 
 
 def _text(entry: JsonValue) -> str | None:
-    """Return the URL or base64 text of an image, in any format that clients use, or None if it is missing."""
+    """Return the URL or base64 text of an image, or None if it is missing. Accepts all formats that clients use."""
     for name in ("image_url", "url"):
         if isinstance(entry, Mapping) and name in entry:
             entry = entry[name]
