@@ -76,6 +76,7 @@ def command_environment(environment: Environment, variables: Mapping[str, str], 
     """Return the environment of a command, with `variables` and the variables for the default namespace.
 
     If `chosen_cluster` is true, commands also use the chosen context and namespace, with a time limit for each request.
+    Raises `ToolError` if the installation is damaged.
     """
     namespace, context = default_namespace(environment), ""
     if chosen_cluster:
@@ -90,7 +91,12 @@ def command_environment(environment: Environment, variables: Mapping[str, str], 
     }
     wanted = {name: value for name, value in defaults.items() if value}
     own = process_environment(environment).with_variables({**wanted, **variables})
-    return own.with_variables({"PATH": f"{_WRAPPERS}{os.pathsep}{own.get('PATH')}"}) if wanted else own
+    if not wanted:
+        return own
+    # A shell skips programs that are not executable, and would then use the current cluster instead of the chosen one.
+    if not all(os.access(_WRAPPERS / program, os.X_OK) for program in ("kubectl", "oc")):
+        raise ToolError(f"the programs in {_WRAPPERS} are not executable; reinstall Holmes")
+    return own.with_variables({"PATH": f"{_WRAPPERS}{os.pathsep}{own.get('PATH')}"})
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.kubernetes.scope import SCOPE_VARIABLE
+from holmes.toolsets.yaml import scope
 from tests.toolsets.yaml.support import one_tool, run, toolset_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,18 @@ async def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
     text = one_tool("command: oc get pods").replace("description: d", "description: d\n    chosen_cluster: true", 1)
     result = await run(toolset_of(text, PATH=str(tmp_path), **CHOSEN))
     assert result.error == "exit code 127: oc: command not found"
+
+
+async def test_no_other_cluster_is_read_when_the_wrappers_cannot_run(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path_factory.mktemp("damaged")
+    for program in ("kubectl", "oc"):
+        (damaged / program).write_text("#!/bin/sh\n")
+    monkeypatch.setattr(scope, "_WRAPPERS", damaged)
+    result = await _ran(folder, "kubectl get pods", CHOSEN)
+    assert result.error == f"the programs in {damaged} are not executable; reinstall Holmes"
+    assert result.data == ""
 
 
 async def test_a_scope_is_stronger_than_the_chosen_namespace(folder: Path) -> None:
