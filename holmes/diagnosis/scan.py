@@ -63,10 +63,11 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """The report of a scan and the cluster state that it describes."""
+    """The report of a scan, the cluster state that it describes, and the findings of each rule."""
 
     report: DiagnosisReport
     state: ClusterState
+    run: RuleRun
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
         """Return the report with only the incidents that match `wanted`."""
@@ -120,23 +121,57 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
     if logs.logs:
         state = state.with_logs(logs.logs)
         run = await asyncio.to_thread(run_rules, rules, state, run)
-    incidents = await asyncio.to_thread(incidents_of, run.findings, state)
+    spent = ScanCost(
+        list_calls=cost.list_calls,
+        requests=cost.requests + logs.requests,
+        logs_read=len(logs.logs),
+        seconds=time.monotonic() - started,
+    )
+    return await asyncio.to_thread(result_of, state, run, request, cost=spent, unread=logs.unread)
+
+
+def result_of(
+    state: ClusterState,
+    run: RuleRun,
+    request: ScanRequest,
+    *,
+    cost: ScanCost,
+    unread: Sequence[NotChecked] = (),
+) -> ScanResult:
+    """Merge the findings of `run` into incidents and report them. `unread` contains logs that could not be read."""
+    rules = chosen_rules(request.rules)
+    incidents = incidents_of(run.findings, state)
     report = DiagnosisReport(
         taken_at=written(state.now),
         namespaces=request.namespaces,
         resource=request.wanted.resource,
         incidents=tuple(each for each in incidents if in_scope(each, state, request.namespaces, request.wanted)),
         checked=_checked(state, incidents, request.namespaces),
-        not_checked=_not_checked(rules, state, logs.unread),
+        not_checked=_not_checked(rules, state, unread),
         rules_run=len(rules),
-        cost=ScanCost(
-            list_calls=cost.list_calls,
-            requests=cost.requests + logs.requests,
-            logs_read=len(logs.logs),
-            seconds=time.monotonic() - started,
-        ),
+        cost=cost,
     )
-    return ScanResult(report=report, state=state)
+    return ScanResult(report=report, state=state, run=run)
+
+
+async def with_more_logs(client: ClusterClient, result: ScanResult, wanted: Sequence[LogKey]) -> ScanResult:
+    """Read more logs for a finished scan of all rules, and judge the cluster again with them."""
+    known = result.state.logs
+    missing = [key for key in dict.fromkeys(wanted) if key not in known]
+    if not missing:
+        return result
+    reading = await read_logs(client, missing, LogLimits())
+    if not reading.logs:
+        return result
+    state = result.state.with_logs(reading.logs)
+    run = await asyncio.to_thread(run_rules, chosen_rules(()), state, result.run)
+    cost = replace(
+        result.report.cost,
+        requests=result.report.cost.requests + reading.requests,
+        logs_read=result.report.cost.logs_read + len(reading.logs),
+    )
+    request = ScanRequest(namespaces=result.report.namespaces)
+    return await asyncio.to_thread(result_of, state, run, request, cost=cost, unread=reading.unread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

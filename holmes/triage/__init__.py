@@ -15,7 +15,7 @@ from holmes.values.model import ModelLimits, ModelReply
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.triage.answers import Step
+    from holmes.triage.steps import Step
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
@@ -48,7 +48,7 @@ class TriageModel:
         """Do nothing, because no connection is open."""
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Return the next tool calls, the answer, or a summary if the loop requests one. Never fails."""
+        """Return the call of the first look, the answer, or a summary if the loop requests one. Never fails."""
         step = await asyncio.to_thread(_next_step, request)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))
@@ -61,6 +61,6 @@ class TriageModel:
 
 
 def _next_step(request: ModelRequest) -> Step:
-    from holmes.triage.answers import next_step  # imported late because most runs use another model
+    from holmes.triage.steps import next_step  # imported late because most runs use another model
 
     return next_step(request)

@@ -1,125 +1,135 @@
-"""Turns a request into the next step: tool calls or the answer.
+"""Formats a first look as the answer that a person reads, in at most 20 lines.
 
-Selects the plan for a question and determines the object that "it" refers to.
+The first line is the verdict. `details` adds everything that the short form omits.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.conversation import Lookups, Waiting
-from holmes.triage.intents import intent_of
-from holmes.triage.inventory import answer_inventory
-from holmes.triage.question import Named, parse_question
-from holmes.triage.report import NO_LLM
-from holmes.triage.summary import summarise, summary_request_of
-from holmes.triage.why import answer_why
-from holmes.triage.words import KIND_BY_NAME
-from holmes.values.messages import AssistantMessage, UserMessage
+from holmes.triage.markdown import code, counted, fenced, plain, table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterator
 
-    from holmes.triage.question import Question
-    from holmes.values.messages import Message, ToolCall
-    from holmes.values.model import ModelRequest
+    from holmes.triage.conversation import SeenLook
+    from holmes.values.first_look import FirstLook
 
-_SPOKEN_OBJECT = re.compile(
-    rf"`({'|'.join(KIND_BY_NAME)}) (?:([a-z0-9][a-z0-9-]{{0,62}})/)?([a-z0-9][a-z0-9.-]{{0,252}})`"
-)
-CAPABILITIES: Final = (
-    "The built-in rules explain why an object fails and what is broken in a namespace or the cluster. "
-    "They list and count objects, for example pods that are not ready, pending, crashing or restarting. "
-    "They show images, replicas, limits, nodes, events, usage, revisions, recent changes and logs (all lines, or the "
-    "lines that contain a word). Name the object, namespace or symptom. For other questions, configure a model."
-)
-READS_ONLY: Final = "Holmes is read-only. No changes were made."
-_POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})
-_CHANGES: Final = frozenset({
-    "apply", "cordon", "create", "delete", "downscale", "drain", "edit", "fix", "kill", "patch", "reboot", "remove",
-    "repair", "restart", "revert", "roll", "rollback", "scale", "uncordon", "undo", "upgrade",
-})  # fmt: skip
-_MOST_ATTACHMENT_CHARACTERS = 20_000
-_KINDS_WITH_PODS: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet")
-_ABOUT_PODS: Final = frozenset({"logs", "image", "replicas", "placement", "resources", "usage", "history"})
+NO_LLM: Final = "No LLM was used: this answer comes from the built-in rules of Holmes (builtin/triage)."
+_MOST_LINES: Final = 3
+_HEADINGS: Final = {
+    "cause_found": "Root cause",
+    "healthy": "Healthy",
+    "inconclusive": "Cause not found",
+    "not_found": "Not found",
+    "not_understood": "Not understood",
+    "declined": "Declined",
+    "not_investigated": "Not investigated",
+}
+_LINE_CHARACTERS: Final = 300
+_QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """The next step of the model: either tool calls, or the answer in `text`."""
-
-    text: str = ""
-    calls: tuple[ToolCall, ...] = ()
-
-
-def next_step(request: ModelRequest) -> Step:
-    """Return a summary if the loop requests one, otherwise the next tool calls or the answer."""
-    wanted = summary_request_of(request)
-    if wanted is not None:
-        return Step(text=summarise(wanted))
-    lookups = Lookups(request)
-    question = understood(lookups)
-    try:
-        text = _answer(lookups, question)
-    except Waiting:
-        return Step(calls=lookups.pending)
-    return Step(text=f"{READS_ONLY}\n\n{text}" if _orders_a_change(question) else text)
+def answer_text(seen: SeenLook, *, details: bool = False) -> str:
+    """Format the answer as Markdown."""
+    look = seen.look
+    parts = [
+        _headline(seen),
+        _evidence(seen, details=details),
+        _chain(look),
+        _table(seen),
+        _fix(look),
+        _rest(look, details=details),
+        NO_LLM,
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _orders_a_change(question: Question) -> bool:
-    """Return whether the question is an order to change the cluster."""
-    words = [word for word in question.words[:4] if word not in _POLITE]
-    return bool(words) and words[0] in _CHANGES
+def _headline(seen: SeenLook) -> str:
+    look = seen.look
+    heading = _HEADINGS.get(look.verdict, "")
+    severity = f" ({look.severity})" if look.severity and look.verdict == "cause_found" else ""
+    text = _prose(look.summary)
+    marker = cite(seen, look.summary) if look.verdict == "cause_found" else ""
+    start = f"**{heading}**{severity}: " if heading and not look.summary.startswith(heading) else ""
+    since = f" Since {plain(look.since)}." if look.since else ""
+    culprit = f" Culprit: {code(look.culprit)}." if look.culprit and look.culprit not in look.summary else ""
+    return f"{start}{text}{marker}{culprit}{since}"
 
 
-def _answer(lookups: Lookups, question: Question) -> str:
-    intent = intent_of(question)
-    if intent == "why":
-        return answer_why(lookups, question)
-    if intent == "other":
-        return answer_why(lookups, question).replace(NO_LLM, f"{CAPABILITIES}\n\n{NO_LLM}")
-    return answer_inventory(lookups, question, intent)
+def _prose(text: str) -> str:
+    """Return running text that keeps the code spans that Holmes wrote."""
+    parts = _QUOTED.split(text)
+    return "".join(code(part) if index % 2 else _kept_ends(part) for index, part in enumerate(parts))
 
 
-def understood(lookups: Lookups) -> Question:
-    """Parse the question, replace "it" with the object, and add names from the attachments."""
-    question = parse_question(lookups.conversation.question)
-    if question.points_back or (not question.names and question.text.startswith("and ")):
-        said = last_object(lookups.conversation.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
-        if said is not None:
-            namespace = question.namespace or said.namespace
-            return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
-    # Names in fenced data, for example in an alert, are ignored if the question names a namespace.
-    fenced = () if question.namespace else lookups.conversation.fenced
-    attached = "\n".join((*lookups.conversation.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
-    if attached and not any(each.certain for each in question.names):
-        found = parse_question(attached)
-        names = tuple(each for each in found.names if each.certain)
-        return replace(
-            question,
-            names=(*question.names, *names),
-            symptoms=question.symptoms or found.symptoms,
-            namespace=question.namespace or found.namespace,
-        )
-    return question
+def _kept_ends(text: str) -> str:
+    start, end = (" " if text[:1].isspace() else ""), (" " if text[-1:].isspace() and text.strip() else "")
+    return f"{start}{plain(text)}{end}" if text.strip() else start
 
 
-def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
-    """Return the object that was discussed last, or None if no message contains an object.
+def _evidence(seen: SeenLook, *, details: bool) -> str:
+    lines = [
+        f"- {code(line, _LINE_CHARACTERS)}{cite(seen, line)}"
+        for line in (*seen.look.evidence, *seen.look.lines)[: None if details else _MOST_LINES]
+    ]
+    return "\n".join(lines)
 
-    Only the last message that contains objects is read. An object of one of `kinds` is preferred over the first object.
-    """
-    for message in reversed(messages):
-        if isinstance(message, UserMessage) and message.kind != "summary":
-            continue
-        if not isinstance(message, (AssistantMessage, UserMessage)):
-            continue
-        found = [
-            Named(kind=match[1], namespace=match[2] or "", name=match[3])
-            for match in _SPOKEN_OBJECT.finditer(message.text)
-        ]
-        if found:
-            return next((each for each in found if each.kind in kinds), found[0])
-    return None
+
+def _chain(look: FirstLook) -> str:
+    return f"Path: {' → '.join(code(each) for each in look.chain)}" if len(look.chain) > 1 else ""
+
+
+def _table(seen: SeenLook) -> str:
+    found = seen.look.table
+    if found is None:
+        return ""
+    rows = [row.split(" | ") for row in found.rows]
+    text = table(found.header.split(" | "), rows)
+    more = f"\n\n{len(rows)} of {found.total}." if found.total > len(rows) else ""
+    marker = cite(seen, found.rows[0], found.rows[-1])
+    return f"{text}{more}{f'{chr(10)}{chr(10)}Source:{marker}' if marker else ''}"
+
+
+def _fix(look: FirstLook) -> str:
+    if not look.fix:
+        return ""
+    lines = [f"{step.command}{f'  # {step.note}' if step.note else ''}" for step in look.fix]
+    return f"Likely fix (not run):\n{fenced(lines, 'sh')}"
+
+
+def _rest(look: FirstLook, *, details: bool) -> str:
+    """Write the notes, the other incidents and the failed checks: one line each, or all of them with `details`."""
+    lines = [_prose(note) for note in look.notes]
+    if details:
+        for title, items in (("Other incidents", look.others), ("Related", look.neighbours), ("Not checked", look.not_checked)):
+            lines += [f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
+        return "\n".join(lines)
+    if look.others:
+        lines.append(f"{counted(len(look.others), 'other incident')} {look.scope or 'in the cluster'}; `holmes scan` lists them.")
+    if look.not_checked:
+        lines.append(f"Not checked: {plain('; '.join(look.not_checked), 200)}")
+    return "\n".join(lines)
+
+
+def cite(seen: SeenLook, first: str, last: str = "") -> str:
+    """Return the citation of a value in the YAML of the look with a leading space, or an empty string."""
+    if not seen.result_id:
+        return ""
+    lines = seen.text.split("\n")
+    start = _line_of(lines, first)
+    if not start:
+        return ""
+    end = _line_of(lines, last) if last else start
+    return f" [[{seen.result_id}:{start}{f'-{end}' if end > start else ''}]]"
+
+
+def _line_of(lines: list[str], value: str) -> int:
+    wanted = _letters(value)
+    return next((number for number, line in enumerate(lines, 1) if wanted and wanted in _letters(line)), 0)
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits, which no quoting in YAML changes."""
+    return re.sub(r"\\x..|\\u....|[^\w]", "", text)

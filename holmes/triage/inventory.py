@@ -1,302 +1,285 @@
-"""Answers inventory questions and requests for the logs of one object, with one narrow tool call each.
+"""Answers questions of fact from the objects of a scan: numbers, lists, images, nodes, limits, changes and events.
 
-The answer states its scope and any tool errors. For logs, it also states the search text and the number of lines.
+The table shows at most 15 rows and states how many there are. If a part of the question could not be applied, the
+answer gives no number.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import tables
-from holmes.triage.conversation import source_of
-from holmes.triage.details import LOGS_TOOL
-from holmes.triage.markdown import code, counted, fenced, plain, resource_path, sentence, table
-from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, find_scope, locate
-from holmes.triage.report import cited_excerpt, excerpt
-from holmes.triage.tables import InventoryQuestion, answer, failed_answer, nothing_answer, wanted_names
-from holmes.triage.words import KIND_BY_NAME
-from holmes.values.texts import shortened
+from holmes.diagnosis.facts.changes import recent_changes, replica_sets_newest_first, revision
+from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import child, children, duration, integer, moment, text, written
+from holmes.triage.connections import identity
+from holmes.triage.markdown import counted
+from holmes.triage.selection import WORKLOAD_KINDS, images_of, pod_spec, restarts, select
+from holmes.triage.users import users_of
+from holmes.values.first_look import FirstLook, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from holmes.triage.conversation import Lookups, Outcome
-    from holmes.triage.intents import Intent
-    from holmes.triage.question import Question
-    from holmes.values.findings import ObjectRef
-    from holmes.values.json_types import JsonValue
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.causes import Asked
+    from holmes.triage.selection import Selection
+    from holmes.values.verdicts import VerdictKind
 
-_WITH_PODS: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet"})
-_MOST_LINES: Final = 60
-_TAIL_LINES: Final = 40
-_TAIL_LINES_SEARCHED: Final = 200
-COUNT_TOOL: Final = "kubectl_count"
-TOP_TOOL: Final = "kubectl_top"
-HISTORY_TOOL: Final = "kubectl_rollout_history"
-DESCRIBE_TOOL: Final = "kubectl_describe"
-EVENTS_TOOL: Final = "kubectl_events"
-_MOST_USAGE_ROWS = 15
-_MOST_EVENTS = 30
-_GROUPS: Final = (
-    (re.compile(r"\b(?:per|by|each|on every|every) nodes?\b"), ".spec.nodeName"),
-    (re.compile(r"\b(?:per|by|each|in each) (?:phase|status|state)\b"), ".status.phase"),
-    (re.compile(r"\b(?:per|by|each|in each|in every) namespaces?\b"), ".metadata.namespace"),
-)
-_PHASES: Final = {"running": "Running", "pending": "Pending", "failed": "Failed", "succeeded": "Succeeded",
-                  "completed": "Succeeded"}  # fmt: skip
-_QUANTITY = re.compile(r"(\d{1,12})(m|Ki|Mi|Gi|Ti)?")
-_UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+MOST_ROWS: Final = 15
+_HOUR_SECONDS: Final = 3_600.0
+_DAY_SECONDS: Final = 86_400.0
 
 
-def logs(asked: InventoryQuestion) -> str:
-    """Return the newest log lines of the object that the question names."""
-    names = wanted_names(asked)
-    if not names:
-        return answer(asked, "Name the pod or workload, for example `logs of checkout in shop`.")
-    located = locate(asked.lookups, names, asked.scope.namespace)
-    if located.state == "missing":
-        return nothing_answer(asked, "log", asked.place)
-    named = names[0]
-    ref = next((each for each in located.objects if each.kind in _WITH_PODS), None)
-    name, namespace = (ref.name, ref.namespace) if ref is not None else (named.name, asked.scope.namespace)
-    question = asked.question
-    arguments: dict[str, JsonValue] = {
-        "name": name,
-        "kind": ref.kind if ref is not None else named.kind if named.kind in _WITH_PODS else "",
-        "namespace": namespace if namespace != "*" else "",
-        "include": question.searched,
-        "since": question.since,
-        "previous": True
-        if question.says("previous", "before") and question.says("crash", "restart", "previous")
-        else None,
-        "tail": _TAIL_LINES_SEARCHED if question.searched else _TAIL_LINES,
+def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | None:
+    """Return a table with the first 15 rows, or None if there are no rows."""
+    if not rows:
+        return None
+    lines = tuple(" | ".join(cell.replace("|", "/") or "-" for cell in row) for row in rows[:MOST_ROWS])
+    return Table(header=" | ".join(header), rows=lines, total=len(rows))
+
+
+def fact(asked: Asked, summary: str, table: Table | None = None, verdict: VerdictKind = "answered", **more: tuple[str, ...]) -> FirstLook:
+    """Return the answer to a question of fact."""
+    return FirstLook(
+        verdict=verdict,
+        summary=summary,
+        subject=tuple(str(each.ref) for each in asked.subject.objects[:4]),
+        scope=asked.subject.place,
+        table=table,
+        not_checked=more.get("not_checked", ()),
+        lines=more.get("lines", ()),
+        notes=more.get("notes", ()),
+        taken_at=asked.report.taken_at,
+    )
+
+
+def number_or_list(asked: Asked) -> FirstLook:
+    """Answer "how many" and "which": the number of matching objects, and a table of them."""
+    selection = select(asked)
+    noun = _noun(selection)
+    if selection.left_out:
+        parts = ", ".join(f"`{part}`" for part in selection.left_out)
+        text = f"Not answered: {parts} could not be applied to {noun}s, so any number would be wrong."
+        return fact(asked, text, verdict="inconclusive")
+    if selection.unread:
+        gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
+        return fact(asked, f"{', '.join(selection.unread)} could not be read completely.", None, "inconclusive", not_checked=gaps)
+    found = sorted(selection.objects, key=_by_question(asked))
+    conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
+    summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
+    if asked.question.asks("count") and asked.question.text.count(" by ") and len(found) > 1:
+        return fact(asked, summary, _grouped(asked, found))
+    if not found:
+        return fact(asked, f"No {noun} {asked.subject.place} matches{conditions}." if conditions else f"No {noun} found {asked.subject.place}.")
+    return fact(asked, summary, _listed(asked, found))
+
+
+def _noun(selection: Selection) -> str:
+    return "workload" if selection.kinds == WORKLOAD_KINDS else selection.kinds[0]
+
+
+def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, str]]:
+    """Return a sort key: by age or restarts if the question asks for it, otherwise by namespace and name."""
+    text = asked.question.text
+    newest = any(word in text for word in ("newest", "youngest", "most recent", "latest", "neueste", "jungste", "mas reciente", "plus recent"))
+
+    def key(each: ClusterObject) -> tuple[float, str, str]:
+        if asked.question.asks("age"):
+            return (-each.created if newest else each.created, each.namespace, each.name)
+        if "restarting" in asked.question.states and each.kind == "Pod":
+            return (-float(restarts(each)), each.namespace, each.name)
+        return (0.0, each.namespace, each.name)
+
+    return key
+
+
+def _grouped(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
+    by = asked.question.text.rpartition(" by ")[2].split()[0]
+    values: Mapping[str, Callable[[ClusterObject], str]] = {
+        "namespace": lambda each: each.namespace,
+        "node": lambda each: each.text("spec", "nodeName"),
+        "phase": lambda each: each.text("status", "phase"),
+        "status": status_of,
     }
-    outcome = asked.lookups.ask(LOGS_TOOL, **arguments)
-    if outcome.failed:
-        return failed_answer(asked, f"logs of {name}", outcome.reason)
-    return _shown_lines(asked, outcome, ref, name)
+    value = values.get(by, lambda each: each.labels.get(by, ""))
+    numbers = Counter(value(each) or "-" for each in found)
+    return table_of((by, "number"), [(name, str(number)) for name, number in numbers.most_common()])
 
 
-def _shown_lines(asked: InventoryQuestion, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
-    """Format the newest log lines of each container, with the container headings."""
-    lines = outcome.text.strip("\n").split("\n")
-    start = max(1, len(lines) - _MOST_LINES)
-    body = list(_without_empty_logs(lines[start:]))
-    said = code(str(ref)) if ref is not None else code(name)
-    wanted = f" matching {code(asked.question.searched)}" if asked.question.searched else ""
-    since = f" from the last {asked.question.since}" if asked.question.since else ""
-    if outcome.status != "success" or not body:
-        return answer(asked, f"No log lines{wanted}{since} found for {said}.", sentence(plain(lines[0], 400)))
-    source = source_of(outcome)
-    first = 1 if start == 1 else start + 1  # line 1 is the tool's summary
-    marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
-    left = f" (last {len(lines) - start} lines)" if start > 1 else ""
-    lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
-    return answer(asked, lead, f"{fenced(shortened(line, 400) for line in body)}\n{marker.strip()}".rstrip())
+def _path(each: ClusterObject) -> str:
+    return each.ref.path
 
 
-def _without_empty_logs(lines: list[str]) -> Iterator[str]:
-    """Yield `lines` without the headings of containers that have no lines."""
-    skipped = -1
-    for index, line in enumerate(lines):
-        following = lines[index + 1] if index + 1 < len(lines) else ""
-        if line.startswith("=== ") and following.startswith("showing 0 of "):
-            skipped = index + 1
-        elif index != skipped:
-            yield line
+def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
+    age = lambda each: duration(asked.state.age_seconds(each))  # noqa: E731  a column
+    columns: dict[str, tuple[tuple[str, Callable[[ClusterObject], str]], ...]] = {
+        "Pod": (("status", lambda each: status_of(each).rpartition(",")[0]), ("restarts", lambda each: str(restarts(each))), ("age", age), ("node", lambda each: each.text("spec", "nodeName"))),
+        "Node": (("status", status_of), ("age", age), ("version", lambda each: each.text("status", "nodeInfo", "kubeletVersion"))),
+        "Service": (("type", lambda each: each.text("spec", "type") or "ClusterIP"), ("address", lambda each: each.text("spec", "clusterIP")), ("ports", _ports), ("age", age)),
+        "Ingress": (("hosts", lambda each: ", ".join(text(rule, "host") for rule in each.children("spec", "rules"))), ("age", age)),
+    }  # fmt: skip
+    kinds = {each.kind for each in found}
+    first = next(iter(kinds))
+    chosen = columns.get(first) if len(kinds) == 1 else None
+    if chosen is None:
+        chosen = (("status", status_of), ("age", age))
+    name = "name" if len(kinds) == 1 else "object"
+    head = (lambda each: _path(each)) if len(kinds) == 1 else (lambda each: str(each.ref))
+    rows = [(head(each), *(cell(each) for _, cell in chosen)) for each in found]
+    return table_of((name, *(title for title, _ in chosen)), rows)
 
 
-def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
-    """Run the plan for `intent`. Raises `Waiting`."""
-    asked = InventoryQuestion(lookups=lookups, question=question, scope=find_scope(lookups, question))
-    return PLANS[intent](asked)
+def _ports(each: ClusterObject) -> str:
+    return ", ".join(f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}" for one in each.children("spec", "ports"))
 
 
-def count(asked: InventoryQuestion) -> str:
-    """Count the objects of a kind. If the question asks for it, group the objects or select one phase."""
-    question = asked.question
-    kind = KIND_BY_NAME[_kind(asked)]
-    by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
-    if kind.kind == "Pod" and not by and (wanted_names(asked) or _is_a_state(question)):
-        return tables.pods(asked)
-    phase = next((_PHASES[word] for word in question.words if word in _PHASES), "") if kind.kind == "Pod" else ""
-    selector = f"status.phase={phase}" if phase else ""
-    if kind.namespaced:
-        outcome, place = asked.call(COUNT_TOOL, kind=kind.resource, by=by, field_selector=selector)
-    else:
-        outcome, place = asked.lookups.ask(COUNT_TOOL, kind=kind.resource, by=by), "in the cluster"
-    if outcome.failed or outcome.status != "success":
-        return failed_answer(asked, f"number of {kind.resource}", outcome.reason)
-    lines = outcome.text.strip().splitlines()
-    total = lines[-1].removeprefix("total ").strip()
-    source = source_of(outcome)
-    marker = source.marker(len(lines)) if source.lines else source.marker(1)
-    noun = counted(2, kind.kind).partition(" ")[2] if total != "1" else kind.kind
-    lead = (
-        f"There {'is' if total == '1' else 'are'} {code(total)} {f'{phase} ' if phase else ''}{noun} {place}.{marker}"
+def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return the named objects with pods, or all workloads in the scope of the question."""
+    if asked.subject.named:
+        return tuple(each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod"))
+    kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")] or list(WORKLOAD_KINDS)
+    return tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
+
+
+def images(asked: Asked) -> FirstLook:
+    """List the images of the running pods, which can differ from the template of their workload."""
+    pods = [pod for each in _pods_or_workloads(asked) for pod in asked.state.pods_of(each) or (each,)]
+    used: dict[tuple[str, str], int] = Counter(
+        (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
     )
-    if not by:
-        return answer(asked, lead)
-    rows = [tuple(reversed(line.split(None, 1))) for line in lines[1:-1]]
-    return answer(asked, lead, table((by, "count"), [(*row, "")[:2] for row in rows]))
+    rows = [(owner, image, str(number)) for (owner, image), number in sorted(used.items())]
+    names = sorted({image for _, image in used})
+    summary = f"{counted(len(names), 'image')} {_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
+    return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
 
 
-def _is_a_state(question: Question) -> bool:
-    return question.has("not ready", "not running") or question.says(
-        "ready", "unready", "crashing", "crashed", "restarted", "restarting", "evicted", "unhealthy", "failing"
-    )
+def _of(asked: Asked) -> str:
+    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
 
 
-def _kind(asked: InventoryQuestion) -> str:
-    """Return the kind that the question asks for.
-
-    This is the first kind in the question. `Namespace` is skipped if the question also contains another kind.
-    """
-    kinds = asked.question.kinds or ("Pod",)
-    return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
-
-
-def list_objects(asked: InventoryQuestion) -> str:
-    """List the objects of a kind in the format of kubectl."""
-    kind = KIND_BY_NAME[_kind(asked)]
-    if kind.namespaced:
-        outcome, place = asked.call(GET_TOOL, kind=kind.resource)
-    else:
-        wide = "wide" if kind.kind == "Node" else ""
-        outcome, place = asked.lookups.ask(GET_TOOL, kind=kind.resource, output=wide), "in the cluster"
-    if outcome.failed:
-        return failed_answer(asked, kind.resource, outcome.reason)
-    if outcome.status != "success":
-        return answer(asked, f"No {kind.resource} found {place}.")
-    lines = outcome.text.strip().splitlines()
-    number = counted(max(0, len(lines) - 1), kind.kind)
-    return answer(asked, f"{number} {place}:", cited_excerpt(outcome, most_lines=60))
+def placement(asked: Asked) -> FirstLook:
+    """List the nodes on which the pods of the subject run."""
+    found = _pods_or_workloads(asked)
+    pods = dict.fromkeys(pod for each in found for pod in asked.state.pods_of(each))
+    if not pods and asked.subject.named:
+        return _addresses(asked)
+    rows = [(_path(pod), pod.text("spec", "nodeName") or "no node", status_of(pod)) for pod in pods]
+    nodes = sorted({row[1] for row in rows})
+    return fact(asked, f"{counted(len(rows), 'pod')} {_of(asked)} on {', '.join(nodes) or 'no node'}.", table_of(("pod", "node", "status"), rows))
 
 
-def events(asked: InventoryQuestion) -> str:
-    """List the events in a namespace or of an object, newest last."""
-    warnings: bool | None = True if asked.question.says("warning", "warnings") else None
-    found = _object(asked)
-    if isinstance(found, str):
-        return found
-    if found is not None:
-        outcome = asked.lookups.ask(
-            EVENTS_TOOL, object=resource_path(found), namespace=found.namespace, warnings_only=warnings
-        )
-        place = f"for {code(str(found))}"
-    else:
-        outcome, place = asked.call(EVENTS_TOOL, warnings_only=warnings)
-    if outcome.failed:
-        return failed_answer(asked, "events", outcome.reason)
-    lines = outcome.text.strip().splitlines()
-    if outcome.status != "success" or len(lines) < 2:
-        kind = "warnings" if warnings else "events"
-        return answer(asked, f"No {kind} found {place}. By default, Kubernetes keeps events for one hour.")
-    shown = lines[1:][-_MOST_EVENTS:]
-    left = f" (newest {len(shown)} of {len(lines) - 1})" if len(shown) < len(lines) - 1 else ""
-    source = source_of(outcome)
-    marker = source.marker(len(lines) - len(shown) + 1, len(lines)) if source.lines else source.marker(1)
-    block = excerpt("\n".join((lines[0], *shown)), most_lines=_MOST_EVENTS + 1)
-    return answer(asked, f"Events {place}, newest last{left}:", f"{block}\n{marker.strip()}".rstrip())
+def _addresses(asked: Asked) -> FirstLook:
+    rows = [
+        (str(each.ref), each.text("status", "podIP") or each.text("spec", "clusterIP") or ", ".join(text(one, "address") for one in each.children("status", "addresses")), status_of(each))
+        for each in asked.subject.objects
+    ]
+    summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}" for row in rows[:4])
+    return fact(asked, f"{summary}.", table_of(("object", "address", "status"), rows))
 
 
-def usage(asked: InventoryQuestion) -> str:
-    """List the pods, containers or nodes with the highest usage according to metrics-server."""
-    question = asked.question
-    of_nodes = "Node" in question.kinds and "Pod" not in question.kinds
-    if of_nodes:
-        outcome, place = asked.lookups.ask(TOP_TOOL, what="nodes"), "in the cluster"
-    else:
-        outcome, place = asked.call(TOP_TOOL, what="containers" if question.has("container") else "pods")
-    if outcome.failed or outcome.status != "success":
-        return failed_answer(asked, "usage", outcome.reason)
-    lines = [line.split() for line in outcome.text.strip().splitlines()]
-    header, body = lines[0], [line for line in lines[1:] if len(line) == len(lines[0])]
-    wanted = "CPU" if question.says("cpu") and not question.says("memory") else "MEMORY"
-    column = next((index for index, title in enumerate(header) if title.startswith(wanted)), len(header) - 1)
-    names = {each.name for each in wanted_names(asked)}
-    if names:
-        body = [
-            line for line in body if any(cell == name or cell.startswith(f"{name}-") for cell in line for name in names)
-        ]
-    body.sort(key=lambda line: -_quantity(line[column]))
-    shown = body[:_MOST_USAGE_ROWS]
-    lead = f"Usage {place}, highest {wanted} first ({counted(len(body), 'row')}):"
-    source = source_of(outcome)
-    marker = source.marker(1, len(lines) if source.lines else None)
-    told = (lead, table(header, shown), f"Source:{marker}" if marker else "")
-    return answer(asked, *filter(None, told)) if shown else nothing_answer(asked, "usage", place)
+def addresses(asked: Asked) -> FirstLook:
+    """Return the addresses of the named objects, or the objects at a named address."""
+    return _addresses(asked) if asked.subject.named else number_or_list(asked)
 
 
-def _quantity(text: str) -> float:
-    match = _QUANTITY.match(text)
-    return int(match[1]) * _UNITS[match[2] or ""] if match else 0.0
+def replicas(asked: Asked) -> FirstLook:
+    """Return the wanted and the ready replicas of workloads."""
+    found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
+    rows = [(str(each.ref), status_of(each)) for each in found]
+    summary = f"{rows[0][0]}: {rows[0][1]}." if len(rows) == 1 else f"{counted(len(rows), 'workload')} {_of(asked)}."
+    return fact(asked, summary, table_of(("workload", "replicas"), rows) if len(rows) > 1 else None)
 
 
-def history(asked: InventoryQuestion) -> str:
-    """List the revisions of a workload."""
-    found = _object(asked)
-    if isinstance(found, str):
-        return found
-    if found is None:
-        return answer(
-            asked, "Name the Deployment, StatefulSet or DaemonSet, for example `revisions of checkout in shop`."
-        )
-    outcome = asked.lookups.ask(HISTORY_TOOL, object=resource_path(found), namespace=found.namespace)
-    return _shown(asked, found, "revisions", outcome)
+def resources(asked: Asked) -> FirstLook:
+    """Return the requests and limits of containers."""
+    rows = [
+        (str(each.ref), text(one, "name"), *(_amounts(one, what) for what in ("requests", "limits")))
+        for each in _pods_or_workloads(asked)
+        for one in children(pod_spec(each), "containers")
+    ]
+    if asked.subject.named and not rows:
+        return number_or_list(asked)
+    summary = f"Requests and limits of {counted(len(rows), 'container')} {_of(asked)}."
+    if len(rows) == 1:
+        summary = f"{rows[0][0]}, container {rows[0][1]}: requests {rows[0][2]}; limits {rows[0][3]}."
+    return fact(asked, summary, table_of(("workload", "container", "requests", "limits"), rows) if len(rows) > 1 else None)
 
 
-def describe(asked: InventoryQuestion) -> str:
-    """Return the description of an object, or its YAML if the question asks for YAML."""
-    found = _object(asked)
-    if isinstance(found, str):
-        return found
-    if found is None:
-        return answer(asked, "Name the object, for example `describe deployment checkout in namespace shop`.")
-    kind = KIND_BY_NAME.get(found.kind)
-    resource = kind.resource if kind is not None else found.kind.lower()
-    if asked.question.says("yaml", "manifest", "definition"):
-        outcome = asked.lookups.ask(GET_TOOL, kind=resource, name=found.name, namespace=found.namespace, output="yaml")
-    else:
-        outcome = asked.lookups.ask(DESCRIBE_TOOL, kind=resource, name=found.name, namespace=found.namespace)
-    return _shown(asked, found, "description", outcome)
+def _amounts(container: Mapping[str, object], what: str) -> str:
+    amounts = child(dict(container), "resources", what)  # type: ignore[arg-type]
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items()) or "none"
 
 
-def _shown(asked: InventoryQuestion, ref: ObjectRef, what: str, outcome: Outcome) -> str:
-    if outcome.failed:
-        return answer(asked, f"**The {what} of {code(str(ref))} could not be read**: {sentence(plain(outcome.reason))}")
-    return answer(asked, f"{code(str(ref))}:", cited_excerpt(outcome, most_lines=120))
+def changes(asked: Asked) -> FirstLook:
+    """List what changed in a time span, newest first. The default is the last hour."""
+    span = asked.question.since_seconds or (_DAY_SECONDS if asked.question.asks("now") and "today" in asked.question.words else _HOUR_SECONDS)
+    kinds = (*WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "ResourceQuota", "LimitRange", "Node")
+    about = asked.subject.objects or tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
+    found = {change for each in about for change in recent_changes(asked.state, each.ref, None, window_seconds=span)}
+    rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
+    summary = f"{counted(len(rows), 'change')} {_of(asked)} in the last {duration(span)}"
+    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
+    return fact(asked, f"{summary}{newest}.", table_of(("time", "object", "change"), rows))
 
 
-def _object(asked: InventoryQuestion) -> ObjectRef | str | None:
-    """Return the object that the question names, or None if it does not name an object.
-
-    If the object does not exist, return a "not found" answer.
-    """
-    names = wanted_names(asked)
-    if not names:
-        return None
-    located = locate(asked.lookups, names, asked.scope.namespace)
-    if located.state == "found":
-        return located.objects[0]
-    if not any(each.certain for each in names) and asked.scope.namespace not in ("", WHOLE_CLUSTER):
-        return None
-    return nothing_answer(asked, "object", asked.place)
+def history(asked: Asked) -> FirstLook:
+    """List the revisions of a Deployment."""
+    deployment = next((each for each in asked.subject.objects if each.kind == "Deployment"), None)
+    if deployment is None:
+        return number_or_list(asked)
+    sets = replica_sets_newest_first(asked.state, deployment)
+    rows = [(str(revision(each)), written(each.created), ", ".join(images_of(each)), status_of(each)) for each in sets]
+    return fact(asked, f"{counted(len(rows), 'revision')} of {deployment.ref}.", table_of(("revision", "created", "images", "replicas"), rows))
 
 
-PLANS: Final[Mapping[Intent, Callable[[InventoryQuestion], str]]] = {
-    "count": count,
-    "image": tables.images,
-    "pods": tables.pods,
-    "list": list_objects,
-    "events": events,
-    "logs": logs,
-    "replicas": tables.replicas,
-    "placement": tables.placement,
-    "resources": tables.resources,
-    "changes": tables.changes,
-    "usage": usage,
-    "history": history,
-    "describe": describe,
-}
+def uses(asked: Asked) -> FirstLook:
+    """List the objects that use the subject, or that the subject uses if nothing uses it."""
+    if not asked.subject.named:
+        return number_or_list(asked)
+    used = asked.subject.objects[0]
+    found = users_of(asked.state, used)
+    rows = [(str(user.object.ref), user.how) for user in found]
+    if not rows:
+        return fact(asked, f"Nothing that was read uses {used.ref}.")
+    names = ", ".join(row[0] for row in rows[:4])
+    return fact(asked, f"{counted(len(rows), 'object')} use{'s' if len(rows) == 1 else ''} {used.ref}: {names}{', …' if len(rows) > 4 else ''}.", table_of(("user", "reference"), rows))
+
+
+def events(asked: Asked) -> FirstLook:
+    """List the events of the subject and its pods, newest first."""
+    refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    uids = {found.uid for ref in refs if (found := asked.state.find(ref)) is not None}
+    since = asked.state.now - asked.question.since_seconds if asked.question.since_seconds else 0.0
+    warnings = any(word.startswith("warn") for word in asked.question.words)
+    spaces = asked.subject.namespaces
+    found = [
+        each
+        for each in asked.state.events
+        if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
+        and each.last >= since
+        and (not warnings or each.type == "Warning")
+    ]
+    rows = [
+        (written(each.last), f"{each.kind} {each.name}", each.type, each.reason, str(each.count), " ".join(each.message.split())[:160])
+        for each in sorted(found, key=lambda each: -each.last)
+    ]
+    noun = "warning" if warnings else "event"
+    hint = "" if rows else " By default, Kubernetes keeps events for one hour."
+    return fact(asked, f"{counted(len(rows), noun)} {_of(asked)}, newest first.{hint}", table_of(("time", "object", "type", "reason", "count", "message"), rows))
+
+
+def described(asked: Asked) -> FirstLook:
+    """Return the state of the named objects and their conditions."""
+    if not asked.subject.named:
+        return number_or_list(asked)
+    rows = [
+        (str(each.ref), text(one, "type"), text(one, "status"), text(one, "reason"), " ".join(text(one, "message").split())[:160])
+        for each in asked.subject.objects
+        for one in each.children("status", "conditions")
+    ]
+    first = asked.subject.objects[0]
+    age = duration(asked.state.age_seconds(first))
+    return fact(asked, f"{first.ref}: {status_of(first)}, age {age}.", table_of(("object", "condition", "status", "reason", "message"), rows))
+
+

@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.words import KIND_BY_NAME
+from holmes.kubernetes.kinds import KINDS
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from holmes.values.findings import Incident, ObjectRef
 
+_BUILT_IN: Final = frozenset(kind.name for kind in KINDS)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _BACKTICKS = re.compile(r"`+")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -86,7 +87,7 @@ def counted(number: int, noun: str) -> str:
 
 def resource_path(ref: ObjectRef) -> str:
     """Return the object in the form that kubectl and the tools accept: `deployment/checkout`."""
-    kind = ref.kind.lower() if not ref.group or ref.kind in KIND_BY_NAME else f"{ref.kind.lower()}.{ref.group}"
+    kind = ref.kind.lower() if not ref.group or ref.kind in _BUILT_IN else f"{ref.kind.lower()}.{ref.group}"
     return f"{kind}/{ref.name}"
 
 

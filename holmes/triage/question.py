@@ -1,131 +1,174 @@
-"""Parses a question: namespace, names, kinds, symptoms, time, and the text to search for in logs.
+"""Parses a question without access to the cluster: words, phrases, times, numbers, labels, addresses and quoted text.
 
-The parser has no access to the cluster. A word that looks like a name is treated as a name. A name is `certain` if it
-cannot be an ordinary word. Only the beginning and the end of a very long text are read. Parsing never fails.
+`subjects.py` then finds out which of the words are names of objects. Only the beginning and the end of a very long text
+are read. Parsing never fails.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.words import KIND_BY_WORD, NEVER_NAMES, NOT_A_NAMESPACE, ONLY_BEFORE_SLASH, SYMPTOMS
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
+    from holmes.triage.vocabulary import Sighting
 
 MAX_HEAD_CHARACTERS: Final = 4_000
 MAX_TAIL_CHARACTERS: Final = 2_000
-_MOST_NAMES = 12
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,280}(?:…|\*)?")
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_NUMBERS = re.compile(r"[\d.:/-]+[a-z%]{0,8}")
-_QUOTED = re.compile(r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|(?<!\w)'([^'\n]{1,200})'(?!\w)")
-_FLAG = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
-_WHOLE = re.compile(
-    r"\b(?:all|every|any|each|across) (?:the )?(?:namespaces?|clusters?)\b|\b(?:whole|entire) cluster\b"
-    r"|\bcluster[ -]?wide\b|(?<!\S)(?:-A|--all-namespaces)(?!\S)",
+_WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
+_FENCED: Final = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
+_ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
+_QUOTED: Final = re.compile(r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)")
+_FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
+_WHOLE: Final = re.compile(
+    r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
+    r"(?:namespaces?|clusters?|namensraume[n]?|espacios de nombres|espaces de noms)\b"
+    r"|\b(?:whole|entire|ganzen?|gesamten?|todo el|tout le) cluster\b|\bcluster[ -]?wide\b"
+    r"|(?<!\S)(?:-a|--all-namespaces)(?!\S)"
 )
-_AGE = re.compile(
-    r"\b(?:last|past|since|previous|within)\s{1,3}(?:the last )?(\d{1,5}|an?|few)?\s{0,3}"
-    r"(minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)\b"
+_LABEL: Final = re.compile(
+    r"(?<![\w=/.-])((?:[a-z0-9][a-z0-9.-]*/)?[a-z0-9][\w.-]*)\s?(!?={1,2})\s?[\"']?([\w][\w.:/-]*|)(?![\w=])"
 )
-_SEARCHED = re.compile(
-    r"\b(?:containing|contains?|matching|match(?:es)?|mentioning|mentions?|including|with the (?:words?|text|string)|"
-    r"(?:grep|search)(?:ping|ing)?(?: for)?)\s{1,3}(?:the (?:words?|text|string)\s{1,3})?"
-    r"(?:['\"`“]([^'\"`”\n]{1,200})['\"`”]|([\w.:/-]{2,80}))",
-    re.IGNORECASE,
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNITS: Final = (
+    r"(?P<unit>sec\w*|sek\w*|segundos?|s|min\w*|m|hours?|hrs?|std|stunden?|horas?|heures?|h"
+    r"|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w)\b"
 )
-_TROUBLE_WORDS: Final = (
-    "error",
-    "errors",
-    "exception",
-    "exceptions",
-    "warning",
-    "warnings",
-    "fatal",
-    "panic",
-    "failure",
+_UNIT_LETTERS: Final = (("sec", "s"), ("sek", "s"), ("seg", "s"), ("std", "h"), ("stu", "h"), ("sem", "w"), ("mi", "m"),
+    ("ho", "h"), ("hr", "h"), ("he", "h"), ("da", "d"), ("ta", "d"), ("di", "d"), ("jo", "d"), ("we", "w"), ("wo", "w"))  # fmt: skip
+_NUMBER: Final = r"(?P<number>\d{1,6}|an?|one|eine?[rnm]?|una?|une|few|couple of|paar)?"
+_SINCE: Final = re.compile(
+    r"\b(?:last|past|since|previous|within|letzte[nrms]?|seit|ultim[oa]s?|hace|pasad[oa]s?|dernier\w*|depuis|il y a)"
+    rf"\s+(?:the\s+|the last\s+|las\s+|los\s+|les\s+|den\s+|der\s+)?(?:ultim[oa]s?\s+|dernier\w*\s+|letzten\s+)?{_NUMBER}\s*{_UNITS}"
 )
-_TROUBLE: Final = "error|exception|fatal|panic|fail|critical|warn"
-_PLAIN_AGE: Final = {"m": "m", "h": "h", "d": "d", "w": "d"}
-_POINTING: Final = frozenset({"it", "its", "that", "this", "them", "their", "same", "those", "these"})
+_OF_AGE: Final = re.compile(
+    r"\b(?P<what>older|newer|younger|alter|junger|jünger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*|plus vieux|plus recent\w*|more recent)"
+    rf"\s+(?:than|als|que|de)\s+{_NUMBER}\s*{_UNITS}"
+)
+_CLOCK: Final = re.compile(r"(?<![\d:.-])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])|(?<![\d])(\d{1,2}) ?(am|pm)\b")
+_COMPARED: Final = re.compile(
+    r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
+    r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
+    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<of>[a-z%]*)"
+)
+_HOW: Final = {
+    ">": (">", "more than", "greater than", "over", "above", "mehr als", "mas de", "plus de"),
+    ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
+    "<": ("<", "fewer than", "less than", "below", "under", "weniger als", "menos de", "moins de"),
+    "<=": ("<=", "at most", "hochstens"),
+    "=": ("exactly", "genau", "exactamente", "exactement"),
+}  # fmt: skip
+Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A name in the question.
+class Comparison:
+    """A bound on a number, for example `more than 3 restarts`. `of` is the word after the number, or empty."""
 
-    `certain` is false for a word that may not be a name. `prefix` is true for a shortened name.
-    """
+    how: Comparator
+    number: float
+    of: str = ""
 
-    name: str
-    kind: str = ""
-    namespace: str = ""
-    certain: bool = True
-    prefix: bool = False
+    def holds(self, value: float) -> bool:
+        """Return whether `value` is within the bound."""
+        return {
+            ">": value > self.number,
+            ">=": value >= self.number,
+            "<": value < self.number,
+            "<=": value <= self.number,
+            "=": value == self.number,
+        }[self.how]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelTerm:
+    """A condition `key=value` or `key!=value` on a label or an annotation."""
+
+    key: str
+    value: str
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key}{'!=' if self.negated else '='}{self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A parsed question.
 
-    `namespace` is `*` for the whole cluster, and is empty if the question does not name a namespace.
-    `perhaps_namespace` is a word that may be a namespace. `kinds` is in the order of the question. `symptoms` contains
-    names from `words.SYMPTOMS`. `searched` is the text to search for in logs. `since` is an age such as `1h`.
-    `points_back` is true if the question refers to an earlier message.
+    `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
+    `newer_seconds` bound the age of objects. `since_seconds` is the length of the time span up to now. `clock` contains
+    times of day, in seconds since midnight.
     """
 
     text: str
     words: tuple[str, ...]
-    namespace: str = ""
-    perhaps_namespace: str = ""
-    names: tuple[Named, ...] = ()
-    kinds: tuple[str, ...] = ()
-    symptoms: frozenset[str] = frozenset()
+    found: tuple[Sighting, ...]
     quoted: tuple[str, ...] = ()
-    searched: str = ""
-    since: str = ""
-    points_back: bool = False
+    namespace_flag: str = ""
+    whole_cluster: bool = False
+    labels: tuple[LabelTerm, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    older_seconds: float = 0.0
+    newer_seconds: float = 0.0
+    since_seconds: float = 0.0
+    clock: tuple[int, ...] = ()
+    addresses: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    symptoms: frozenset[str] = frozenset()
 
-    def says(self, *words: str) -> bool:
-        """Return whether one of `words` is in the question."""
-        return any(word in self.words for word in words)
+    def asks(self, *concepts: str) -> bool:
+        """Return whether the question contains a phrase of one of the concepts."""
+        return any(each.sense == "concept" and each.name in concepts for each in self.found)
 
-    def has(self, *phrases: str) -> bool:
-        """Return whether one of `phrases` is in the question. Phrases are in lower case."""
-        return any(phrase in self.text for phrase in phrases)
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states in the question, for example `pending`, in order."""
+        return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "state"))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds in the question, in order."""
+        return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "kind"))
+
+    def lacks(self, what: str) -> bool:
+        """Return whether the question asks for objects without `what`, for example without limits."""
+        said = vocabulary().absences[what]
+        negations = [each.last for each in self.found if each.sense == "concept" and each.name == "negation"]
+        return any(word in said for last in negations for word in self.words[last + 1 : last + 5])
 
 
 def parse_question(text: str) -> Question:
-    shown = _both_ends(text).replace("\u2019", "'").replace("...", "…")
-    lowered = shown.lower()
-    tokens = [_plain(match[0]) for match in _WORD.finditer(lowered)]
-    tokens = [token for token in tokens if token]
-    words = tuple(token.rstrip("…*") for token in tokens)
-    quoted = tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown))
-    paths = tuple(_paths(tokens))
-    namespace = _certain_namespace(shown, words, paths)
-    perhaps = "" if namespace else _perhaps_namespace(words)
-    named = _distinct((*paths, *_beside_kinds(tokens), *_quoted_names(quoted), *_looking_like_names(tokens)))
-    searched = _searched(shown, quoted, words, named)
-    taken = {namespace, searched.lower()}
-    names = tuple(each for each in named if each.name not in taken or each.kind)[:_MOST_NAMES]
-    mentioned = dict.fromkeys(KIND_BY_WORD[w].kind for w in words if w in KIND_BY_WORD and w not in ONLY_BEFORE_SLASH)
+    shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
+    lowered = " ".join(folded(shown.replace("...", "…")).split())
+    plain = _URL.sub(" ", lowered)
+    words = tuple(match[0] for match in _WORD.finditer(plain))
+    flag = _FLAG.search(lowered)
+    age = _OF_AGE.search(lowered)
+    young = age is not None and age["what"].startswith(("new", "young", "jun", "more rec", "mas rec", "plus rec"))
+    age_seconds = _seconds(age) if age is not None else 0.0
+    since = _SINCE.search(lowered)
     return Question(
-        text=" ".join(lowered.split()),
+        text=lowered,
         words=words,
-        namespace=namespace,
-        perhaps_namespace=perhaps,
-        names=names,
-        kinds=tuple(mentioned),
-        symptoms=frozenset(symptom.name for symptom in SYMPTOMS if not set(symptom.said).isdisjoint(words)),
-        quoted=quoted,
-        searched=re.escape(searched) if searched else _TROUBLE if set(_TROUBLE_WORDS) & set(words) else "",
-        since=_since(lowered),
-        points_back=not any(each.certain for each in names) and not _POINTING.isdisjoint(words),
+        found=sightings(words),
+        quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
+        namespace_flag=flag[1] if flag else "",
+        whole_cluster=_WHOLE.search(lowered) is not None,
+        labels=tuple(_labels(plain)),
+        comparisons=tuple(_comparisons(lowered)),
+        older_seconds=0.0 if young else age_seconds,
+        newer_seconds=age_seconds if young else 0.0,
+        since_seconds=_seconds(since) if since is not None else 0.0,
+        clock=tuple(_clock(lowered)),
+        addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
+        hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
+        symptoms=symptoms_in(words),
     )
 
 
@@ -135,128 +178,34 @@ def _both_ends(text: str) -> str:
     return f"{text[:MAX_HEAD_CHARACTERS]}\n{text[-MAX_TAIL_CHARACTERS:]}"
 
 
-def _plain(token: str) -> str:
-    """Remove punctuation from the end of a word."""
-    return token.rstrip("._/-") if not token.endswith(("…", "*")) else token
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
 
 
-def _is_name(word: str) -> bool:
-    """Return whether `word` is a valid object name and not an ordinary word, number or time."""
-    return (
-        len(word) >= 2
-        and _LABEL.fullmatch(word) is not None
-        and word not in NEVER_NAMES
-        and _NUMBERS.fullmatch(word) is None
-        and not all(part in NEVER_NAMES for part in re.split(r"[-.]", word))
-    )
+def _labels(text: str) -> Iterator[LabelTerm]:
+    for match in _LABEL.finditer(text):
+        if not match[1].startswith("-"):
+            yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
 
 
-def _paths(tokens: Iterable[str]) -> Iterator[Named]:
-    """Yield names in paths: `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout`, `payments.shop.svc`."""
-    for token in tokens:
-        parts = token.rstrip("…*").split("/")
-        cut = token.endswith(("…", "*"))
-        if len(parts) == 3 and parts[1] in KIND_BY_WORD and _LABEL.fullmatch(parts[2]):
-            yield Named(name=parts[2], kind=KIND_BY_WORD[parts[1]].kind, namespace=parts[0], prefix=cut)
-        elif len(parts) == 2 and _LABEL.fullmatch(parts[1]):
-            kind = KIND_BY_WORD.get(parts[0].partition(".")[0])
-            if kind is not None:
-                yield Named(name=parts[1], kind=kind.kind, prefix=cut)
-            elif "." not in parts[0] and _is_name(parts[0]) and _is_name(parts[1]):
-                yield Named(name=parts[1], namespace=parts[0], prefix=cut)
-        elif len(parts) == 1 and ".svc" in token:
-            labels = token.split(".")
-            if len(labels) >= 3 and labels[2] == "svc":
-                yield Named(name=labels[0], kind="Service", namespace=labels[1])
+def _comparisons(text: str) -> Iterator[Comparison]:
+    for match in _COMPARED.finditer(text):
+        how: Comparator = next(sign for sign, said in _HOW.items() if match["how"] in said)  # type: ignore[assignment]
+        yield Comparison(how=how, number=float(match["number"]), of=match["of"])
 
 
-def _beside_kinds(tokens: list[str]) -> Iterator[Named]:
-    """Yield names next to a kind: `deployment checkout`, `deployment named checkout`, `the checkout deployment`."""
-    plain = [token for token in tokens if token not in ("named", "called", "the")]
-    for left, right in pairwise(plain):
-        kind = _kind_word(left)
-        if kind and kind != "Namespace" and _is_name(right.rstrip("…*")):
-            yield Named(name=right.rstrip("…*"), kind=kind, prefix=right.endswith(("…", "*")))
-        kind = _kind_word(right)
-        if kind and kind != "Namespace" and _is_name(left.rstrip("…*")) and "/" not in left:
-            yield Named(name=left.rstrip("…*"), kind=kind, prefix=left.endswith(("…", "*")))
+def _seconds(match: re.Match[str]) -> float:
+    written = match["number"] or "1"
+    number = int(written) if written.isdigit() else 3 if written in ("few", "couple of", "paar") else 1
+    unit = match["unit"]
+    letter = unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
+    return float(number * _UNIT_SECONDS[letter])
 
 
-def _kind_word(word: str) -> str:
-    return KIND_BY_WORD[word].kind if word in KIND_BY_WORD and word not in ONLY_BEFORE_SLASH else ""
-
-
-def _quoted_names(quoted: Iterable[str]) -> Iterator[Named]:
-    for text in quoted:
-        word = text.lower()
-        if _LABEL.fullmatch(word) and _NUMBERS.fullmatch(word) is None and word not in NEVER_NAMES:
-            yield Named(name=word)
-
-
-def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
-    """Yield words that look like names.
-
-    `checkout-7d9f4c6b5-x2x4q` is certain to be a name, but `checkout` is not.
-    """
-    for token in tokens:
-        word = token.rstrip("…*")
-        if "/" not in word and ".svc" not in word and _is_name(word):
-            made = "-" in word or any(sign.isdigit() for sign in word)
-            yield Named(name=word, certain=made, prefix=word != token)
-
-
-def _distinct(names: Iterable[Named]) -> tuple[Named, ...]:
-    """Remove repeated names, and keep the first form of each name. Names that are certain come first."""
-    kept: dict[str, Named] = {}
-    for each in names:
-        kept.setdefault(each.name, each)
-    return tuple(sorted(kept.values(), key=lambda each: not each.certain))
-
-
-def _certain_namespace(shown: str, words: tuple[str, ...], paths: tuple[Named, ...]) -> str:
-    flag = _FLAG.search(shown)
-    if flag is not None:
-        return flag[1]
-    if _WHOLE.search(shown):
-        return "*"
-    for left, right in pairwise(words):
-        if left in ("namespace", "ns") and _may_be_namespace(right):
-            return right
-        if right in ("namespace", "ns") and _may_be_namespace(left):
-            return left
-    return next((each.namespace for each in paths if each.namespace), "")
-
-
-def _perhaps_namespace(words: tuple[str, ...]) -> str:
-    pairs = [(left, right) for left, right in pairwise(word for word in words if word != "the")]
-    return next((right for left, right in pairs if left in ("in", "inside") and _may_be_namespace(right)), "")
-
-
-def _may_be_namespace(word: str) -> bool:
-    if word in NOT_A_NAMESPACE or "." in word or "/" in word:
-        return False
-    # A word with a hyphen, such as `kube-system`, is always a name.
-    made = "-" in word and _LABEL.fullmatch(word) is not None and _NUMBERS.fullmatch(word) is None
-    return made or _is_name(word) or word in NEVER_NAMES
-
-
-def _searched(shown: str, quoted: tuple[str, ...], words: tuple[str, ...], names: tuple[Named, ...]) -> str:
-    """Return the text to search for in a log.
-
-    The text after "containing" is preferred over a quoted text that is not a name. The result is empty if the question
-    contains neither.
-    """
-    match = _SEARCHED.search(shown)
-    if match is not None and (match[1] or match[2].lower() not in ("in", "the", "for", "logs", "log")):
-        return match[1] or match[2].rstrip(".:/-")
-    known = {each.name for each in names}
-    return next((text for text in quoted if text.lower() not in known and "log" in " ".join(words)), "")
-
-
-def _since(lowered: str) -> str:
-    match = _AGE.search(lowered)
-    if match is None:
-        return ""
-    unit = match[2][0]
-    number = {"a": 1, "an": 1, None: 1, "few": 3}.get(match[1]) or int(match[1] or 1)
-    return f"{number * (7 if unit == 'w' else 1)}{_PLAIN_AGE[unit]}"
+def _clock(text: str) -> Iterator[int]:
+    for match in _CLOCK.finditer(text):
+        if match[4]:
+            hour = int(match[4]) % 12 + (12 if match[5] == "pm" else 0)
+            yield hour * 3_600
+        elif int(match[1]) < 24 and int(match[2]) < 60:
+            yield int(match[1]) * 3_600 + int(match[2]) * 60 + int(match[3] or 0)

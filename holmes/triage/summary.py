@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from holmes.core.truncation.entity_check import survey, with_distinct_lines
 from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
-from holmes.triage.conversation import DIAGNOSE_TOOL
+DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 from holmes.triage.markdown import one_line
 from holmes.values.findings_json import report_from_json
 from holmes.values.messages import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.investigations.alerts.subjects import namespace_of, subject_key, subject_of, workload_of_pod
+from holmes.triage.alert_subjects import namespace_of, subject_key, subject_of, workload_of_pod
 
 STATE_METRICS = {
     "job": "kube-state-metrics",

@@ -127,6 +127,15 @@ def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
     )
 
 
+def allowing_binding(state: ClusterState, request: Denial) -> ClusterObject | None:
+    """Return a binding that allows the request for the ServiceAccount itself, or None if only a group allows it."""
+    for binding in _bindings(state, request.namespace):
+        role = role_of(state, binding) if _names(binding, request) else None
+        if role is not None and allows(role, request):
+            return binding
+    return None
+
+
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
     """Return the names of ServiceAccounts in the denied account's namespace for which a binding allows the request."""
     names: set[str] = set()

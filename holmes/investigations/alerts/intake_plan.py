@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts, IntakeRules, IntakeState
-from holmes.investigations.alerts.subjects import incident_key, subject_key
+from holmes.triage.alert_subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import (
     NO_OTHER_FACTS,
     alert_question,

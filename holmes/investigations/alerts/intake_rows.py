@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
 from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
-from holmes.investigations.alerts.subjects import incident_key, subject_key
+from holmes.triage.alert_subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS

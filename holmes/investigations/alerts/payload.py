@@ -15,7 +15,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.alerts.subjects import bounded_key
+from holmes.triage.alert_subjects import bounded_key
 from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.views import strip_escape_sequences

@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holmes.investigations.alerts.subjects import namespace_of, subject_of
+from holmes.triage.alert_subjects import namespace_of, subject_of
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.investigations.alerts.subjects import Subject
+    from holmes.triage.alert_subjects import Subject
     from holmes.investigations.records.values import Alert
 
 _RANKS: Final = {"critical": 4, "error": 3, "page": 3, "warning": 2, "info": 1, "none": 0}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.reports import plain_kind
@@ -93,23 +94,6 @@ def _kind(written: str, state: ClusterState) -> str:
         message = f"unknown kind {written!r}; use for example deployment, pod, service or node"
         raise ToolError(message)
     return found
-
-
-def status_of(each: ClusterObject) -> str:
-    """Return a short status, for example `2/3 ready` or `Running, ready, 4 restarts`."""
-    status = each.child("status")
-    if each.kind == "Pod":
-        restarts = sum(integer(one, "restartCount") for one in children(status, "containerStatuses"))
-        waiting = [text(one, "state", "waiting", "reason") for one in children(status, "containerStatuses")]
-        reasons = [reason for reason in waiting if reason] or [text(status, "reason") or text(status, "phase")]
-        ready = all(boolean(one, "ready") for one in children(status, "containerStatuses"))
-        return f"{', '.join(reasons)}, {'ready' if ready else 'not ready'}, {restarts} restarts"
-    if each.kind in {"Deployment", "ReplicaSet", "StatefulSet"}:
-        return f"{integer(status, 'readyReplicas')}/{each.integer('spec', 'replicas')} ready"
-    if each.kind == "DaemonSet":
-        return f"{integer(status, 'numberReady')}/{integer(status, 'desiredNumberScheduled')} ready"
-    bad = [text(one, "type") for one in children(status, "conditions") if text(one, "status") == "False"]
-    return text(status, "phase") or (f"conditions False: {', '.join(bad)}" if bad else "present")
 
 
 def _names(objects: Iterable[ClusterObject]) -> Iterator[str]:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import IncidentFilter, masked_report
-from holmes.diagnosis.scan import ScanRequest, scan
+from holmes.diagnosis.scan import ScanRequest, scan, with_more_logs
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
+from holmes.triage.looks import LookRequest, take_first_look, wanted_logs
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
+from holmes.values.first_look import FIRST_LOOK_TOOL, look_to_yaml
 from holmes.values.texts import shortened
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
@@ -81,6 +83,21 @@ RELATED: Final = Tool(
 )
 
 
+FIRST_LOOK: Final = Tool(
+    name=FIRST_LOOK_TOOL,
+    description=(
+        "Answer a question about the cluster by rules: the verdict, the cause with its evidence, the objects between the "
+        "subject and the cause, and related objects by name. Also counts and lists objects. Returns YAML."
+    ),
+    parameters=(
+        _text("question", "The question, with the names of objects and namespaces"),
+        _NAMESPACE,
+        _text("about", "Objects that words such as `it` refer to: Kind namespace/name, separated by commas"),
+        _text("alerts", "Labels of alerts, as a JSON list of objects"),
+    ),
+)
+
+
 class KubernetesDiagnosisToolset:
     def __init__(self, environment: Environment, redactor: Redactor | None = None) -> None:
         self._environment = environment
@@ -106,13 +123,15 @@ class KubernetesDiagnosisToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return (DIAGNOSE, RELATED)
+        return (FIRST_LOOK, DIAGNOSE, RELATED)
 
     def describe(self, invocation: ToolInvocation) -> str:
         """Return one line for the user, for example `Diagnose deployment/web in namespace shop`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         namespace = given.get("namespace", "")
         place = "" if namespace in {"", "*"} else f" in namespace {namespace}"
+        if invocation.tool.name == FIRST_LOOK_TOOL:
+            return f"First look{place}"
         if invocation.tool.name == RELATED_TOOL:
             return f"Objects related to {given.get('resource', '?')}{place}"
         about = f" {given['resource']}" if "resource" in given else ""
@@ -126,6 +145,8 @@ class KubernetesDiagnosisToolset:
         """
         arguments = invocation.arguments
         namespaces = self._namespaces(arguments)
+        if invocation.tool.name == FIRST_LOOK_TOOL:
+            return await self._first_look(arguments, namespaces)
         result = await self._scanned(namespaces)
         if invocation.tool.name == RELATED_TOOL:
             text = await asyncio.to_thread(related_text, result.state, text_argument(arguments, "resource"), namespaces)
@@ -137,6 +158,22 @@ class KubernetesDiagnosisToolset:
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
 
+    async def _first_look(self, arguments: JsonObject, namespaces: tuple[str, ...]) -> ToolResult:
+        """Read the whole cluster if the rights allow it, because a cause can be in another namespace."""
+        request = LookRequest.of(arguments, namespaces[0] if namespaces else "")
+        async with self._reading:
+            result = await self._read(())
+            if namespaces and not result.state.covers("Pod"):
+                result = await self._read(namespaces)
+            wanted = await asyncio.to_thread(wanted_logs, request, result)
+            if wanted:
+                async with ClusterClient(await self._current_login()) as client:
+                    result = await with_more_logs(client, result, wanted)
+        masked = replace(result, report=masked_report(result.report, self._mask))
+        look = await asyncio.to_thread(take_first_look, request, masked)
+        text = await asyncio.to_thread(look_to_yaml, look, self._mask)
+        return ToolResult(status="success", data=text, invocation=None)
+
     def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
         given = text_argument(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
         return () if given == "*" else (given,)
@@ -144,15 +181,21 @@ class KubernetesDiagnosisToolset:
     async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
         """Return a scan that is at most 30 s old. The tool calls of one turn share a scan."""
         async with self._reading:
-            found = self._last.get(namespaces)
-            if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
-                return found[1]
-            self._last.clear()
-            self._login = await ClusterLogin.load(self._environment, previous=self._login)
-            async with ClusterClient(self._login) as client:
-                result = await scan(client, ScanRequest(namespaces=namespaces))
-            self._last[namespaces] = (time.monotonic(), result)
-            return result
+            return await self._read(namespaces)
+
+    async def _read(self, namespaces: tuple[str, ...]) -> ScanResult:
+        found = self._last.get(namespaces)
+        if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
+            return found[1]
+        self._last.clear()
+        async with ClusterClient(await self._current_login()) as client:
+            result = await scan(client, ScanRequest(namespaces=namespaces))
+        self._last[namespaces] = (time.monotonic(), result)
+        return result
+
+    async def _current_login(self) -> ClusterLogin:
+        self._login = await ClusterLogin.load(self._environment, previous=self._login)
+        return self._login
 
 
 def _max_tokens(arguments: JsonObject) -> int:

@@ -1,0 +1,118 @@
+"""Takes the first look at the subject of an alert.
+
+The labels of an alert name its subject. An alert without a subject in the cluster, for example about a certificate of
+another system, never gets the cause of another problem.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.alert_subjects import namespace_of, subject_of
+from holmes.triage.causes import Asked, look_for_cause
+from holmes.triage.names import names_of
+from holmes.triage.question import parse_question
+from holmes.triage.subjects import Named, Subject
+from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.first_look import FirstLook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holmes.diagnosis.scan import ScanResult
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.names import Names
+
+_NOT_INVESTIGATED: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SPECIFIC: Final = re.compile(
+    r"(?i)certificate|cert\b|certs\b|tls|x509|expir|replication|replica(?:tion)?.?lag|\blag|backup|clock|skew|ntp|raid|smart|bandwidth"
+    r"|conntrack|temperature|license|rotation|scrape|rule.?failure|config.?reload|remote.?write|wal\b|heartbeat"
+    r"|slow.?quer|deadlock|too.?many.?connections|cache.?hit|throttl|latency|error.?budget|burn|queue|consumer"
+    r"|filesystem|diskio|iops|swap|entropy|bond|network.?interface|edac|systemd|prometheus|alertmanager|thanos|loki"
+)
+"""Alerts about one mechanism. A fault of another kind does not explain them."""
+_WORKLOAD_LABELS: Final = ("workload", "app", "app_kubernetes_io_name", "application", "service_name", "component", "container")
+
+
+def look_at_alerts(alerts: Sequence[Mapping[str, str]], scan: ScanResult, namespace: str = "") -> FirstLook:
+    """Return the first look at the first alert with a cause, or else at the first alert."""
+    looks = [_look(labels, scan, namespace) for labels in alerts]
+    return next((look for look in looks if look.verdict == "cause_found"), looks[0])
+
+
+def is_heartbeat(labels: Mapping[str, str]) -> bool:
+    """Return whether an alert only shows that alerting works, so that there is nothing to investigate."""
+    return labels.get("alertname", "").lower() in _NOT_INVESTIGATED or labels.get("severity", "").lower() == "none"
+
+
+def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstLook:
+    name = labels.get("alertname", "the alert")
+    if is_heartbeat(labels):
+        text = f"`{name}` only shows that alerting works. There is nothing to investigate."
+        return FirstLook(verdict="not_investigated", summary=text, taken_at=scan.report.taken_at)
+    names = names_of(scan.state)
+    space = namespace_of(labels) or ("" if namespace == "*" else namespace)
+    objects = _objects(labels, names, space)
+    text = " ".join((*_WORDS.findall(name), labels.get("summary", ""), labels.get("description", ""), labels.get("message", "")))
+    question = parse_question(f"why {text}")
+    if not objects:
+        return _outside(labels, scan, name)
+    subject = Subject(
+        named=(Named(name=objects[0].name, objects=objects),), namespaces=(objects[0].namespace,) if objects[0].namespace else ()
+    )
+    look = look_for_cause(Asked(question=question, subject=subject, state=scan.state, report=scan.report))
+    return _fitting(look, name, text)
+
+
+def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
+    """Return the look, or an inconclusive look if the alert is about one mechanism and the cause about another one."""
+    about = " ".join(_WORDS.findall(name))
+    if look.verdict != "cause_found" or not _SPECIFIC.search(f"{name} {about}"):
+        return look
+    if symptoms_of_text(look.summary) & symptoms_of_text(f"{about} {text}".lower()) - {"unreachable"}:
+        return look
+    summary = (
+        f"The cause of `{name}` cannot be determined from the cluster's objects, events and logs. "
+        f"{look.subject[0] if look.subject else 'Its subject'} has another incident, which does not explain this alert."
+    )
+    return replace(
+        look, verdict="inconclusive", summary=summary, severity=None, culprit="", since="", evidence=(), chain=(), fix=()
+    )
+
+
+def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLook:
+    subject = subject_of(labels)
+    wanted = f"{subject.kind} {subject.namespace + '/' if subject.namespace else ''}{subject.name}" if subject else ""
+    if wanted:
+        text = f"{wanted}, the subject of `{name}`, does not exist in this cluster. It may have been deleted."
+        return FirstLook(verdict="not_found", summary=text, taken_at=scan.report.taken_at)
+    text = (
+        f"The labels of `{name}` name no object of this cluster, so its cause cannot be determined from the cluster's "
+        "objects, events and logs."
+    )
+    others = len([each for each in scan.report.incidents if each.severity != "info"])
+    notes = (f"{others} incident{'s' if others != 1 else ''} exist in the cluster, but nothing connects them to this alert.",) if others else ()
+    return FirstLook(verdict="inconclusive", summary=text, notes=notes, taken_at=scan.report.taken_at)
+
+
+def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[ClusterObject, ...]:
+    """Return the objects that the labels name, the most specific label first."""
+    spaces = (space,) if space else ()
+    subject = subject_of(labels)
+    if subject is not None:
+        exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
+        owner = () if exact or subject.kind not in ("Pod", "ReplicaSet", "Job") else names.named(subject.workload, "", spaces)
+        if exact or owner:
+            return exact or owner
+    kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
+    if name and (found := names.named(name, kind[:1].upper() + kind[1:], spaces) or names.named(name, "", spaces)):
+        return found
+    for label in _WORKLOAD_LABELS if subject is None else ():
+        found = names.named(labels.get(label, ""), "", spaces) if space else ()
+        if found:
+            return found
+    instance = labels.get("instance", "") if subject is None else ""
+    return names.at_address(instance) or names.named(instance.partition(":")[0], "Node")

@@ -1,0 +1,315 @@
+"""Answers why a subject fails, and whether it is healthy, from the incidents of a scan.
+
+An incident is the cause only if its culprit, or an object between culprit and symptom, is the subject or serves it.
+Otherwise the answer is that the cause was not found. Other incidents are mentioned, but never blamed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.status import status_of
+from holmes.triage.connections import connections, identity
+from holmes.triage.fixes import fix_steps
+from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.findings import SEVERITIES
+from holmes.values.first_look import FirstLook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.connections import Connection
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Named, Subject
+    from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
+
+_MOST_EVIDENCE: Final = 3
+_MOST_OTHERS: Final = 8
+_MOST_GAPS: Final = 6
+_MOST_NEIGHBOURS: Final = 12
+_VALUE_CHARACTERS: Final = 260
+_VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
+"""Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
+_UPSTREAM: Final = frozenset({
+    "Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "Secret", "ConfigMap",
+    "PersistentVolumeClaim", "PersistentVolume", "ServiceAccount", "Role", "RoleBinding", "ClusterRole",
+    "ClusterRoleBinding", "EndpointSlice", "IngressClass",
+})  # fmt: skip
+"""Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question about a cluster, with the scan that answers it."""
+
+    question: Question
+    subject: Subject
+    state: ClusterState
+    report: DiagnosisReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """An incident that can explain the subject's problem.
+
+    `own` means that the incident involves the subject itself. `hops` is the distance from the subject to the culprit.
+    """
+
+    incident: Incident
+    own: bool
+    hops: int
+    symptoms: int
+    path: tuple[ObjectRef, ...]
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int]:
+        """A sort key that puts the best explanation first."""
+        severity = SEVERITIES.index(self.incident.severity)
+        return (self.incident.severity == "info", not self.own, -self.symptoms, severity * 10 + self.hops)
+
+
+def look_for_cause(asked: Asked) -> FirstLook:
+    """Answer a question about the cause of a problem, or about the health of the subject."""
+    if len(asked.subject.named) > 1:
+        return _of_several(asked)
+    if asked.subject.named:
+        return _of_named(asked, asked.subject.named[0])
+    return _of_scope(asked)
+
+
+def _of_named(asked: Asked, named: Named) -> FirstLook:
+    found = connections(asked.state, named.objects)
+    own = frozenset(ref for each in named.objects for ref in identity(asked.state, each))
+    candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
+    best = next((each for each in candidates if _explains(asked, each)), None)
+    if best is None:
+        return _without_cause(asked, named, own)
+    return _with_cause(asked, best, named)
+
+
+def _candidates(
+    asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]
+) -> Iterator[_Candidate]:
+    for incident in asked.report.incidents:
+        involved = {incident.culprit, *(each.subject for each in incident.findings)}
+        involved |= {each.subject for each in incident.symptoms} | set(incident.affected)
+        causes = [found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found]
+        mine = bool(involved & own)
+        if not mine and not causes:
+            continue
+        nearest = min(causes, key=lambda each: each.hops, default=None)
+        symptoms = symptoms_of_text(f"{incident.title} {incident.cause}") & asked.question.symptoms
+        yield _Candidate(
+            incident=incident,
+            own=mine,
+            hops=nearest.hops if nearest is not None else 1,
+            symptoms=len(symptoms),
+            path=nearest.path if nearest is not None else (),
+        )
+
+
+def _explains(asked: Asked, candidate: _Candidate) -> bool:
+    incident = candidate.incident
+    if incident.severity == "info":
+        return False
+    if candidate.own:
+        return True
+    wants_cause = asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
+    return wants_cause and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM
+
+
+def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLook:
+    incident = best.incident
+    chain = _chain(incident, best.path)
+    return FirstLook(
+        verdict="cause_found",
+        summary=one_sentence(incident.cause or incident.title),
+        subject=_subject_words(asked, named),
+        scope=asked.subject.place,
+        severity=incident.severity,
+        culprit=str(incident.culprit),
+        since=incident.since,
+        evidence=tuple(_evidence(incident)),
+        chain=chain if len(chain) > 1 else (),
+        fix=fix_steps(incident, asked.state),
+        neighbours=_neighbours(asked, named),
+        others=_others(asked, incident),
+        not_checked=_gaps(asked),
+        notes=tuple(_notes(asked, named)),
+        taken_at=asked.report.taken_at,
+    )
+
+
+def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> FirstLook:
+    first = named.objects[0]
+    words = f"{first.ref} ({status_of(first)})"
+    unread = _unread(asked, first)
+    invisible = asked.question.symptoms - _VISIBLE
+    notes = [
+        f"{each.severity}: {one_sentence(each.cause or each.title)}"
+        for each in asked.report.incidents
+        if each.severity == "info" and each.culprit in own
+    ]
+    if unread:
+        verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
+    elif asked.question.asks("why") and invisible:
+        verdict = "inconclusive"
+        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
+    else:
+        verdict, text = "healthy", f"No fault was found in {words}."
+    return FirstLook(
+        verdict=verdict,
+        summary=text,
+        subject=_subject_words(asked, named),
+        scope=asked.subject.place,
+        neighbours=_neighbours(asked, named),
+        others=_others(asked, None),
+        not_checked=_gaps(asked),
+        notes=(*_notes(asked, named), *notes[:2]),
+        taken_at=asked.report.taken_at,
+    )
+
+
+def _of_several(asked: Asked) -> FirstLook:
+    """Answer for each of the named subjects, and report the most severe answer in detail."""
+    looks = [_of_named(asked, named) for named in asked.subject.named[:4]]
+    first = min(looks, key=lambda look: (look.verdict != "cause_found", look.verdict != "inconclusive"))
+    lines = tuple(f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks)
+    subject = tuple(name for look in looks for name in look.subject[:1])
+    summary = first.summary if len({look.summary for look in looks}) == 1 else "; ".join(lines)
+    return FirstLook(
+        verdict=first.verdict,
+        summary=summary,
+        subject=subject,
+        scope=first.scope,
+        severity=first.severity,
+        culprit=first.culprit,
+        since=first.since,
+        evidence=tuple(line for look in looks for line in look.evidence[:2])[:4],
+        chain=first.chain,
+        fix=first.fix,
+        others=tuple(each for each in first.others if not any(each in look.summary for look in looks)),
+        not_checked=first.not_checked,
+        notes=first.notes,
+        taken_at=first.taken_at,
+    )
+
+
+def _label(look: FirstLook) -> str:
+    return f"root cause ({look.severity}): " if look.verdict == "cause_found" else ""
+
+
+def _of_scope(asked: Asked) -> FirstLook:
+    """Answer a question about a namespace, the whole cluster, or all objects of a kind."""
+    incidents = [each for each in asked.report.incidents if each.severity != "info" and _of_kinds(asked, each)]
+    symptoms = asked.question.symptoms
+    matching = [
+        each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")
+    ]
+    place = asked.subject.place
+    if matching:
+        best = _Candidate(incident=matching[0], own=True, hops=0, symptoms=0, path=())
+        return _with_cause(asked, best, None)
+    unread = [kind for kind in ("Pod", "Deployment") if not asked.state.covers(kind)]
+    if unread:
+        verdict, text = "inconclusive", f"Cannot determine the state {place}: {', '.join(unread)} could not be read."
+    elif symptoms and incidents:
+        verdict, text = "inconclusive", f"No incident {place} matches {', '.join(sorted(symptoms))}."
+    elif symptoms - _VISIBLE and asked.question.asks("why"):
+        verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {place}."
+    else:
+        verdict, text = "healthy", f"No faults were found {place}."
+    return FirstLook(
+        verdict=verdict,
+        summary=text,
+        scope=place,
+        others=_others(asked, None),
+        not_checked=_gaps(asked),
+        notes=tuple(_notes(asked, None)),
+        taken_at=asked.report.taken_at,
+    )
+
+
+def _of_kinds(asked: Asked, incident: Incident) -> bool:
+    kinds = {kind for kind in asked.subject.kinds if kind != "Namespace"}
+    if not kinds:
+        return True
+    refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
+    return any(ref.kind in kinds for ref in refs)
+
+
+def one_sentence(text: str) -> str:
+    """Return `text` on one line with a full stop."""
+    line = " ".join(text.split())
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+
+
+def _subject_words(asked: Asked, named: Named | None) -> tuple[str, ...]:
+    if named is None:
+        return ()
+    names = list(dict.fromkeys(str(each.ref) for each in named.objects))
+    return tuple(names[:4])
+
+
+def _evidence(incident: Incident) -> Iterator[str]:
+    for each in incident.evidence[:_MOST_EVIDENCE]:
+        value = " ".join(each.value.split())
+        shown = value if len(value) <= _VALUE_CHARACTERS else f"{value[:_VALUE_CHARACTERS]}…"
+        yield f"{each.object}, {each.path}: {shown or '(empty)'}"
+
+
+def _chain(incident: Incident, path: tuple[ObjectRef, ...]) -> tuple[str, ...]:
+    """Return the objects from the subject to the culprit, each once."""
+    links = [*path, incident.culprit]
+    return tuple(dict.fromkeys(map(str, links)))
+
+
+def _neighbours(asked: Asked, named: Named | None) -> tuple[str, ...]:
+    if named is None:
+        return ()
+    found = connections(asked.state, named.objects[:1])
+    refs = [each.ref for each in found.values() if each.hops <= 1 and each.ref != named.objects[0].ref]
+    known = [each for ref in refs if (each := asked.state.find(ref)) is not None]
+    return tuple(f"{each.ref}: {status_of(each)}" for each in known[:_MOST_NEIGHBOURS])
+
+
+def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
+    spaces = asked.subject.namespaces
+    rest = [
+        each
+        for each in asked.report.incidents
+        if each is not told and each.severity != "info" and (not spaces or _is_in(each, spaces))
+    ]
+    lines = [f"{each.severity}: {each.culprit}: {one_sentence(each.cause or each.title)}" for each in rest]
+    return tuple(lines[:_MOST_OTHERS])
+
+
+def _is_in(incident: Incident, spaces: Sequence[str]) -> bool:
+    refs = (incident.culprit, *incident.affected)
+    return any(ref.namespace in spaces for ref in refs)
+
+
+def _gaps(asked: Asked) -> tuple[str, ...]:
+    return tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked[:_MOST_GAPS])
+
+
+def _unread(asked: Asked, each: ClusterObject) -> list[str]:
+    """Return the kinds without which the state of the object is unknown."""
+    needed = ["Pod"] if each.kind in ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service") else []
+    return [kind for kind in needed if not asked.state.covers(kind, each.namespace)]
+
+
+def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
+    if named is not None and named.similar:
+        first = named.objects[0].ref
+        yield f"No object is named `{named.name}`; this answer is about {first}."
+    if named is not None:
+        spaces = dict.fromkeys(each.namespace for each in named.objects if each.kind == named.objects[0].kind)
+        if len(spaces) > 1:
+            yield f"`{named.name}` exists in {len(spaces)} namespaces: {', '.join(spaces)}."
+    if asked.subject.unknown:
+        words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
+        yield f"Not understood, and not taken into account: {words}."

@@ -1,0 +1,214 @@
+"""Finds the objects that serve a subject: those whose faults can be the cause of the subject's problem.
+
+The search follows owners, selectors, references, nodes, volumes, and the Services that a pod's configuration or log
+mentions, from the subject to what it needs. It never follows them back, because an object does not suffer from the
+faults of its clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.edges import failures, workload_hosts
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import child, children, matches_map, text, text_map
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.values.findings import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_MOST_HOPS: Final = 8
+_MOST_OBJECTS: Final = 2_000
+_FREE_HOPS: Final = frozenset({*WORKLOADS, "Pod"})
+"""Kinds that are one thing together: a workload, its ReplicaSets and its pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """An object that serves the subject. `path` contains the objects from the subject to this object."""
+
+    ref: ObjectRef
+    path: tuple[ObjectRef, ...]
+
+    @property
+    def hops(self) -> int:
+        """The number of steps from the subject. A workload and its pods are the same step."""
+        return len(self.path) - 1
+
+
+def connections(state: ClusterState, subjects: Iterable[ClusterObject]) -> dict[ObjectRef, Connection]:
+    """Return the objects that serve `subjects`, including the subjects, their owners and their pods.
+
+    Objects that are referred to but do not exist are included.
+    """
+    found: dict[ObjectRef, Connection] = {}
+    waiting: list[Connection] = []
+
+    def add(ref: ObjectRef, path: tuple[ObjectRef, ...]) -> None:
+        if ref not in found and len(path) <= _MOST_HOPS and len(found) < _MOST_OBJECTS:
+            found[ref] = Connection(ref=ref, path=path)
+            waiting.append(found[ref])
+
+    for subject in subjects:
+        add(subject.ref, (subject.ref,))
+    while waiting:
+        current = waiting.pop(0)
+        each = state.find(current.ref)
+        if each is None:
+            continue
+        for ref in _same_thing(state, each):
+            add(ref, current.path)
+        for ref in _needs(state, each):
+            add(ref, (*current.path, ref))
+    return found
+
+
+def identity(state: ClusterState, each: ClusterObject) -> frozenset[ObjectRef]:
+    """Return the object with its owners and, for a workload, its ReplicaSets, Jobs and pods."""
+    if each.kind not in _FREE_HOPS:
+        return frozenset((each.ref,))
+    outermost = state.workload_of(each)
+    members = {each.ref, outermost.ref}
+    if each.kind == "Pod":
+        owner = state.by_uid(each.owner.uid) if each.owner is not None else None
+        return frozenset(members | ({owner.ref} if owner is not None and owner.kind in _FREE_HOPS else set()))
+    return frozenset(members | set(_below(state, outermost)))
+
+
+def _below(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+    for owned in state.owned_by(workload):
+        if owned.kind in _FREE_HOPS:
+            yield owned.ref
+            yield from _below(state, owned)
+
+
+def _same_thing(state: ClusterState, each: ClusterObject) -> Iterable[ObjectRef]:
+    return identity(state, each) - {each.ref} if each.kind in _FREE_HOPS else ()
+
+
+def _needs(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the objects that `each` needs in order to work."""
+    if each.kind in _FREE_HOPS:
+        yield from _of_workload(state, each)
+    elif each.kind == "Service":
+        yield from _behind_service(state, each)
+    elif each.kind == "Ingress":
+        yield from _of_ingress(each)
+    elif each.kind == "PersistentVolumeClaim":
+        yield from _of_claim(each)
+    elif each.kind == "PersistentVolume":
+        yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
+    elif each.kind == "HorizontalPodAutoscaler":
+        target = each.child("spec", "scaleTargetRef")
+        yield from _named(text(target, "kind"), each.namespace, text(target, "name"))
+    elif each.kind == "RoleBinding":
+        yield from _named(each.text("roleRef", "kind"), each.namespace, each.text("roleRef", "name"))
+    elif each.kind == "ServiceAccount":
+        yield from _bindings(state, each)
+    elif each.kind == "PodDisruptionBudget":
+        for pod in state.matched("Pod", each.namespace, each.child("spec", "selector")):
+            yield state.workload_of(pod).ref
+    elif each.group:
+        yield from (owned.ref for owned in state.owned_by(each))
+        yield from _of_custom(state, each)
+
+
+def _named(kind: str, namespace: str, name: str) -> Iterator[ObjectRef]:
+    if kind and name:
+        yield ObjectRef(kind=kind, name=name, namespace=namespace)
+
+
+def _of_workload(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    template = template_of(each)
+    spec = child(each.body, "spec") if each.kind == "Pod" else template.spec
+    labels = each.labels if each.kind == "Pod" else template.labels
+    for reference in references_of(spec):
+        yield from _named(reference.kind, each.namespace if reference.namespaced else "", reference.name)
+    for volume in children(spec, "volumes"):
+        yield from _named("PersistentVolumeClaim", each.namespace, text(volume, "persistentVolumeClaim", "claimName"))
+    for claim in children(each.body, "spec", "volumeClaimTemplates"):
+        for pod in state.pods_of(each) if each.kind != "Pod" else ():
+            yield from _named("PersistentVolumeClaim", each.namespace, f"{text(claim, 'metadata', 'name')}-{pod.name}")
+    if each.kind == "Pod":
+        yield from _named("Node", "", text(spec, "nodeName"))
+    for use, _ in workload_hosts(state, each) if each.kind != "ReplicaSet" and each.owner is None else ():
+        yield use.service
+    yield from _failing_services(state, each)
+    for kind in ("ResourceQuota", "LimitRange"):
+        yield from (one.ref for one in state.of(kind, each.namespace))
+    for policy in state.of("NetworkPolicy", each.namespace):
+        if labels and matches_map(text_map(policy.body, "spec", "podSelector", "matchLabels"), labels):
+            yield policy.ref
+    if each.kind == "StatefulSet":
+        yield from _named("Service", each.namespace, each.text("spec", "serviceName"))
+    for scaler in state.of("HorizontalPodAutoscaler", each.namespace):
+        target = scaler.child("spec", "scaleTargetRef")
+        if (text(target, "kind"), text(target, "name")) == (each.kind, each.name):
+            yield scaler.ref
+
+
+def _failing_services(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the Services that the workload's logs report as unreachable."""
+    for service, reported in failures(state).items():
+        if any(one.consumer.uid == each.uid or one.pod.uid == each.uid for one in reported):
+            yield service
+
+
+def _behind_service(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    selector = text_map(each.body, "spec", "selector")
+    pods = state.selected("Pod", each.namespace, selector)
+    yield from dict.fromkeys(state.workload_of(pod).ref for pod in pods)
+    yield from (pod.ref for pod in pods)
+    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        for workload in state.of(kind, each.namespace):
+            if matches_map(selector, template_of(workload).labels):
+                yield workload.ref
+    for piece in state.of("EndpointSlice", each.namespace):
+        if piece.labels.get("kubernetes.io/service-name") == each.name:
+            yield piece.ref
+
+
+def _of_ingress(each: ClusterObject) -> Iterator[ObjectRef]:
+    backends = [child(each.body, "spec", "defaultBackend")]
+    for rule in each.children("spec", "rules"):
+        backends += [child(path, "backend") for path in children(rule, "http", "paths")]
+    for backend in backends:
+        yield from _named("Service", each.namespace, text(backend, "service", "name"))
+    for tls in each.children("spec", "tls"):
+        yield from _named("Secret", each.namespace, text(tls, "secretName"))
+    yield from _named("IngressClass", "", each.text("spec", "ingressClassName"))
+
+
+def _of_claim(each: ClusterObject) -> Iterator[ObjectRef]:
+    yield from _named("PersistentVolume", "", each.text("spec", "volumeName"))
+    yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
+
+
+def _bindings(state: ClusterState, account: ClusterObject) -> Iterator[ObjectRef]:
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for binding in state.of(kind):
+            for subject in binding.children("subjects"):
+                if (text(subject, "kind"), text(subject, "name")) == ("ServiceAccount", account.name) and text(
+                    subject, "namespace"
+                ) in ("", account.namespace):
+                    yield binding.ref
+
+
+def _of_custom(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the Secrets and ConfigMaps that the spec of a custom resource names, and its issuer or store."""
+    for key, value in child(each.body, "spec").items():
+        if key == "secretName" and isinstance(value, str):
+            yield from _named("Secret", each.namespace, value)
+        elif key.endswith("Ref") and isinstance(value, dict):
+            name, kind = text(value, "name"), text(value, "kind")
+            for known in state.kinds:
+                if kind and known.partition(".")[0] == kind:
+                    found = state.get(known, each.namespace, name) or state.get(known, "", name)
+                    if found is not None:
+                        yield found.ref

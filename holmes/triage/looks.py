@@ -1,0 +1,214 @@
+"""Takes the first look: chooses the kind of answer that a question asks for, and builds it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage import inventory
+from holmes.triage.alerts import look_at_alerts
+from holmes.triage.causes import Asked, look_for_cause
+from holmes.triage.log_answers import logs_for
+from holmes.triage.permissions import permission
+from holmes.triage.question import parse_question
+from holmes.triage.subjects import find_subject
+from holmes.values.errors import ToolError
+from holmes.values.first_look import FirstLook
+from holmes.values.tool_arguments import text_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holmes.diagnosis.scan import ScanResult
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import LogKey
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Missing, Subject
+    from holmes.values.json_types import JsonObject
+
+READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
+NOT_UNDERSTOOD: Final = (
+    "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
+    "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookRequest:
+    """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
+
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`.
+    """
+
+    question: str
+    namespace: str = ""
+    about: tuple[str, ...] = ()
+    alerts: tuple[Mapping[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, arguments: JsonObject, namespace: str) -> LookRequest:
+        """Read the arguments of the tool. Raises `ToolError` if `alerts` is not a list of labels."""
+        return cls(
+            question=text_argument(arguments, "question"),
+            namespace=namespace,
+            about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
+            alerts=_alerts(text_argument(arguments, "alerts")),
+        )
+
+
+def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
+    try:
+        found = json.loads(text) if text else []
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ToolError("alerts is not valid; expected a JSON list of objects with the labels of the alerts")
+    return tuple({str(key): str(value) for key, value in each.items()} for each in found)
+
+
+def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
+    """Return the logs that the answer needs, the most useful first."""
+    asked = _asked(request, scan)
+    return logs_for(asked) if not request.alerts else ()
+
+
+def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
+    """Answer the question, or take the first look at the alerts."""
+    return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
+
+
+def _asked(request: LookRequest, scan: ScanResult) -> Asked:
+    parsed = parse_question(request.question)
+    earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
+    subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
+    return Asked(question=parsed, subject=subject, state=scan.state, report=scan.report)
+
+
+def _object(name: str, scan: ScanResult) -> ClusterObject | None:
+    """Return the object with a name such as `Deployment shop/checkout`, or None if it does not exist."""
+    kind, _, path = name.partition(" ")
+    namespace, _, plain = path.rpartition("/")
+    return scan.state.get(kind, namespace, plain)
+
+
+def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
+    asked = _asked(request, scan)
+    parsed, subject = asked.question, asked.subject
+    declined = _declined(parsed)
+    if declined:
+        return replace(_empty(asked), verdict="declined", summary=declined)
+    if subject.missing and not subject.named:
+        return _not_found(asked, subject.missing[0])
+    plan = _plan(parsed, subject)
+    if plan is None:
+        return _unclear(asked)
+    look = plan(asked)
+    return replace(look, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing)))
+
+
+def _empty(asked: Asked) -> FirstLook:
+    return FirstLook(
+        verdict="inconclusive",
+        summary="",
+        subject=tuple(str(each.ref) for each in asked.subject.objects[:4]),
+        scope=asked.subject.place,
+        taken_at=asked.report.taken_at,
+    )
+
+
+def _declined(question: Question) -> str:
+    """Return why the request is declined, or an empty string for a question."""
+    orders = [each.first for each in question.found if each.sense == "concept" and each.name == "change_order"]
+    polite = {index for each in question.found if each.sense == "concept" and each.name == "polite" for index in range(each.first, each.last + 1)}
+    opening = [index for index in range(len(question.words)) if index not in polite][:1]
+    if orders and opening and opening[0] in orders and not question.asks("why", "count"):
+        return f"{READS_ONLY} The change was not made."
+    if question.asks("secret_value") or (question.asks("value_of") and "Secret" in question.kinds):
+        return f"{READS_ONLY} Names and keys of Secrets can be listed."
+    return ""
+
+
+def _plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] | None:
+    """Return the function that answers the question, or None if the question is not about a cluster."""
+    of_fact = _fact_plan(question, subject)
+    if of_fact is not None:
+        return of_fact
+    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.symptoms)
+    if not known and subject.unknown and not question.asks("health") :
+        return None
+    if question.asks("why", "trouble", "health", "changes") or question.symptoms or subject.named or known:
+        return look_for_cause
+    return None
+
+
+_PLANS: Final[tuple[tuple[tuple[str, ...], Callable[[Asked], FirstLook]], ...]] = (
+    (("permission",), permission),
+    (("count",), inventory.number_or_list),
+    (("history",), inventory.history),
+    (("events",), inventory.events),
+    (("uses",), inventory.uses),
+    (("images",), inventory.images),
+    (("placement",), inventory.placement),
+    (("address",), inventory.addresses),
+    (("resources",), inventory.resources),
+    (("replicas",), inventory.replicas),
+    (("describe",), inventory.described),
+)
+
+
+def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] | None:
+    why = question.asks("why")
+    if why:
+        return None
+    if _can(question, subject):
+        return permission
+    if question.asks("changes") and not question.asks("trouble"):
+        return inventory.changes
+    trouble = question.asks("trouble")
+    for concepts, plan in _PLANS:
+        if question.asks(*concepts) and not (trouble and concepts != ("count",)):
+            if concepts == ("images",) and (question.states or not question.asks("list")):
+                continue
+            if concepts == ("resources",) and (question.lacks("limits") or question.lacks("requests")):
+                continue
+            return plan
+    lists = question.asks("list") or question.states or question.labels or question.older_seconds or question.newer_seconds
+    if lists and (subject.kinds or question.states or question.labels) and not trouble and not question.asks("health"):
+        return inventory.number_or_list
+    return None
+
+
+def _can(question: Question, subject: Subject) -> bool:
+    """Return whether the question asks what an account can do."""
+    can = any(word in ("can", "may", "darf", "kann", "puede", "peut") for word in question.words[:3])
+    return (can and "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))) or (
+        "ServiceAccount" in question.kinds and question.asks("permission")
+    )
+
+
+def _unclear(asked: Asked) -> FirstLook:
+    """Answer a question without a known subject: a missing name, or not a question about a cluster."""
+    unknown = asked.subject.unknown
+    about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
+    if about and 0 < len(unknown) <= 2:
+        words = " or ".join(f"`{word}`" for word in unknown)
+        text = f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be known from this cluster."
+        return replace(_empty(asked), verdict="not_found", summary=text)
+    return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
+
+
+def _not_found(asked: Asked, missing: Missing) -> FirstLook:
+    return replace(
+        _empty(asked), verdict="not_found", summary=_missing_text(missing, asked.subject), neighbours=tuple(map(str, missing.nearest))
+    )
+
+
+def _missing_text(missing: Missing, subject: Subject) -> str:
+    kind = f"{missing.kind} " if missing.kind else ""
+    place = "" if missing.kind == "Namespace" else f" {subject.place}"
+    elsewhere = [ref for ref in subject.elsewhere if ref.name == missing.name]
+    hint = f" It exists in another namespace: {elsewhere[0]}." if elsewhere else ""
+    if not hint and missing.nearest:
+        hint = f" Did you mean {', '.join(map(str, missing.nearest[:3]))}?"
+    return f"{kind}`{missing.name}` not found{place}.{hint}"

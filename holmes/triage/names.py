@@ -1,0 +1,154 @@
+"""Indexes the names in a cluster, so that a word of a question can be looked up as an object.
+
+An object is found by its name, by the beginning of its name, by its labels, or by its address.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.kubernetes.fields import children, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_ORDER: Final = (
+    "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service", "Ingress", "Pod",
+    "HorizontalPodAutoscaler", "PersistentVolumeClaim", "Node", "ConfigMap", "Secret", "ReplicaSet",
+)  # fmt: skip
+"""The kinds that a name without a kind most likely means, the most likely kind first."""
+_UNNAMED: Final = frozenset({"EndpointSlice", "Lease", "Namespace", "CustomResourceDefinition", "ClusterRole",
+    "ClusterRoleBinding", "PriorityClass", "APIService"})  # fmt: skip
+"""Kinds that only a question with the kind means."""
+_NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/instance", "k8s-app", "component",
+    "app.kubernetes.io/component")  # fmt: skip
+_WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
+_LEAST_CHARACTERS: Final = 4
+_CLOSE: Final = 0.75
+
+
+class Names:
+    """The names of one cluster state."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self._by_name: dict[str, list[ClusterObject]] = defaultdict(list)
+        self._by_label: dict[str, list[ClusterObject]] = defaultdict(list)
+        self._by_address: dict[str, list[ClusterObject]] = defaultdict(list)
+        for kind in state.kinds:
+            for each in state.of(kind):
+                self._by_name[each.name.lower()].append(each)
+                if kind in _WORKLOADS:
+                    for label in _NAME_LABELS:
+                        if label in each.labels:
+                            self._by_label[each.labels[label].lower()].append(each)
+                for address in _addresses(each):
+                    self._by_address[address].append(each)
+        self.namespaces = {each.name for each in state.of("Namespace")} | {
+            each.namespace for each in state.of("Pod")
+        }
+
+    def named(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the objects with exactly this name, the most likely kind first."""
+        found = [
+            each
+            for each in self._by_name.get(name.lower(), ())
+            if (each.kind == kind if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
+        ]
+        return tuple(sorted(found, key=_likely))
+
+    def begins(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the objects whose names begin with `name`."""
+        found = [
+            each
+            for known, objects in self._by_name.items()
+            if known.startswith(name.lower())
+            for each in objects
+            if (each.kind == kind if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
+        ]
+        return tuple(sorted(found, key=_likely))
+
+    def labelled(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the workloads that have `name` as the value of a label that names applications."""
+        found = dict.fromkeys(each for each in self._by_label.get(name.lower(), ()) if _within(each, namespaces))
+        return tuple(sorted(found, key=_likely))
+
+    def at_address(self, address: str) -> tuple[ClusterObject, ...]:
+        """Return the objects with an IP address or host name. The port is ignored."""
+        return tuple(sorted(self._by_address.get(address.partition(":")[0].lower(), ()), key=_likely))
+
+    def containing(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the workloads, Services and Ingresses with `word` as a part of their name, for example `mail`."""
+        if len(word) < _LEAST_CHARACTERS:
+            return ()
+        stem = word.removesuffix("s")
+        found = [
+            each
+            for known, objects in self._by_name.items()
+            if any(part.startswith(stem) for part in re.split(r"[-.]", known))
+            for each in objects
+            if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
+        ]
+        return tuple(sorted(found, key=_likely))
+
+    def nearest(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return at most three objects with a similar name, the most similar name first."""
+        kinds = {kind} if kind else set(_ORDER) - {"Pod", "ReplicaSet"}
+        known = {
+            each.name: each
+            for one in kinds
+            for each in self.state.of(one)
+            if _within(each, namespaces)
+        }
+        close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=_CLOSE)
+        return tuple(known[each] for each in close)
+
+    def namespace_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the workload of a pod that no longer exists, by the form of the pod's name."""
+        parts = name.split("-")
+        for length in (2, 1):
+            owner = "-".join(parts[:-length])
+            found = tuple(each for each in self.named(owner, "", namespaces) if each.kind in _WORKLOADS)
+            if owner and found:
+                return found
+        return ()
+
+
+_NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()
+
+
+def names_of(state: ClusterState) -> Names:
+    """Return the index of `state`. It is built once for each state."""
+    found = _NAMES.get(state)
+    if found is None:
+        found = _NAMES[state] = Names(state)
+    return found
+
+
+def _likely(each: ClusterObject) -> tuple[int, str, str]:
+    position = _ORDER.index(each.kind) if each.kind in _ORDER else len(_ORDER)
+    return position, each.namespace, each.name
+
+
+def _within(each: ClusterObject, namespaces: Sequence[str]) -> bool:
+    return not namespaces or not each.namespace or each.namespace in namespaces
+
+
+def _addresses(each: ClusterObject) -> Iterable[str]:
+    if each.kind == "Pod" and not each.boolean("spec", "hostNetwork"):
+        return filter(None, (each.text("status", "podIP"),))
+    if each.kind == "Service":
+        balancers = (text(one, name) for one in each.children("status", "loadBalancer", "ingress") for name in ("ip", "hostname"))
+        return filter(None, (each.text("spec", "clusterIP"), *texts(each.body, "spec", "externalIPs"), *balancers))
+    if each.kind == "Node":
+        return (text(one, "address").lower() for one in each.children("status", "addresses"))
+    if each.kind == "Ingress":
+        return (text(rule, "host") for rule in children(each.body, "spec", "rules"))
+    return ()

@@ -1,0 +1,327 @@
+"""Selects the objects that a question of fact asks for: kind, place, owner, labels, states, images, ages and numbers.
+
+Every condition of the question becomes a filter with a description. A part of the question that cannot become a filter
+is reported, so that no number and no list pretends to take it into account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import child, children, integer, text, text_map
+from holmes.triage.connections import identity
+from holmes.triage.users import users_of
+from holmes.triage.vocabulary import vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.causes import Asked
+    from holmes.triage.question import Comparison
+    from holmes.values.json_types import JsonObject
+
+WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
+_WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
+_SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+_HALF_MINUTE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A condition of the question. `told` describes it, for example `older than 3d`."""
+
+    told: str
+    holds: Callable[[ClusterObject], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The objects that match. `kinds` were searched. `left_out` contains parts of the question that were not applied."""
+
+    kinds: tuple[str, ...]
+    objects: tuple[ClusterObject, ...]
+    told: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def select(asked: Asked) -> Selection:
+    """Select the objects that the question asks for."""
+    kinds = _kinds(asked)
+    filters, left_out = _filters(asked, kinds)
+    objects = [
+        each
+        for kind in kinds
+        for each in asked.state.of(kind)
+        if (not each.namespace or asked.subject.contains(each)) and all(one.holds(each) for one in filters)
+    ]
+    spaces = asked.subject.namespaces or ("",)
+    unread = tuple(kind for kind in kinds if not all(asked.state.covers(kind, space) for space in spaces))
+    return Selection(
+        kinds=kinds,
+        objects=tuple(objects),
+        told=tuple(one.told for one in filters),
+        left_out=tuple(left_out),
+        unread=unread,
+    )
+
+
+def _kinds(asked: Asked) -> tuple[str, ...]:
+    """Return the kinds to search. Kinds of named objects describe these objects, not the kind that is asked for."""
+    question = asked.question
+    named = {each.kind for each in asked.subject.objects}
+    kinds = [kind for kind in question.kinds if kind != "Namespace"]
+    wanted = [kind for kind in kinds if kind not in named] or kinds
+    if not wanted and any(each.sense == "word" and each.name == "workloads" for each in question.found):
+        return WORKLOAD_KINDS
+    if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
+        return ("Namespace",)
+    return tuple(wanted[:1]) or ("Pod",)
+
+
+def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[str]]:
+    filters: list[Filter] = []
+    left_out: list[str] = []
+    question = asked.question
+    for term in question.labels:
+        filters.append(_label_filter(term.key, term.value, negated=term.negated, annotation=_is_annotation(asked)))
+    for name in question.states:
+        made = _state_filter(name, kinds, negated=_is_negated(asked, name), comparisons=question.comparisons)
+        if made is not None:
+            filters.append(made)
+        else:
+            left_out.append(name.replace("_", " "))
+    for what in ("limits", "requests", "probes"):
+        if question.lacks(what):
+            filters.append(Filter(told=f"without {what}", holds=_lacking(what)))
+    if question.older_seconds:
+        filters.append(_age_filter(asked.state, question.older_seconds, older=True))
+    if question.newer_seconds:
+        filters.append(_age_filter(asked.state, question.newer_seconds, older=False))
+    elif question.since_seconds and question.asks("age"):
+        filters.append(_age_filter(asked.state, question.since_seconds, older=False))
+    filters += _object_filters(asked, kinds)
+    words, unapplied = _image_filters(asked)
+    return filters + words, left_out + unapplied
+
+
+def _is_annotation(asked: Asked) -> bool:
+    return any(word.startswith(("annotat", "annotation", "anotac")) for word in asked.question.words)
+
+
+def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
+    noun = "annotation" if annotation else "label"
+
+    def holds(each: ClusterObject) -> bool:
+        own = each.annotations if annotation else each.labels
+        template = text_map(each.body, "spec", "template", "metadata", "annotations" if annotation else "labels")
+        found = key in own or key in template
+        matches = found and (not value or value in (own.get(key), template.get(key)))
+        return matches != negated
+
+    return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
+
+
+def _is_negated(asked: Asked, state: str) -> bool:
+    """Return whether a negation is at most two words before or after the state: `do not run`, `laufen nicht`."""
+    if state in ("not_ready", "never_restarted", "unbound", "zero"):
+        return False
+    places = [each for each in asked.question.found if each.sense == "state" and each.name == state]
+    negations = [each for each in asked.question.found if each.sense == "concept" and each.name == "negation"]
+    return any(
+        0 < place.first - each.last <= 2 or 0 < each.first - place.last <= 1 for place in places for each in negations
+    )
+
+
+def _state_filter(
+    name: str, kinds: tuple[str, ...], *, negated: bool, comparisons: tuple[Comparison, ...]
+) -> Filter | None:
+    """Return the filter for a state, or None if the state does not exist for one of the kinds."""
+    told = f"{'not ' if negated else ''}{name.replace('_', ' ')}"
+    if name == "restarting":
+        bound = next((each for each in comparisons if not each.of or each.of.startswith(("rest", "neu", "rein", "red"))), None)
+        if bound is not None and kinds == ("Pod",):
+            return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
+    tests = [_STATES.get((kind, name)) for kind in kinds]
+    if any(test is None for test in tests):
+        return None
+    by_kind = dict(zip(kinds, tests, strict=True))
+
+    def holds(each: ClusterObject) -> bool:
+        test = by_kind[each.kind]
+        return test is not None and test(each) != negated
+
+    return Filter(told=told, holds=holds)
+
+
+def restarts(pod: ClusterObject) -> int:
+    """Return the number of restarts of all containers of a pod."""
+    return sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
+
+
+def pod_ready(pod: ClusterObject) -> bool:
+    return text(pod.condition("Ready"), "status") == "True"
+
+
+def _waits(*reasons: str) -> Callable[[ClusterObject], bool]:
+    return lambda pod: any(container.waiting.get("reason") in reasons for container in containers_of(pod))
+
+
+def _phase(*phases: str) -> Callable[[ClusterObject], bool]:
+    return lambda each: each.text("status", "phase") in phases
+
+
+def _condition(kind: str) -> Callable[[ClusterObject], bool]:
+    return lambda each: text(each.condition(kind), "status") == "True"
+
+
+def _wanted(each: ClusterObject) -> int:
+    replicas = each.at("spec", "replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def _scaled_ready(each: ClusterObject) -> bool:
+    return each.integer("status", "readyReplicas") >= _wanted(each)
+
+
+def _runs(each: ClusterObject) -> bool:
+    return each.integer("status", "readyReplicas") > 0
+
+
+def _oom(pod: ClusterObject) -> bool:
+    return any(
+        "OOMKilled" in (text(container.last_terminated, "reason"), text(container.terminated, "reason"))
+        for container in containers_of(pod)
+    )
+
+
+def _lives(pod: ClusterObject) -> bool:
+    return pod.text("status", "phase") not in ("Succeeded", "Failed")
+
+
+_STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
+    ("Pod", "ready"): pod_ready,
+    ("Pod", "not_ready"): lambda pod: not pod_ready(pod) and pod.text("status", "phase") != "Succeeded",
+    ("Pod", "running"): _phase("Running"),
+    ("Pod", "pending"): _phase("Pending"),
+    ("Pod", "failed"): _phase("Failed"),
+    ("Pod", "completed"): _phase("Succeeded"),
+    ("Pod", "crashing"): _waits("CrashLoopBackOff", "Error", "RunContainerError"),
+    ("Pod", "restarting"): lambda pod: restarts(pod) > 0,
+    ("Pod", "never_restarted"): lambda pod: restarts(pod) == 0 and bool(pod.children("status", "containerStatuses")),
+    ("Pod", "evicted"): lambda pod: pod.text("status", "reason") == "Evicted",
+    ("Pod", "terminating"): lambda pod: pod.deleted is not None,
+    ("Pod", "oom"): _oom,
+    ("Pod", "image_pull"): _waits("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
+    **{(kind, "ready"): _scaled_ready for kind in _SCALED},
+    **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
+    **{(kind, "running"): _runs for kind in _SCALED},
+    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
+    ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
+    ("DaemonSet", "ready"): lambda each: each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled"),
+    ("DaemonSet", "not_ready"): lambda each: each.integer("status", "numberReady") < each.integer("status", "desiredNumberScheduled"),
+    ("Node", "ready"): _condition("Ready"),
+    ("Node", "not_ready"): lambda node: not _condition("Ready")(node),
+    ("Node", "cordoned"): lambda node: node.boolean("spec", "unschedulable"),
+    ("Job", "failed"): _condition("Failed"),
+    ("Job", "completed"): _condition("Complete"),
+    ("Job", "running"): lambda job: job.integer("status", "active") > 0,
+    ("Job", "suspended"): lambda job: job.boolean("spec", "suspend"),
+    ("CronJob", "suspended"): lambda job: job.boolean("spec", "suspend"),
+    ("PersistentVolumeClaim", "bound"): _phase("Bound"),
+    ("PersistentVolumeClaim", "unbound"): lambda claim: claim.text("status", "phase") != "Bound",
+    ("PersistentVolumeClaim", "pending"): _phase("Pending"),
+    ("PersistentVolume", "bound"): _phase("Bound"),
+    ("PersistentVolume", "unbound"): lambda volume: volume.text("status", "phase") != "Bound",
+    ("Namespace", "terminating"): _phase("Terminating"),
+}
+
+
+def pod_spec(each: ClusterObject) -> JsonObject:
+    """Return the spec of a pod, or of the pods of a workload."""
+    return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
+
+
+def _lacking(what: str) -> Callable[[ClusterObject], bool]:
+    def holds(each: ClusterObject) -> bool:
+        if each.kind not in _WITH_TEMPLATE or not (each.kind != "Pod" or _lives(each)):
+            return False
+        containers = children(pod_spec(each), "containers")
+        if what == "probes":
+            return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
+        return any(not child(one, "resources", what) for one in containers)
+
+    return holds
+
+
+def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
+    from holmes.kubernetes.fields import duration
+
+    def holds(each: ClusterObject) -> bool:
+        age = state.age_seconds(each)
+        return age > seconds if older else age <= seconds + _HALF_MINUTE
+
+    return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)
+
+
+def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for named objects: the pods of a workload, on a node, behind a Service, or that use an object."""
+    for named in asked.subject.named:
+        first = named.objects[0]
+        if first.kind in kinds and not asked.question.asks("uses"):
+            names = {each.ref for each in named.objects}
+            yield Filter(told=f"named {named.name}", holds=lambda each, names=names: each.ref in names)
+            continue
+        refs = {
+            ref
+            for each in named.objects
+            if each.kind == first.kind
+            for ref in (*identity(asked.state, each), *_attached(asked.state, each))
+        }
+        yield Filter(told=f"of {first.ref}", holds=lambda each, refs=refs: each.ref in refs)
+
+
+def _attached(state: ClusterState, each: ClusterObject) -> Iterator[object]:
+    """Yield the objects that belong to `each`: pods on a node, pods behind a Service, users of a ConfigMap."""
+    if each.kind == "Node":
+        yield from (pod.ref for pod in state.of("Pod") if pod.text("spec", "nodeName") == each.name)
+    elif each.kind == "Service":
+        for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
+            yield pod.ref
+            yield state.workload_of(pod).ref
+    for user in users_of(state, each):
+        yield user.object.ref
+        yield from identity(state, user.object)
+
+
+def images_of(each: ClusterObject) -> tuple[str, ...]:
+    """Return the images of all containers, in order."""
+    spec = pod_spec(each)
+    containers = (*children(spec, "initContainers"), *children(spec, "containers"))
+    return tuple(dict.fromkeys(text(one, "image") for one in containers if text(one, "image")))
+
+
+def _image_filters(asked: Asked) -> tuple[list[Filter], list[str]]:
+    """Return filters for words that are a part of an image of the cluster, and the words that are not."""
+    filters: list[Filter] = []
+    rest: list[str] = []
+    every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
+    wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
+    for word in dict.fromkeys(map(str.lower, wanted)):
+        if any(word in image.lower() for each in every for image in images_of(each)):
+            filters.append(
+                Filter(
+                    told=f"image with {word}",
+                    holds=lambda each, word=word: any(word in image.lower() for image in images_of(each)),
+                )
+            )
+        elif word in asked.subject.unknown and word not in vocabulary().stop:
+            rest.append(word)
+    return filters, rest
+
+

@@ -1,0 +1,61 @@
+"""Chooses the next step of `builtin/triage`: the call of the first look, then the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.answers import NO_LLM, answer_text
+from holmes.triage.conversation import read_conversation
+from holmes.triage.markdown import plain, sentence
+from holmes.triage.summary import summarise, summary_request_of
+from holmes.values.first_look import FIRST_LOOK_TOOL
+from holmes.values.messages import ToolCall, ToolCallId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.triage.conversation import Conversation
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
+
+_DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
+_NO_TOOL: Final = (
+    "**Not investigated**: the toolset `kubernetes/diagnosis` is not available, so the cluster was not read. "
+    "`holmes toolset list` shows which toolsets are unavailable and why."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The next step of the model: either tool calls, or the answer in `text`."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+def next_step(request: ModelRequest) -> Step:
+    """Return a summary if the loop requests one, otherwise the call of the first look or the answer."""
+    wanted = summary_request_of(request)
+    if wanted is not None:
+        return Step(text=summarise(wanted))
+    conversation = read_conversation(request.messages)
+    details = conversation.question.strip().lower() in _DETAILS
+    if conversation.look is not None:
+        return Step(text=answer_text(conversation.look, details=details))
+    if conversation.failure:
+        reason = sentence(plain(conversation.failure, 400))
+        return Step(text=f"**Cause not found**: the cluster could not be read: {reason}\n\n{NO_LLM}")
+    if request.tool_choice == "none" or not any(tool.name == FIRST_LOOK_TOOL for tool in request.tools):
+        return Step(text=f"{_NO_TOOL}\n\n{NO_LLM}")
+    return Step(calls=(first_look_call(conversation, request.messages),))
+
+
+def first_look_call(conversation: Conversation, messages: Sequence[Message]) -> ToolCall:
+    """Return the call of the first look. Its id is unique in the conversation."""
+    details = conversation.question.strip().lower() in _DETAILS
+    arguments = json.dumps(conversation.arguments(details=details), ensure_ascii=False)
+    digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]
+    return ToolCall(id=ToolCallId(f"first-look-{len(messages)}-{digest}"), name=FIRST_LOOK_TOOL, arguments=arguments)

@@ -1,0 +1,95 @@
+"""Finds the objects that use an object: workloads that refer to a ConfigMap, a Secret, a claim or a Service, and more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.kubernetes.fields import child, children, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """An object that uses another object. `how` describes the reference."""
+
+    object: ClusterObject
+    how: str
+
+
+def users_of(state: ClusterState, used: ClusterObject) -> tuple[User, ...]:
+    """Return the objects that refer to `used`, sorted by kind and name."""
+    found = {user.object.ref: user for user in reversed(tuple(_users(state, used)))}
+    return tuple(sorted(found.values(), key=lambda user: (user.object.kind, user.object.namespace, user.object.name)))
+
+
+def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    yield from _templates(state, used)
+    if used.kind == "Service":
+        for edge in edges(state).get(used.ref, ()):
+            yield User(object=edge.consumer, how=f"{edge.named.path} of {edge.named.object}")
+        for ingress in state.of("Ingress", used.namespace):
+            if used.name in _backends(ingress):
+                yield User(object=ingress, how="backend")
+    if used.kind in ("ServiceAccount", "Role", "ClusterRole"):
+        for kind in ("RoleBinding", "ClusterRoleBinding"):
+            for binding in state.of(kind):
+                if _binds(binding, used):
+                    yield User(object=binding, how="roleRef" if "Role" in used.kind else "subjects")
+    for scaler in state.of("HorizontalPodAutoscaler", used.namespace) if used.namespace else ():
+        target = scaler.child("spec", "scaleTargetRef")
+        if (text(target, "kind"), text(target, "name")) == (used.kind, used.name):
+            yield User(object=scaler, how="spec.scaleTargetRef")
+    if used.kind == "StorageClass":
+        for claim in state.of("PersistentVolumeClaim"):
+            if claim.text("spec", "storageClassName") == used.name:
+                yield User(object=claim, how="spec.storageClassName")
+    if used.kind == "PersistentVolume":
+        for claim in state.of("PersistentVolumeClaim"):
+            if claim.text("spec", "volumeName") == used.name:
+                yield User(object=claim, how="spec.volumeName")
+    for ingress in state.of("Ingress", used.namespace) if used.kind == "Secret" else ():
+        if any(text(each, "secretName") == used.name for each in ingress.children("spec", "tls")):
+            yield User(object=ingress, how="spec.tls")
+
+
+def _templates(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    for template in pod_templates(state):
+        workload = template.workload
+        if used.namespace and workload.namespace != used.namespace:
+            continue
+        for reference in references_of(template.spec):
+            if (reference.kind, reference.name) == (used.kind, used.name):
+                yield User(object=workload, how=reference.user)
+        claims = [text(volume, "persistentVolumeClaim", "claimName") for volume in children(template.spec, "volumes")]
+        if used.kind == "PersistentVolumeClaim" and used.name in claims:
+            yield User(object=workload, how="volume")
+        if used.kind == "ServiceAccount" and used.name == "default" and not text(template.spec, "serviceAccountName"):
+            yield User(object=workload, how="the default ServiceAccount")
+
+
+def _backends(ingress: ClusterObject) -> set[str]:
+    names = {ingress.text("spec", "defaultBackend", "service", "name")}
+    for rule in ingress.children("spec", "rules"):
+        names |= {text(path, "backend", "service", "name") for path in children(rule, "http", "paths")}
+    return names - {""}
+
+
+def _binds(binding: ClusterObject, used: ClusterObject) -> bool:
+    if used.kind in ("Role", "ClusterRole"):
+        reference = child(binding.body, "roleRef")
+        same_place = used.kind == "ClusterRole" or binding.namespace == used.namespace
+        return (text(reference, "kind"), text(reference, "name")) == (used.kind, used.name) and same_place
+    return any(
+        (text(each, "kind"), text(each, "name")) == (used.kind, used.name)
+        and text(each, "namespace") in ("", used.namespace)
+        for each in binding.children("subjects")
+    )

@@ -1,0 +1,127 @@
+"""Finds the words of `vocabulary.yaml` in a question: what it asks for, which kinds and states it names.
+
+Questions are compared without accents and in lower case. The longest phrase at each position wins, and each word counts
+once for the kinds, states and concepts together. Symptoms are counted apart, because a word can be both.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
+_GERMAN: Final = str.maketrans({"ß": "ss", "\u2019": "'", "\u2018": "'", "`": "`"})
+_WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?(?:-[a-z]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A phrase of the vocabulary at the words `first` to `last` of a question. `name` is for example `count`."""
+
+    sense: Sense
+    name: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """A symptom. `found` contains the beginnings of words for it in the titles and causes of findings."""
+
+    name: str
+    said: tuple[str, ...]
+    found: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """`phrases` maps the words of each phrase to its meanings. `longest` is the largest number of words in a phrase."""
+
+    phrases: Mapping[tuple[str, ...], tuple[tuple[Sense, str], ...]]
+    longest: int
+    absences: Mapping[str, frozenset[str]]
+    symptoms: tuple[Symptom, ...]
+    stop: frozenset[str]
+
+
+def folded(text: str) -> str:
+    """Return `text` in lower case and without accents: `für` becomes `fur`."""
+    plain = unicodedata.normalize("NFKD", text.translate(_GERMAN).lower())
+    return "".join(each for each in plain if not unicodedata.combining(each))
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Read the vocabulary once for each process."""
+    from importlib.resources import files
+
+    import yaml  # imported late because only questions to the built-in rules need it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    raw = yaml.load(files("holmes.triage").joinpath("vocabulary.yaml").read_bytes(), Loader=loader)  # noqa: S506  safe
+    phrases: dict[tuple[str, ...], list[tuple[Sense, str]]] = {}
+    senses: tuple[tuple[Sense, Mapping[str, list[str]]], ...] = (
+        ("kind", raw["kinds"]),
+        ("state", raw["states"]),
+        ("concept", raw["concepts"]),
+        ("word", {name: raw[name] for name in ("workloads", "containers")}),
+    )
+    for sense, names in senses:
+        for name, said in names.items():
+            for phrase in said:
+                phrases.setdefault(tuple(folded(str(phrase)).split()), []).append((sense, name))
+    return Vocabulary(
+        phrases={words: tuple(dict.fromkeys(meant)) for words, meant in phrases.items()},
+        longest=max(map(len, phrases)),
+        absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
+        symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
+        stop=frozenset(raw["stop"].split()),
+    )
+
+
+def _symptom(name: str, raw: Mapping[str, list[str]]) -> Symptom:
+    found = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, raw['found']))})")
+    return Symptom(name=name, said=tuple(map(str, raw["said"])), found=found)
+
+
+def sightings(words: Sequence[str]) -> tuple[Sighting, ...]:
+    """Return the phrases in `words`, longest first at each position. Words of a longer phrase are not used again."""
+    known = vocabulary()
+    found: list[Sighting] = []
+    index = 0
+    while index < len(words):
+        for length in range(min(known.longest, len(words) - index), 0, -1):
+            meant = known.phrases.get(tuple(words[index : index + length]))
+            if meant is not None:
+                found += (
+                    Sighting(sense=sense, name=name, first=index, last=index + length - 1) for sense, name in meant
+                )
+                index += length
+                break
+        else:
+            index += 1
+    return tuple(found)
+
+
+def symptoms_in(words: Iterable[str]) -> frozenset[str]:
+    """Return the names of the symptoms that `words` mention."""
+    said = set(words)
+    return frozenset(symptom.name for symptom in vocabulary().symptoms if any(_matches(symptom, said)))
+
+
+def _matches(symptom: Symptom, said: set[str]) -> Iterator[bool]:
+    for each in symptom.said:
+        beginning = each.removesuffix("*")
+        yield any(word.startswith(beginning) for word in said) if beginning != each else each in said
+
+
+def symptoms_of_text(text: str) -> frozenset[str]:
+    """Return the names of the symptoms that a title or cause of a finding mentions."""
+    lowered = text.lower()
+    return frozenset(symptom.name for symptom in vocabulary().symptoms if symptom.found.search(lowered))

@@ -1,0 +1,115 @@
+"""The first look at the subject of a question: the verdict and the facts of the rules.
+
+The tool `kubernetes_first_look` returns it as YAML, which models read and `builtin/triage` formats as its answer. Each
+piece of evidence is on its own line, so that answers can cite it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
+
+from holmes.values.codec import Codec
+from holmes.values.findings import Severity  # noqa: TC001  the codec reads the type hints
+from holmes.values.verdicts import VerdictKind  # noqa: TC001  the codec reads the type hints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import Field
+    from typing import Any
+
+    from holmes.values.json_types import JsonValue
+
+FIRST_LOOK_TOOL: Final = "kubernetes_first_look"
+_WIDE: Final = 1_000_000
+"""A line width that no value reaches, so that every value is on one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixStep:
+    """One step of a likely fix. `command` was not run. `check` is a command that shows whether the fix worked."""
+
+    command: str
+    note: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows that answer a question of fact, with cells separated by ` | `.
+
+    `total` is the number of rows before the table was cut.
+    """
+
+    header: str
+    rows: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstLook:
+    """The verdict about a subject, and the facts behind it.
+
+    `summary` is one sentence. `subject` contains objects such as `Deployment shop/checkout`. `scope` is the place that
+    the answer covers. `chain` contains the objects from the subject to the culprit. `others` describes incidents that
+    do not explain the subject's problem. `notes` contains everything that the answer could not take into account.
+    """
+
+    verdict: VerdictKind
+    summary: str
+    subject: tuple[str, ...] = ()
+    scope: str = ""
+    severity: Severity | None = None
+    culprit: str = ""
+    since: str = ""
+    evidence: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    fix: tuple[FixStep, ...] = ()
+    table: Table | None = None
+    lines: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    taken_at: str = field(default="")
+
+
+def _is_empty(_field: Field[Any], value: object) -> bool:
+    return value in (None, "", (), [])
+
+
+_LOOKS: Final = Codec(omits=_is_empty)
+
+
+def look_to_yaml(look: FirstLook, mask: Callable[[str], str] = str) -> str:
+    """Format the look as YAML, with one line for each value. `mask` is applied to each string."""
+    import yaml  # imported late because most runs of `holmes` do not need it
+
+    document = _masked(_LOOKS.encode(look), mask)
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_WIDE)
+
+
+def _masked(value: JsonValue, mask: Callable[[str], str]) -> JsonValue:
+    """Mask the strings of `value` and keep each of them on one line."""
+    if isinstance(value, str):
+        return " ".join(mask(value).split())
+    if isinstance(value, list):
+        return [_masked(item, mask) for item in value]
+    if isinstance(value, dict):
+        return {key: _masked(item, mask) for key, item in value.items()}
+    return value
+
+
+def look_from_yaml(text: str) -> FirstLook:
+    """Read a look. Raises `ValueError` with a one-line message if `text` is not a look."""
+    import yaml  # imported late because most runs of `holmes` do not need it
+
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        message = f"not a first look: {' '.join(str(error).split())}"
+        raise ValueError(message) from error
+    if not isinstance(document, dict) or "verdict" not in document:
+        message = "not a first look; expected YAML with 'verdict'"
+        raise ValueError(message)
+    return _LOOKS.decode(FirstLook, cast("dict[str, Any]", document))

@@ -1,0 +1,40 @@
+"""The verdict of an answer: what it claims, and whether rules or a model claim it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+VerdictKind: TypeAlias = Literal[
+    "cause_found",
+    "healthy",
+    "inconclusive",
+    "not_found",
+    "not_understood",
+    "answered",
+    "declined",
+    "not_investigated",
+]
+"""What an answer claims.
+
+- `cause_found`: the cause of the subject's problem, with evidence.
+- `healthy`: everything about the subject was read, and no fault was found.
+- `inconclusive`: the cause cannot be determined from what was read.
+- `not_found`: the subject does not exist.
+- `not_understood`: the question is not about a cluster, or Holmes does not understand it.
+- `answered`: the answer to a question of fact, for example a number or a list.
+- `declined`: the request asks for a change or for a secret value. Holmes only reads.
+- `not_investigated`: the alert needs no investigation, for example a watchdog.
+"""
+VerdictAuthor: TypeAlias = Literal["rules", "model"]
+
+VERDICT_KINDS: Final[tuple[VerdictKind, ...]] = get_args(VerdictKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The verdict of one answer. `root_cause` is one sentence, and is None unless `kind` is `cause_found`."""
+
+    kind: VerdictKind
+    by: VerdictAuthor
+    root_cause: str | None = None
