@@ -1,20 +1,47 @@
-"""Answers questions about logs: lines, numbers in lines, and the first error. Chooses the logs to read."""
+"""Answers questions about logs: their lines, how often something occurs, and statistics of a number in the lines.
+
+Also chooses the logs that an answer needs.
+"""
 
 from __future__ import annotations
 
+import re
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import moment, written
 from holmes.triage.connections import connections
+from holmes.triage.inventory import MOST_ROWS, fact, table_of
+from holmes.triage.markdown import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.causes import Asked
+    from holmes.values.first_look import FirstLook
 
 _MOST_LOGS: Final = 20
+_DAY_SECONDS: Final = 86_400
+_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
+_PAIR: Final = re.compile(
+    r"(?P<key>[A-Za-z_][\w.-]{0,60}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|m|h|%|[kKMG]i?B|B)?(?![\w.:-])"
+)
+_PHRASE: Final = re.compile(
+    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ (?P<number>\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
+)
+_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_TROUBLE: Final = re.compile(r"(?i)\b(?:error|exception|fatal|panic|fail(?:ed|ure|s)?|critical|warn(?:ing)?|severe)\b")
+_SEARCHED: Final = re.compile(
+    r"\b(?:containing|contains?|contain|matching|match(?:es)?|mentioning|mentions?|mention|including|say|says|with the (?:word|text|string)"
+    r"|enthalten|enthalt|contienen|contiene|contenant|contiennent)\s{1,3}(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/-]{2,80})"
+)
+_TIME_WORDS: Final = frozenset({"time", "duration", "latency", "long", "zeit", "dauer", "dauert", "tiempo", "duracion", "temps", "duree", "slow", "slowest", "took", "takes", "take"})
+_PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 
 def logs_for(asked: Asked) -> tuple[LogKey, ...]:
@@ -38,3 +65,152 @@ def _of_pod(each: ClusterObject) -> Iterator[LogKey]:
             yield LogKey(pod=each.ref, container=container.name, previous=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a log. `at` is its time in seconds since the epoch, or 0 if the line has none."""
+
+    pod: str
+    text: str
+    at: float = 0.0
+
+
+def lines_of(asked: Asked) -> tuple[LogLine, ...]:
+    """Return the lines of the subject's logs in the time span of the question, in order of time."""
+    pods = {pod.ref for each in asked.subject.objects for pod in asked.state.pods_of(each)}
+    pods |= {each.ref for each in asked.subject.objects if each.kind == "Pod"}
+    start, end = _span(asked)
+    found = [
+        line
+        for key, log in sorted(asked.state.logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
+        if (key.pod in pods if asked.subject.named else not asked.subject.namespaces or key.pod.namespace in asked.subject.namespaces)
+        for line in _lines(key, log)
+        if not line.at or start <= line.at <= end
+    ]
+    return tuple(sorted(found, key=lambda line: line.at))
+
+
+def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
+    at = 0.0
+    for line in log.splitlines():
+        match = _TIME.match(line)
+        at = (moment(match[1]) or at) if match else at
+        if line.strip():
+            yield LogLine(pod=str(key.pod), text=line[match.end() :] if match else line, at=at)
+
+
+def _span(asked: Asked) -> tuple[float, float]:
+    """Return the time span of the question. Times of day are the latest ones before the time of the cluster."""
+    now = asked.state.now
+    if asked.question.since_seconds:
+        return now - asked.question.since_seconds, now
+    midnight = now - now % _DAY_SECONDS
+    times = [midnight + clock if midnight + clock <= now else midnight + clock - _DAY_SECONDS for clock in asked.question.clock]
+    if len(times) >= 2:
+        return min(times), max(times)
+    after = any(word in asked.question.words for word in ("since", "after", "from", "seit", "ab", "nach", "desde", "despues", "depuis", "apres"))
+    before = any(word in asked.question.words for word in ("before", "until", "vor", "bis", "antes", "hasta", "avant", "jusqu'a"))
+    if times and after:
+        return times[0], now
+    if times and before:
+        return 0.0, times[0]
+    if times:
+        return times[0] - 60, times[0] + 120
+    return 0.0, now
+
+
+def log_answer(asked: Asked) -> FirstLook:
+    """Answer a question about log lines: a statistic, a number of lines, or the lines."""
+    found = lines_of(asked)
+    if not found:
+        return fact(asked, f"No log lines were read {_place(asked)}.", None, "inconclusive")
+    statistic = _statistic(asked)
+    if statistic:
+        return _number(asked, found, statistic)
+    wanted = _wanted(asked, found)
+    shown = [line for line in found if wanted is None or wanted.search(line.text)]
+    told = f" that match `{wanted.pattern}`" if wanted is not None and wanted is not _TROUBLE else " with errors or warnings" if wanted else ""
+    span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
+    summary = f"{counted(len(shown), 'log line')}{told} {_place(asked)}{span}."
+    several = len({line.pod for line in shown}) > 1
+    last = shown[-MOST_ROWS:]
+    rows = [((line.pod,) if several else ()) + (written(line.at) if line.at else "", line.text[:240]) for line in last]
+    table = table_of((("pod",) if several else ()) + ("time", "line"), rows)
+    return fact(asked, summary, _with_total(table, len(shown)))
+
+
+def _with_total(table: object, total: int):  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    return replace(table, total=total) if table is not None else None  # type: ignore[type-var]
+
+
+def _place(asked: Asked) -> str:
+    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
+
+
+def _wanted(asked: Asked, found: Sequence[LogLine]) -> re.Pattern[str] | None:
+    """Return what the lines must contain: the text after "containing", a quoted text, or an error."""
+    match = _SEARCHED.search(asked.question.text)
+    names = {each.name for each in asked.subject.named}
+    quoted = next((text for text in asked.question.quoted if text.lower() not in names), "")
+    text = match[1] if match else quoted
+    if not text:
+        text = next((word for word in asked.subject.unknown if any(word in line.text.lower() for line in found)), "")
+    if text:
+        return re.compile(re.escape(text), re.IGNORECASE)
+    return _TROUBLE if asked.question.asks("trouble") else None
+
+
+def _statistic(asked: Asked) -> str:
+    for name in ("percentile", "average", "sum", "maximum", "minimum"):
+        if asked.question.asks(name) or (name == "percentile" and _PERCENTILE.search(asked.question.text)):
+            return name
+    return ""
+
+
+def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook:
+    """Return a statistic of the number that the question names."""
+    numbers: dict[tuple[str, str], list[tuple[float, LogLine]]] = defaultdict(list)
+    for line in found:
+        for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text)):
+            numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
+    words = {word.removesuffix("s") for word in asked.question.words}
+    scored = sorted(((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True)
+    if not scored or not scored[0][0]:
+        keys = ", ".join(sorted({key for key, _ in numbers})[:10])
+        hint = f" The lines contain these numbers: {keys}." if keys else ""
+        return fact(asked, f"No number in the log lines {_place(asked)} matches the question.{hint}", None, "inconclusive")
+    key, unit = scored[0][2:]
+    values = [number for number, _ in numbers[key, unit]]
+    lines = [line for _, line in numbers[key, unit]]
+    result, label = _result(asked, statistic, values)
+    span = f" from {written(lines[0].at)} to {written(lines[-1].at)}" if lines[0].at else ""
+    summary = f"The {label} of `{key}` in {counted(len(values), 'log line')} {_place(asked)}{span} is {_amount(result)}{unit and ' ' + unit}."
+    more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
+    return fact(asked, summary, lines=(more,))
+
+
+def _score(key: str, unit: str, words: set[str]) -> int:
+    parts = {part.lower().removesuffix("s") for part in _PARTS.findall(key)}
+    matched = len(parts & words)
+    timed = bool(words & _TIME_WORDS) and unit in ("ms", "s", "us", "µs", "ns", "seconds")
+    return matched * 2 + int(timed)
+
+
+def _result(asked: Asked, statistic: str, values: Sequence[float]) -> tuple[float, str]:
+    ordered = sorted(values)
+    if statistic == "percentile":
+        match = _PERCENTILE.search(asked.question.text)
+        percent = int(next(filter(None, match.groups()))) if match else 50
+        position = max(0, -(-len(ordered) * percent // 100) - 1)
+        return ordered[position], f"{percent}th percentile" if match else "median"
+    return {
+        "average": (statistics.fmean(values), "average"),
+        "sum": (sum(values), "sum"),
+        "maximum": (ordered[-1], "maximum"),
+        "minimum": (ordered[0], "minimum"),
+    }[statistic]
+
+
+def _amount(number: float) -> str:
+    return f"{number:g}" if abs(number) < 1e5 and number == round(number, 2) else f"{number:.2f}".rstrip("0").rstrip(".")

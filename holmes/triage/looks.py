@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage import inventory
 from holmes.triage.alerts import look_at_alerts
 from holmes.triage.causes import Asked, look_for_cause
-from holmes.triage.log_answers import logs_for
+from holmes.triage.commands import exec_command, port_forward
+from holmes.triage.log_answers import log_answer, logs_for
 from holmes.triage.permissions import permission
 from holmes.triage.question import parse_question
 from holmes.triage.subjects import find_subject
@@ -134,12 +135,11 @@ def _plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] 
     of_fact = _fact_plan(question, subject)
     if of_fact is not None:
         return of_fact
-    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.symptoms)
-    if not known and subject.unknown and not question.asks("health") :
+    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.whole_cluster)
+    if not known and subject.unknown:
         return None
-    if question.asks("why", "trouble", "health", "changes") or question.symptoms or subject.named or known:
-        return look_for_cause
-    return None
+    asks = question.asks("why", "trouble", "health", "changes") or question.symptoms
+    return look_for_cause if known or asks else None
 
 
 _PLANS: Final[tuple[tuple[tuple[str, ...], Callable[[Asked], FirstLook]], ...]] = (
@@ -163,6 +163,13 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
         return None
     if _can(question, subject):
         return permission
+    if question.asks("port_forward"):
+        return port_forward
+    if question.asks("exec"):
+        return exec_command
+    statistics = question.asks("average", "sum", "percentile", "maximum", "minimum")
+    if (question.asks("logs") and not question.asks("permission")) or (statistics and not subject.kinds):
+        return log_answer
     if question.asks("changes") and not question.asks("trouble"):
         return inventory.changes
     trouble = question.asks("trouble")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.names import names_of
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import symptoms_in, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,7 +124,9 @@ class _Search:
     def subject(self, given: str) -> Subject:
         missing_spaces: list[Missing] = []
         spaces = tuple(dict.fromkeys(self._namespaces(missing_spaces)))
-        default = spaces or (() if self.question.whole_cluster or given in ("", "*") else (given,))
+        if not spaces and not missing_spaces and given not in ("", "*") and not self.question.whole_cluster:
+            spaces = tuple(self._existing_namespace(given, missing_spaces))
+        default = spaces
         named: list[Named] = []
         missing: list[Missing] = list(missing_spaces)
         unknown: list[str] = []
@@ -138,7 +140,7 @@ class _Search:
             elif isinstance(found, Missing):
                 missing.append(found)
                 elsewhere += [each.ref for each in self.names.named(found.name, found.kind)]
-            elif index not in self._known and not self._is_ordinary(word):
+            elif index not in self._known and not self._is_ordinary(word) and not symptoms_in((word,)):
                 unknown.append(word)
         named += [
             Named(name=address, objects=objects)
@@ -149,8 +151,6 @@ class _Search:
             guessed, unknown = self._guess(unknown, default)
             named += guessed
         named = list({each.objects: each for each in named}.values())
-        if not spaces and not default and named:
-            default = ()
         return Subject(
             named=tuple(named),
             namespaces=default,
