@@ -96,7 +96,8 @@ def _fix(look: FirstLook) -> str:
     if not look.fix:
         return ""
     lines = [f"{step.command}{f'  # {step.note}' if step.note else ''}" for step in look.fix]
-    return f"Likely fix (not run):\n{fenced(lines, 'sh')}"
+    title = "Likely fix (not run)" if look.verdict == "cause_found" else "Command (not run)"
+    return f"{title}:\n{fenced(lines, 'sh')}"
 
 
 def _rest(look: FirstLook, *, details: bool) -> str:

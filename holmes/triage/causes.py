@@ -6,7 +6,7 @@ Otherwise the answer is that the cause was not found. Other incidents are mentio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
@@ -174,27 +174,19 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
 
 
 def _of_several(asked: Asked) -> FirstLook:
-    """Answer for each of the named subjects, and report the most severe answer in detail."""
+    """Answer for each of the named subjects with one line, and give the fix of the first one that has a cause."""
     looks = [_of_named(asked, named) for named in asked.subject.named[:4]]
     first = min(looks, key=lambda look: (look.verdict != "cause_found", look.verdict != "inconclusive"))
+    causes = dict.fromkeys(look.summary for look in looks if look.verdict == "cause_found")
+    if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
+        return replace(first, subject=tuple(name for look in looks for name in look.subject[:1]))
     lines = tuple(f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks)
-    subject = tuple(name for look in looks for name in look.subject[:1])
-    summary = first.summary if len({look.summary for look in looks}) == 1 else "; ".join(lines)
-    return FirstLook(
-        verdict=first.verdict,
-        summary=summary,
-        subject=subject,
-        scope=first.scope,
-        severity=first.severity,
-        culprit=first.culprit,
-        since=first.since,
-        evidence=tuple(line for look in looks for line in look.evidence[:2])[:4],
-        chain=first.chain,
-        fix=first.fix,
-        others=tuple(each for each in first.others if not any(each in look.summary for look in looks)),
-        not_checked=first.not_checked,
-        notes=first.notes,
-        taken_at=first.taken_at,
+    return replace(
+        first,
+        subject=tuple(name for look in looks for name in look.subject[:1]),
+        lines=lines,
+        evidence=(),
+        others=tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks)),
     )
 
 
@@ -204,7 +196,11 @@ def _label(look: FirstLook) -> str:
 
 def _of_scope(asked: Asked) -> FirstLook:
     """Answer a question about a namespace, the whole cluster, or all objects of a kind."""
-    incidents = [each for each in asked.report.incidents if each.severity != "info" and _of_kinds(asked, each)]
+    incidents = [
+        each
+        for each in asked.report.incidents
+        if each.severity != "info" and _of_kinds(asked, each) and _is_in(each, asked.subject.namespaces)
+    ]
     symptoms = asked.question.symptoms
     matching = [
         each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")
@@ -281,15 +277,15 @@ def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
     rest = [
         each
         for each in asked.report.incidents
-        if each is not told and each.severity != "info" and (not spaces or _is_in(each, spaces))
+        if each is not told and each.severity != "info" and _is_in(each, spaces)
     ]
     lines = [f"{each.severity}: {each.culprit}: {one_sentence(each.cause or each.title)}" for each in rest]
     return tuple(lines[:_MOST_OTHERS])
 
 
 def _is_in(incident: Incident, spaces: Sequence[str]) -> bool:
-    refs = (incident.culprit, *incident.affected)
-    return any(ref.namespace in spaces for ref in refs)
+    refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
+    return not spaces or any(ref.namespace in spaces for ref in refs)
 
 
 def _gaps(asked: Asked) -> tuple[str, ...]:

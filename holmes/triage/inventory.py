@@ -6,27 +6,35 @@ answer gives no number.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import recent_changes, replica_sets_newest_first, revision
+from holmes.diagnosis.facts.evidence import shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import child, children, duration, integer, moment, text, written
 from holmes.triage.connections import identity
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, namespace_option, resource_path
 from holmes.triage.selection import WORKLOAD_KINDS, images_of, pod_spec, restarts, select
 from holmes.triage.users import users_of
-from holmes.values.first_look import FirstLook, Table
+from holmes.values.first_look import FirstLook, FixStep, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.causes import Asked
     from holmes.triage.selection import Selection
+    from holmes.values.json_types import JsonValue
     from holmes.values.verdicts import VerdictKind
 
 MOST_ROWS: Final = 15
+_KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_GROUPING: Final = re.compile(r"\b(?:per|by|pro|je|por|par|for each|on each|in each) (?:cada |chaque )?([a-z0-9./-]+)")
+_SAME: Final = {"nodes": "node", "knoten": "node", "nodo": "node", "noeud": "node", "namespaces": "namespace", "namensraum": "namespace"}
 _HOUR_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
 
@@ -68,8 +76,9 @@ def number_or_list(asked: Asked) -> FirstLook:
     found = sorted(selection.objects, key=_by_question(asked))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
-    if asked.question.asks("count") and asked.question.text.count(" by ") and len(found) > 1:
-        return fact(asked, summary, _grouped(asked, found))
+    grouping = _GROUPING.search(asked.question.text)
+    if grouping and len(found) > 1:
+        return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
         return fact(asked, f"No {noun} {asked.subject.place} matches{conditions}." if conditions else f"No {noun} found {asked.subject.place}.")
     return fact(asked, summary, _listed(asked, found))
@@ -94,15 +103,14 @@ def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, st
     return key
 
 
-def _grouped(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
-    by = asked.question.text.rpartition(" by ")[2].split()[0]
+def _grouped(by: str, found: Sequence[ClusterObject]) -> Table | None:
     values: Mapping[str, Callable[[ClusterObject], str]] = {
         "namespace": lambda each: each.namespace,
         "node": lambda each: each.text("spec", "nodeName"),
         "phase": lambda each: each.text("status", "phase"),
         "status": status_of,
     }
-    value = values.get(by, lambda each: each.labels.get(by, ""))
+    value = values.get(_SAME.get(by, by), lambda each: each.labels.get(by, ""))
     numbers = Counter(value(each) or "-" for each in found)
     return table_of((by, "number"), [(name, str(number)) for name, number in numbers.most_common()])
 
@@ -269,6 +277,40 @@ def events(asked: Asked) -> FirstLook:
     return fact(asked, f"{counted(len(rows), noun)} {_of(asked)}, newest first.{hint}", table_of(("time", "object", "type", "reason", "count", "message"), rows))
 
 
+def settings(asked: Asked) -> FirstLook:
+    """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
+    words = set(asked.question.words) | {word.removesuffix("s") for word in asked.question.words}
+    rows = [
+        (str(each.ref), path, shown(value))
+        for each in asked.subject.objects
+        if each.kind != "Secret"
+        for path, value in _fields(each.body.get("spec", {}), "spec")
+        if _is_named(path, words)
+    ]
+    if not rows:
+        about = asked.subject.objects[0].ref
+        return fact(asked, f"The spec of {about} has no such field.")
+    summary = f"{rows[0][0]}: {rows[0][1]} is {rows[0][2]}." if len(rows) == 1 else f"{counted(len(rows), 'field')} {_of(asked)}."
+    return fact(asked, summary, table_of(("object", "field", "value"), rows) if len(rows) > 1 else None)
+
+
+def _fields(value: JsonValue, path: str) -> Iterator[tuple[str, JsonValue]]:
+    """Yield each field below `value` with its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{path}.{key}", item
+            yield from _fields(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _fields(item, f"{path}[{index}]")
+
+
+def _is_named(path: str, words: set[str]) -> bool:
+    """Return whether the last key of the path consists of words of the question."""
+    parts = {part.lower().removesuffix("s") for part in _KEY_PARTS.findall(path.rpartition(".")[2])}
+    return bool(parts) and parts <= words
+
+
 def described(asked: Asked) -> FirstLook:
     """Return the state of the named objects and their conditions."""
     if not asked.subject.named:
@@ -280,6 +322,10 @@ def described(asked: Asked) -> FirstLook:
     ]
     first = asked.subject.objects[0]
     age = duration(asked.state.age_seconds(first))
-    return fact(asked, f"{first.ref}: {status_of(first)}, age {age}.", table_of(("object", "condition", "status", "reason", "message"), rows))
+    look = fact(asked, f"{first.ref}: {status_of(first)}, age {age}.", table_of(("object", "condition", "status", "reason", "message"), rows))
+    if first.kind == "Secret":
+        return look
+    command = f"kubectl get {shlex.quote(resource_path(first.ref))}{namespace_option(first.ref)} -o yaml"
+    return replace(look, fix=(FixStep(command=command, note="prints the whole object"),))
 
 

@@ -135,7 +135,7 @@ def _plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] 
     of_fact = _fact_plan(question, subject)
     if of_fact is not None:
         return of_fact
-    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.whole_cluster)
+    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.whole_cluster or any(each.sense == "word" for each in question.found))
     if not known and subject.unknown:
         return None
     asks = question.asks("why", "trouble", "health", "changes") or question.symptoms
@@ -154,6 +154,7 @@ _PLANS: Final[tuple[tuple[tuple[str, ...], Callable[[Asked], FirstLook]], ...]] 
     (("resources",), inventory.resources),
     (("replicas",), inventory.replicas),
     (("describe",), inventory.described),
+    (("settings",), inventory.settings),
 )
 
 
@@ -175,13 +176,17 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
     trouble = question.asks("trouble")
     for concepts, plan in _PLANS:
         if question.asks(*concepts) and not (trouble and concepts != ("count",)):
+            if concepts == ("settings",) and (not subject.named or question.states or question.lacks("probes")):
+                continue
             if concepts == ("images",) and (question.states or not question.asks("list")):
                 continue
             if concepts == ("resources",) and (question.lacks("limits") or question.lacks("requests")):
                 continue
             return plan
-    lists = question.asks("list") or question.states or question.labels or question.older_seconds or question.newer_seconds
-    if lists and (subject.kinds or question.states or question.labels) and not trouble and not question.asks("health"):
+    absent = any(question.lacks(what) for what in ("limits", "requests", "probes"))
+    lists = question.asks("list", "age") or absent or question.states or question.labels or question.older_seconds or question.newer_seconds
+    things = subject.kinds or question.states or question.labels or any(each.sense == "word" for each in question.found)
+    if lists and things and not trouble and not question.asks("health"):
         return inventory.number_or_list
     return None
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MAX_HEAD_CHARACTERS: Final = 4_000
 MAX_TAIL_CHARACTERS: Final = 2_000
-_WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
 _FENCED: Final = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
 _ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
@@ -147,7 +146,7 @@ def parse_question(text: str) -> Question:
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     plain = _URL.sub(" ", lowered)
-    words = tuple(match[0] for match in _WORD.finditer(plain))
+    words = words_of(plain)
     flag = _FLAG.search(lowered)
     age = _OF_AGE.search(lowered)
     young = age is not None and age["what"].startswith(("new", "young", "jun", "more rec", "mas rec", "plus rec"))

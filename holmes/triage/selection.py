@@ -77,7 +77,7 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     named = {each.kind for each in asked.subject.objects}
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
-    if not wanted and any(each.sense == "word" and each.name == "workloads" for each in question.found):
+    if not wanted and any(each.sense == "word" for each in question.found):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
@@ -144,7 +144,7 @@ def _state_filter(
     """Return the filter for a state, or None if the state does not exist for one of the kinds."""
     told = f"{'not ' if negated else ''}{name.replace('_', ' ')}"
     if name == "restarting":
-        bound = next((each for each in comparisons if not each.of or each.of.startswith(("rest", "neu", "rein", "red"))), None)
+        bound = next((each for each in comparisons if not each.of or each.of.startswith(("rest", "neu", "rein", "red", "times", "mal", "veces", "fois"))), None)
         if bound is not None and kinds == ("Pod",):
             return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
     tests = [_STATES.get((kind, name)) for kind in kinds]

@@ -333,4 +333,7 @@ class _Search:
 
 
 def _alike(one: str, other: str) -> float:
+    """Return how similar two names are. Names with different numbers, such as `node-1` and `node-2`, are not."""
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return 0.0
     return difflib.SequenceMatcher(a=one, b=other).ratio()

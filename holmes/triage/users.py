@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.diagnosis.facts.changes import services_selecting
 from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.references import references_of
-from holmes.diagnosis.facts.templates import pod_templates
-from holmes.kubernetes.fields import child, children, text
+from holmes.diagnosis.facts.templates import pod_templates, template_of
+from holmes.kubernetes.fields import child, children, matches_selector, text
+from holmes.kubernetes.kinds import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +50,14 @@ def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
         target = scaler.child("spec", "scaleTargetRef")
         if (text(target, "kind"), text(target, "name")) == (used.kind, used.name):
             yield User(object=scaler, how="spec.scaleTargetRef")
+    if used.kind in (*WORKLOADS, "Pod"):
+        labels = used.labels if used.kind == "Pod" else template_of(used).labels
+        for service in services_selecting(state, used.namespace, labels):
+            yield User(object=service, how="spec.selector")
+        for kind, path in (("NetworkPolicy", "podSelector"), ("PodDisruptionBudget", "selector")):
+            for each in state.of(kind, used.namespace):
+                if matches_selector(each.child("spec", path), labels):
+                    yield User(object=each, how=f"spec.{path}")
     if used.kind == "StorageClass":
         for claim in state.of("PersistentVolumeClaim"):
             if claim.text("spec", "storageClassName") == used.name:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _GERMAN: Final = str.maketrans({"ß": "ss", "\u2019": "'", "\u2018": "'", "`": "`"})
-_WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?(?:-[a-z]+)*")
+_WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
+_ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
+_ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,16 @@ def folded(text: str) -> str:
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """Split folded text into words. "what's" becomes `what`, and "l'application" becomes `l` and `application`."""
+    words: list[str] = []
+    for match in _WORD.finditer(text):
+        word = _ENDINGS.sub("", match[0])
+        elided = _ELIDED.match(word)
+        words += [elided[1], word[elided.end() :]] if elided else [word]
+    return tuple(filter(None, words))
+
+
 @cache
 def vocabulary() -> Vocabulary:
     """Read the vocabulary once for each process."""
@@ -75,7 +87,7 @@ def vocabulary() -> Vocabulary:
     for sense, names in senses:
         for name, said in names.items():
             for phrase in said:
-                phrases.setdefault(tuple(folded(str(phrase)).split()), []).append((sense, name))
+                phrases.setdefault(words_of(folded(str(phrase))), []).append((sense, name))
     return Vocabulary(
         phrases={words: tuple(dict.fromkeys(meant)) for words, meant in phrases.items()},
         longest=max(map(len, phrases)),
