@@ -26,9 +26,11 @@ from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.llm.litellm_loader import preload
 from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
+from holmes.settings.model import BUILTIN_MODEL
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
 from holmes.toolsets.wrappers import Selected
+from holmes.triage.verdicts import judge_answer
 from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
 from holmes.values.steps import DirectStepRunner
 from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
     from holmes.values.tools import ResultStore, Toolset
+    from holmes.values.verdicts import Verdict
 
 SMALL_WINDOW_TOKENS: Final = 16_000
 SCHEMA_SHARE: Final = 0.12
@@ -266,6 +269,7 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
         ),
         steps=DirectStepRunner(),
         redactor=redactor,
+        judge=_judge,
     )
     return Investigator(
         parts,
@@ -273,6 +277,10 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
         SystemMessage(text=_system_prompt(settings, first, fitted.toolsets, opened.unavailable)),
         (*opened.warnings, *opened.broken, *_left_out(first, fitted)),
     )
+
+
+def _judge(text: str, messages: Sequence[Message], model: str) -> Verdict:
+    return judge_answer(text, messages, built_in=model == BUILTIN_MODEL)
 
 
 def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.core.model_chain import ModelChain
 from holmes.core.tools_utils.pointers import round_limit_text
@@ -28,7 +28,7 @@ from holmes.values.messages import AssistantMessage, ToolMessage, UserMessage
 from holmes.values.model import ModelRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holmes.core.model_chain import LoopModel
     from holmes.core.tools_utils.tool_executor import ToolExecutor
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from holmes.values.stats import RequestStats
     from holmes.values.steps import StepRunner
     from holmes.values.tools import ResultStore
+    from holmes.values.verdicts import Verdict
+
+
+AnswerJudge: TypeAlias = "Callable[[str, Sequence[Message], str], Verdict]"
+"""Returns the verdict of an answer. Its arguments are the text, the whole conversation, and the name of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,8 @@ class LoopParts:
     """The objects that all runs share.
 
     The first of `models` answers until it fails permanently. Then the next one takes over. `redactor` masks secrets in
-    user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results.
+    user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results. `judge` determines the
+    verdict of each answer.
     """
 
     models: tuple[LoopModel, ...]
@@ -67,6 +73,7 @@ class LoopParts:
     prompts: LoopPrompts
     steps: StepRunner
     redactor: Redactor | None = None
+    judge: AnswerJudge | None = None
 
 
 class RepeatedCalls:

@@ -116,13 +116,15 @@ class ToolCallingLLM:
         if reply.finish_reason == "length":
             limit = run.models.output_tokens
             text += f"\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
+        messages, judge = run.history.messages(), self._parts.judge
         return AnswerFinished(
             text=text,
-            messages=run.history.messages(),
+            messages=messages,
             stats=run.stats,
             steps=step,
             model=reply.model,
             citations=await run.citations(text),
+            verdict=judge(text, messages, reply.model) if judge is not None else None,
         )
 
     async def _require_use(self, run: LoopRun, reply: ModelReply, calls: Sequence[ToolCall], step: int) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from holmes.values.verdicts import VerdictAuthor, VerdictKind
+
 LONGEST_REASON_CHARACTERS = 500
 
 NewsKind: TypeAlias = Literal["opened", "answered", "failed", "resolved", "reopened"]
@@ -42,7 +44,8 @@ class AlertNews:
 class InvestigationNews:
     """The investigation that the news reports.
 
-    `answer` is Markdown. `root_cause` is the line of the answer that states the cause. `cost` is in US dollars.
+    `answer` is Markdown. `summary` is the sentence that states the verdict, and `root_cause` is the same sentence if the
+    answer found the cause, else None. `cost` is in US dollars.
     `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the
     configured model.
     """
@@ -51,6 +54,9 @@ class InvestigationNews:
     state: str
     answer: str | None = None
     root_cause: str | None = None
+    verdict: VerdictKind | None = None
+    verdict_by: VerdictAuthor | None = None
+    summary: str | None = None
     error: str | None = None
     model: str | None = None
     cost: float = 0.0
@@ -83,6 +89,8 @@ class IncidentNews:
     closed_at: datetime | None = None
     reopened: int = 0
     root_cause: str | None = None
+    verdict: VerdictKind | None = None
+    summary: str | None = None
     alerts: tuple[AlertNews, ...] = ()
     alerts_total: int = 0
     investigation: InvestigationNews | None = None

@@ -23,6 +23,7 @@ from holmes.destinations.slack_markdown import (
 )
 from holmes.evidence import OUTCOME_WORDS, scan_markers
 from holmes.values.texts import shortened
+from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +99,7 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
     groups = _groups(texts)
     is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
     groups = groups[:ANSWER_MESSAGES]
-    summary = one_line(investigation.root_cause or "", 400) or "Answered"
+    summary = one_line(investigation.summary or "", 400) or "Answered"
     messages = [
         SlackMessage(summary if number == 0 else f"{summary} ({number + 1})", tuple(group))
         for number, group in enumerate(groups)
@@ -154,7 +155,9 @@ def _failed(investigation: InvestigationNews, limit: int) -> str:
 
 
 def _status(news: IncidentNews) -> str:
-    if news.root_cause:
+    if news.verdict:
+        return f"*{VERDICT_WORDS[news.verdict]}:* {one_line(news.summary or '', 1_500)}".rstrip()
+    if news.root_cause:  # stored by an older version
         return f"*Root cause:* {one_line(news.root_cause, 1_500)}"
     investigation = news.investigation
     if investigation is None:

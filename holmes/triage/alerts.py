@@ -34,7 +34,15 @@ _SPECIFIC: Final = re.compile(
     r"|filesystem|diskio|iops|swap|entropy|bond|network.?interface|edac|systemd|prometheus|alertmanager|thanos|loki"
 )
 """Alerts about one mechanism. A fault of another kind does not explain them."""
-_WORKLOAD_LABELS: Final = ("workload", "app", "app_kubernetes_io_name", "application", "service_name", "component", "container")
+_WORKLOAD_LABELS: Final = (
+    "workload",
+    "app",
+    "app_kubernetes_io_name",
+    "application",
+    "service_name",
+    "component",
+    "container",
+)
 
 
 def look_at_alerts(alerts: Sequence[Mapping[str, str]], scan: ScanResult, namespace: str = "") -> FirstLook:
@@ -56,12 +64,15 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
     names = names_of(scan.state)
     space = namespace_of(labels) or ("" if namespace == "*" else namespace)
     objects = _objects(labels, names, space)
-    text = " ".join((*_WORDS.findall(name), labels.get("summary", ""), labels.get("description", ""), labels.get("message", "")))
+    text = " ".join(
+        (*_WORDS.findall(name), labels.get("summary", ""), labels.get("description", ""), labels.get("message", ""))
+    )
     question = parse_question(f"why {text}")
     if not objects:
         return _outside(labels, scan, name)
     subject = Subject(
-        named=(Named(name=objects[0].name, objects=objects),), namespaces=(objects[0].namespace,) if objects[0].namespace else ()
+        named=(Named(name=objects[0].name, objects=objects),),
+        namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
     look = look_for_cause(Asked(question=question, subject=subject, state=scan.state, report=scan.report))
     return _fitting(look, name, text)
@@ -79,7 +90,15 @@ def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
         f"{look.subject[0] if look.subject else 'Its subject'} has another incident, which does not explain this alert."
     )
     return replace(
-        look, verdict="inconclusive", summary=summary, severity=None, culprit="", since="", evidence=(), chain=(), fix=()
+        look,
+        verdict="inconclusive",
+        summary=summary,
+        severity=None,
+        culprit="",
+        since="",
+        evidence=(),
+        chain=(),
+        fix=(),
     )
 
 
@@ -94,7 +113,13 @@ def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLoo
         "objects, events and logs."
     )
     others = len([each for each in scan.report.incidents if each.severity != "info"])
-    notes = (f"{others} incident{'s' if others != 1 else ''} exist in the cluster, but nothing connects them to this alert.",) if others else ()
+    notes = (
+        (
+            f"{others} incident{'s' if others != 1 else ''} exist in the cluster, but nothing connects them to this alert.",
+        )
+        if others
+        else ()
+    )
     return FirstLook(verdict="inconclusive", summary=text, notes=notes, taken_at=scan.report.taken_at)
 
 
@@ -104,7 +129,11 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
     subject = subject_of(labels)
     if subject is not None:
         exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
-        owner = () if exact or subject.kind not in ("Pod", "ReplicaSet", "Job") else names.named(subject.workload, "", spaces)
+        owner = (
+            ()
+            if exact or subject.kind not in ("Pod", "ReplicaSet", "Job")
+            else names.named(subject.workload, "", spaces)
+        )
         if exact or owner:
             return exact or owner
     kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")

@@ -9,24 +9,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.markdown import code, counted, fenced, plain, table
+from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from holmes.triage.conversation import SeenLook
     from holmes.values.first_look import FirstLook
 
 NO_LLM: Final = "No LLM was used: this answer comes from the built-in rules of Holmes (builtin/triage)."
 _MOST_LINES: Final = 3
-_HEADINGS: Final = {
-    "cause_found": "Root cause",
-    "healthy": "Healthy",
-    "inconclusive": "Cause not found",
-    "not_found": "Not found",
-    "not_understood": "Not understood",
-    "declined": "Declined",
-    "not_investigated": "Not investigated",
-}
 _LINE_CHARACTERS: Final = 300
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
@@ -48,7 +38,7 @@ def answer_text(seen: SeenLook, *, details: bool = False) -> str:
 
 def _headline(seen: SeenLook) -> str:
     look = seen.look
-    heading = _HEADINGS.get(look.verdict, "")
+    heading = "" if look.verdict == "answered" else VERDICT_WORDS[look.verdict]
     severity = f" ({look.severity})" if look.severity and look.verdict == "cause_found" else ""
     text = _prose(look.summary)
     marker = cite(seen, look.summary) if look.verdict == "cause_found" else ""
@@ -104,11 +94,17 @@ def _rest(look: FirstLook, *, details: bool) -> str:
     """Write the notes, the other incidents and the failed checks: one line each, or all of them with `details`."""
     lines = [_prose(note) for note in look.notes]
     if details:
-        for title, items in (("Other incidents", look.others), ("Related", look.neighbours), ("Not checked", look.not_checked)):
+        for title, items in (
+            ("Other incidents", look.others),
+            ("Related", look.neighbours),
+            ("Not checked", look.not_checked),
+        ):
             lines += [f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
         return "\n".join(lines)
     if look.others:
-        lines.append(f"{counted(len(look.others), 'other incident')} {look.scope or 'in the cluster'}; `holmes scan` lists them.")
+        lines.append(
+            f"{counted(len(look.others), 'other incident')} {look.scope or 'in the cluster'}; `holmes scan` lists them."
+        )
     if look.not_checked:
         lines.append(f"Not checked: {plain('; '.join(look.not_checked), 200)}")
     return "\n".join(lines)

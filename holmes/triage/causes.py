@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Named, Subject
     from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
+    from holmes.values.verdicts import VerdictKind
 
 _MOST_EVIDENCE: Final = 3
 _MOST_OTHERS: Final = 8
@@ -90,13 +91,13 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     return _with_cause(asked, best, named)
 
 
-def _candidates(
-    asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]
-) -> Iterator[_Candidate]:
+def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
     for incident in asked.report.incidents:
         involved = {incident.culprit, *(each.subject for each in incident.findings)}
         involved |= {each.subject for each in incident.symptoms} | set(incident.affected)
-        causes = [found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found]
+        causes = [
+            found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found
+        ]
         mine = bool(involved & own)
         if not mine and not causes:
             continue
@@ -153,6 +154,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
         for each in asked.report.incidents
         if each.severity == "info" and each.culprit in own
     ]
+    verdict: VerdictKind
     if unread:
         verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
     elif asked.question.asks("why") and invisible:
@@ -202,14 +204,13 @@ def _of_scope(asked: Asked) -> FirstLook:
         if each.severity != "info" and _of_kinds(asked, each) and _is_in(each, asked.subject.namespaces)
     ]
     symptoms = asked.question.symptoms
-    matching = [
-        each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")
-    ]
+    matching = [each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")]
     place = asked.subject.place
     if matching:
         best = _Candidate(incident=matching[0], own=True, hops=0, symptoms=0, path=())
         return _with_cause(asked, best, None)
     unread = [kind for kind in ("Pod", "Deployment") if not asked.state.covers(kind)]
+    verdict: VerdictKind
     if unread:
         verdict, text = "inconclusive", f"Cannot determine the state {place}: {', '.join(unread)} could not be read."
     elif symptoms and incidents:
@@ -275,9 +276,7 @@ def _neighbours(asked: Asked, named: Named | None) -> tuple[str, ...]:
 def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
     spaces = asked.subject.namespaces
     rest = [
-        each
-        for each in asked.report.incidents
-        if each is not told and each.severity != "info" and _is_in(each, spaces)
+        each for each in asked.report.incidents if each is not told and each.severity != "info" and _is_in(each, spaces)
     ]
     lines = [f"{each.severity}: {each.culprit}: {one_sentence(each.cause or each.title)}" for each in rest]
     return tuple(lines[:_MOST_OTHERS])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.kubernetes.fields import integer, text
+from holmes.kubernetes.fields import children, integer, text
 from holmes.triage.inventory import fact
 from holmes.triage.markdown import namespace_option, resource_path
 from holmes.triage.selection import pod_spec
-from holmes.kubernetes.fields import children
 from holmes.values.first_look import FixStep
-from dataclasses import replace
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -31,12 +30,21 @@ def port_forward(asked: Asked) -> FirstLook:
         return _unnamed(asked, "forward a port to")
     ports = _ports(found)
     if not ports:
-        return fact(asked, f"{found.ref} declares no port, so the port for `kubectl port-forward` is unknown.", None, "inconclusive")
+        return fact(
+            asked,
+            f"{found.ref} declares no port, so the port for `kubectl port-forward` is unknown.",
+            None,
+            "inconclusive",
+        )
     named = [port for port in ports if str(port) in asked.question.words]
     port = (named or ports)[0]
     local = port if port >= _PRIVILEGED else _LOCAL_START
-    command = f"kubectl port-forward {shlex.quote(resource_path(found.ref))} {local}:{port}{namespace_option(found.ref)}"
-    look = fact(asked, f"Run this command to reach port {port} of {found.ref} on localhost:{local}. Holmes does not run it.")
+    command = (
+        f"kubectl port-forward {shlex.quote(resource_path(found.ref))} {local}:{port}{namespace_option(found.ref)}"
+    )
+    look = fact(
+        asked, f"Run this command to reach port {port} of {found.ref} on localhost:{local}. Holmes does not run it."
+    )
     return replace(look, fix=(FixStep(command=command),))
 
 
@@ -49,7 +57,9 @@ def exec_command(asked: Asked) -> FirstLook:
     container = next((name for name in names if name in asked.question.words), names[0] if names else "")
     option = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
     command = f"kubectl exec -it {shlex.quote(resource_path(found.ref))}{option}{namespace_option(found.ref)} -- sh"
-    look = fact(asked, f"Run this command to open a shell in container {container} of {found.ref}. Holmes does not run it.")
+    look = fact(
+        asked, f"Run this command to open a shell in container {container} of {found.ref}. Holmes does not run it."
+    )
     return replace(look, fix=(FixStep(command=command),))
 
 
@@ -60,10 +70,19 @@ def _first(asked: Asked, kinds: tuple[str, ...]) -> ClusterObject | None:
 
 
 def _unnamed(asked: Asked, what: str) -> FirstLook:
-    return fact(asked, f"Not understood: name the object to {what}, for example `deployment/checkout in namespace shop`.", None, "not_understood")
+    return fact(
+        asked,
+        f"Not understood: name the object to {what}, for example `deployment/checkout in namespace shop`.",
+        None,
+        "not_understood",
+    )
 
 
 def _ports(each: ClusterObject) -> list[int]:
     if each.kind == "Service":
         return [integer(port, "port") for port in each.children("spec", "ports")]
-    return [integer(port, "containerPort") for one in children(pod_spec(each), "containers") for port in children(one, "ports")]
+    return [
+        integer(port, "containerPort")
+        for one in children(pod_spec(each), "containers")
+        for port in children(one, "ports")
+    ]

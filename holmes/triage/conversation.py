@@ -105,7 +105,14 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 def _alerts(text: str) -> Iterator[Mapping[str, str]]:
     for match in _ALERT.finditer(text):
         name, labels = _NAME.search(match[1]), _LABELS.search(match[1])
-        found = {json.loads(key) if key.startswith('"') else key: json.loads(value) for key, value in _PAIR.findall(labels[1])} if labels else {}
+        found = (
+            {
+                json.loads(key) if key.startswith('"') else key: json.loads(value)
+                for key, value in _PAIR.findall(labels[1])
+            }
+            if labels
+            else {}
+        )
         notes = {key: json.loads(value)[:400] for key, value in _ANNOTATION.findall(match[1])}
         yield {**found, **({"alertname": json.loads(name[1])} if name else {}), **notes}
 

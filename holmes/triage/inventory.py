@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import recent_changes, replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import shown
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import child, children, duration, integer, moment, text, written
+from holmes.kubernetes.fields import child, children, duration, integer, text, written
 from holmes.triage.connections import identity
 from holmes.triage.markdown import counted, namespace_option, resource_path
 from holmes.triage.selection import WORKLOAD_KINDS, images_of, pod_spec, restarts, select
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 15
 _KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _GROUPING: Final = re.compile(r"\b(?:per|by|pro|je|por|par|for each|on each|in each) (?:cada |chaque )?([a-z0-9./-]+)")
-_SAME: Final = {"nodes": "node", "knoten": "node", "nodo": "node", "noeud": "node", "namespaces": "namespace", "namensraum": "namespace"}
+_SAME: Final = {
+    "nodes": "node",
+    "knoten": "node",
+    "nodo": "node",
+    "noeud": "node",
+    "namespaces": "namespace",
+    "namensraum": "namespace",
+}
 _HOUR_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
 
@@ -47,7 +54,9 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | No
     return Table(header=" | ".join(header), rows=lines, total=len(rows))
 
 
-def fact(asked: Asked, summary: str, table: Table | None = None, verdict: VerdictKind = "answered", **more: tuple[str, ...]) -> FirstLook:
+def fact(
+    asked: Asked, summary: str, table: Table | None = None, verdict: VerdictKind = "answered", **more: tuple[str, ...]
+) -> FirstLook:
     """Return the answer to a question of fact."""
     return FirstLook(
         verdict=verdict,
@@ -72,7 +81,13 @@ def number_or_list(asked: Asked) -> FirstLook:
         return fact(asked, text, verdict="inconclusive")
     if selection.unread:
         gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
-        return fact(asked, f"{', '.join(selection.unread)} could not be read completely.", None, "inconclusive", not_checked=gaps)
+        return fact(
+            asked,
+            f"{', '.join(selection.unread)} could not be read completely.",
+            None,
+            "inconclusive",
+            not_checked=gaps,
+        )
     found = sorted(selection.objects, key=_by_question(asked))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
@@ -80,7 +95,12 @@ def number_or_list(asked: Asked) -> FirstLook:
     if grouping and len(found) > 1:
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
-        return fact(asked, f"No {noun} {asked.subject.place} matches{conditions}." if conditions else f"No {noun} found {asked.subject.place}.")
+        return fact(
+            asked,
+            f"No {noun} {asked.subject.place} matches{conditions}."
+            if conditions
+            else f"No {noun} found {asked.subject.place}.",
+        )
     return fact(asked, summary, _listed(asked, found))
 
 
@@ -91,7 +111,10 @@ def _noun(selection: Selection) -> str:
 def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, str]]:
     """Return a sort key: by age or restarts if the question asks for it, otherwise by namespace and name."""
     text = asked.question.text
-    newest = any(word in text for word in ("newest", "youngest", "most recent", "latest", "neueste", "jungste", "mas reciente", "plus recent"))
+    newest = any(
+        word in text
+        for word in ("newest", "youngest", "most recent", "latest", "neueste", "jungste", "mas reciente", "plus recent")
+    )
 
     def key(each: ClusterObject) -> tuple[float, str, str]:
         if asked.question.asks("age"):
@@ -120,7 +143,9 @@ def _path(each: ClusterObject) -> str:
 
 
 def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
-    age = lambda each: duration(asked.state.age_seconds(each))  # noqa: E731  a column
+    def age(each: ClusterObject) -> str:
+        return duration(asked.state.age_seconds(each))
+
     columns: dict[str, tuple[tuple[str, Callable[[ClusterObject], str]], ...]] = {
         "Pod": (("status", lambda each: status_of(each).rpartition(",")[0]), ("restarts", lambda each: str(restarts(each))), ("age", age), ("node", lambda each: each.text("spec", "nodeName"))),
         "Node": (("status", status_of), ("age", age), ("version", lambda each: each.text("status", "nodeInfo", "kubeletVersion"))),
@@ -133,13 +158,15 @@ def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
     if chosen is None:
         chosen = (("status", status_of), ("age", age))
     name = "name" if len(kinds) == 1 else "object"
-    head = (lambda each: _path(each)) if len(kinds) == 1 else (lambda each: str(each.ref))
-    rows = [(head(each), *(cell(each) for _, cell in chosen)) for each in found]
+    rows = [(_path(each) if len(kinds) == 1 else str(each.ref), *(cell(each) for _, cell in chosen)) for each in found]
     return table_of((name, *(title for title, _ in chosen)), rows)
 
 
 def _ports(each: ClusterObject) -> str:
-    return ", ".join(f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}" for one in each.children("spec", "ports"))
+    return ", ".join(
+        f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}"
+        for one in each.children("spec", "ports")
+    )
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -174,12 +201,22 @@ def placement(asked: Asked) -> FirstLook:
         return _addresses(asked)
     rows = [(_path(pod), pod.text("spec", "nodeName") or "no node", status_of(pod)) for pod in pods]
     nodes = sorted({row[1] for row in rows})
-    return fact(asked, f"{counted(len(rows), 'pod')} {_of(asked)} on {', '.join(nodes) or 'no node'}.", table_of(("pod", "node", "status"), rows))
+    return fact(
+        asked,
+        f"{counted(len(rows), 'pod')} {_of(asked)} on {', '.join(nodes) or 'no node'}.",
+        table_of(("pod", "node", "status"), rows),
+    )
 
 
 def _addresses(asked: Asked) -> FirstLook:
     rows = [
-        (str(each.ref), each.text("status", "podIP") or each.text("spec", "clusterIP") or ", ".join(text(one, "address") for one in each.children("status", "addresses")), status_of(each))
+        (
+            str(each.ref),
+            each.text("status", "podIP")
+            or each.text("spec", "clusterIP")
+            or ", ".join(text(one, "address") for one in each.children("status", "addresses")),
+            status_of(each),
+        )
         for each in asked.subject.objects
     ]
     summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}" for row in rows[:4])
@@ -211,7 +248,9 @@ def resources(asked: Asked) -> FirstLook:
     summary = f"Requests and limits of {counted(len(rows), 'container')} {_of(asked)}."
     if len(rows) == 1:
         summary = f"{rows[0][0]}, container {rows[0][1]}: requests {rows[0][2]}; limits {rows[0][3]}."
-    return fact(asked, summary, table_of(("workload", "container", "requests", "limits"), rows) if len(rows) > 1 else None)
+    return fact(
+        asked, summary, table_of(("workload", "container", "requests", "limits"), rows) if len(rows) > 1 else None
+    )
 
 
 def _amounts(container: Mapping[str, object], what: str) -> str:
@@ -221,9 +260,24 @@ def _amounts(container: Mapping[str, object], what: str) -> str:
 
 def changes(asked: Asked) -> FirstLook:
     """List what changed in a time span, newest first. The default is the last hour."""
-    span = asked.question.since_seconds or (_DAY_SECONDS if asked.question.asks("now") and "today" in asked.question.words else _HOUR_SECONDS)
-    kinds = (*WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler", "ResourceQuota", "LimitRange", "Node")
-    about = asked.subject.objects or tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
+    span = asked.question.since_seconds or (
+        _DAY_SECONDS if asked.question.asks("now") and "today" in asked.question.words else _HOUR_SECONDS
+    )
+    kinds = (
+        *WORKLOAD_KINDS,
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "Ingress",
+        "NetworkPolicy",
+        "HorizontalPodAutoscaler",
+        "ResourceQuota",
+        "LimitRange",
+        "Node",
+    )
+    about = asked.subject.objects or tuple(
+        each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each)
+    )
     found = {change for each in about for change in recent_changes(asked.state, each.ref, None, window_seconds=span)}
     rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
     summary = f"{counted(len(rows), 'change')} {_of(asked)} in the last {duration(span)}"
@@ -238,7 +292,11 @@ def history(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     sets = replica_sets_newest_first(asked.state, deployment)
     rows = [(str(revision(each)), written(each.created), ", ".join(images_of(each)), status_of(each)) for each in sets]
-    return fact(asked, f"{counted(len(rows), 'revision')} of {deployment.ref}.", table_of(("revision", "created", "images", "replicas"), rows))
+    return fact(
+        asked,
+        f"{counted(len(rows), 'revision')} of {deployment.ref}.",
+        table_of(("revision", "created", "images", "replicas"), rows),
+    )
 
 
 def uses(asked: Asked) -> FirstLook:
@@ -251,13 +309,17 @@ def uses(asked: Asked) -> FirstLook:
     if not rows:
         return fact(asked, f"Nothing that was read uses {used.ref}.")
     names = ", ".join(row[0] for row in rows[:4])
-    return fact(asked, f"{counted(len(rows), 'object')} use{'s' if len(rows) == 1 else ''} {used.ref}: {names}{', …' if len(rows) > 4 else ''}.", table_of(("user", "reference"), rows))
+    return fact(
+        asked,
+        f"{counted(len(rows), 'object')} use{'s' if len(rows) == 1 else ''} {used.ref}: {names}{', …' if len(rows) > 4 else ''}.",
+        table_of(("user", "reference"), rows),
+    )
 
 
 def events(asked: Asked) -> FirstLook:
     """List the events of the subject and its pods, newest first."""
     refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
-    uids = {found.uid for ref in refs if (found := asked.state.find(ref)) is not None}
+    uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
     since = asked.state.now - asked.question.since_seconds if asked.question.since_seconds else 0.0
     warnings = any(word.startswith("warn") for word in asked.question.words)
     spaces = asked.subject.namespaces
@@ -269,12 +331,23 @@ def events(asked: Asked) -> FirstLook:
         and (not warnings or each.type == "Warning")
     ]
     rows = [
-        (written(each.last), f"{each.kind} {each.name}", each.type, each.reason, str(each.count), " ".join(each.message.split())[:160])
+        (
+            written(each.last),
+            f"{each.kind} {each.name}",
+            each.type,
+            each.reason,
+            str(each.count),
+            " ".join(each.message.split())[:160],
+        )
         for each in sorted(found, key=lambda each: -each.last)
     ]
     noun = "warning" if warnings else "event"
     hint = "" if rows else " By default, Kubernetes keeps events for one hour."
-    return fact(asked, f"{counted(len(rows), noun)} {_of(asked)}, newest first.{hint}", table_of(("time", "object", "type", "reason", "count", "message"), rows))
+    return fact(
+        asked,
+        f"{counted(len(rows), noun)} {_of(asked)}, newest first.{hint}",
+        table_of(("time", "object", "type", "reason", "count", "message"), rows),
+    )
 
 
 def settings(asked: Asked) -> FirstLook:
@@ -290,7 +363,11 @@ def settings(asked: Asked) -> FirstLook:
     if not rows:
         about = asked.subject.objects[0].ref
         return fact(asked, f"The spec of {about} has no such field.")
-    summary = f"{rows[0][0]}: {rows[0][1]} is {rows[0][2]}." if len(rows) == 1 else f"{counted(len(rows), 'field')} {_of(asked)}."
+    summary = (
+        f"{rows[0][0]}: {rows[0][1]} is {rows[0][2]}."
+        if len(rows) == 1
+        else f"{counted(len(rows), 'field')} {_of(asked)}."
+    )
     return fact(asked, summary, table_of(("object", "field", "value"), rows) if len(rows) > 1 else None)
 
 
@@ -316,16 +393,24 @@ def described(asked: Asked) -> FirstLook:
     if not asked.subject.named:
         return number_or_list(asked)
     rows = [
-        (str(each.ref), text(one, "type"), text(one, "status"), text(one, "reason"), " ".join(text(one, "message").split())[:160])
+        (
+            str(each.ref),
+            text(one, "type"),
+            text(one, "status"),
+            text(one, "reason"),
+            " ".join(text(one, "message").split())[:160],
+        )
         for each in asked.subject.objects
         for one in each.children("status", "conditions")
     ]
     first = asked.subject.objects[0]
     age = duration(asked.state.age_seconds(first))
-    look = fact(asked, f"{first.ref}: {status_of(first)}, age {age}.", table_of(("object", "condition", "status", "reason", "message"), rows))
+    look = fact(
+        asked,
+        f"{first.ref}: {status_of(first)}, age {age}.",
+        table_of(("object", "condition", "status", "reason", "message"), rows),
+    )
     if first.kind == "Secret":
         return look
     command = f"kubectl get {shlex.quote(resource_path(first.ref))}{namespace_option(first.ref)} -o yaml"
     return replace(look, fix=(FixStep(command=command, note="prints the whole object"),))
-
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
@@ -40,7 +40,26 @@ _SEARCHED: Final = re.compile(
     r"\b(?:containing|contains?|contain|matching|match(?:es)?|mentioning|mentions?|mention|including|say|says|with the (?:word|text|string)"
     r"|enthalten|enthalt|contienen|contiene|contenant|contiennent)\s{1,3}(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/-]{2,80})"
 )
-_TIME_WORDS: Final = frozenset({"time", "duration", "latency", "long", "zeit", "dauer", "dauert", "tiempo", "duracion", "temps", "duree", "slow", "slowest", "took", "takes", "take"})
+_TIME_WORDS: Final = frozenset(
+    {
+        "time",
+        "duration",
+        "latency",
+        "long",
+        "zeit",
+        "dauer",
+        "dauert",
+        "tiempo",
+        "duracion",
+        "temps",
+        "duree",
+        "slow",
+        "slowest",
+        "took",
+        "takes",
+        "take",
+    }
+)
 _PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 
@@ -82,7 +101,11 @@ def lines_of(asked: Asked) -> tuple[LogLine, ...]:
     found = [
         line
         for key, log in sorted(asked.state.logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
-        if (key.pod in pods if asked.subject.named else not asked.subject.namespaces or key.pod.namespace in asked.subject.namespaces)
+        if (
+            key.pod in pods
+            if asked.subject.named
+            else not asked.subject.namespaces or key.pod.namespace in asked.subject.namespaces
+        )
         for line in _lines(key, log)
         if not line.at or start <= line.at <= end
     ]
@@ -104,11 +127,19 @@ def _span(asked: Asked) -> tuple[float, float]:
     if asked.question.since_seconds:
         return now - asked.question.since_seconds, now
     midnight = now - now % _DAY_SECONDS
-    times = [midnight + clock if midnight + clock <= now else midnight + clock - _DAY_SECONDS for clock in asked.question.clock]
+    times = [
+        midnight + clock if midnight + clock <= now else midnight + clock - _DAY_SECONDS
+        for clock in asked.question.clock
+    ]
     if len(times) >= 2:
         return min(times), max(times)
-    after = any(word in asked.question.words for word in ("since", "after", "from", "seit", "ab", "nach", "desde", "despues", "depuis", "apres"))
-    before = any(word in asked.question.words for word in ("before", "until", "vor", "bis", "antes", "hasta", "avant", "jusqu'a"))
+    after = any(
+        word in asked.question.words
+        for word in ("since", "after", "from", "seit", "ab", "nach", "desde", "despues", "depuis", "apres")
+    )
+    before = any(
+        word in asked.question.words for word in ("before", "until", "vor", "bis", "antes", "hasta", "avant", "jusqu'a")
+    )
     if times and after:
         return times[0], now
     if times and before:
@@ -128,20 +159,20 @@ def log_answer(asked: Asked) -> FirstLook:
         return _number(asked, found, statistic)
     wanted = _wanted(asked, found)
     shown = [line for line in found if wanted is None or wanted.search(line.text)]
-    told = f" that match `{wanted.pattern}`" if wanted is not None and wanted is not _TROUBLE else " with errors or warnings" if wanted else ""
+    told = (
+        f" that match `{wanted.pattern}`"
+        if wanted is not None and wanted is not _TROUBLE
+        else " with errors or warnings"
+        if wanted
+        else ""
+    )
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
     summary = f"{counted(len(shown), 'log line')}{told} {_place(asked)}{span}."
     several = len({line.pod for line in shown}) > 1
     last = shown[-MOST_ROWS:]
     rows = [((line.pod,) if several else ()) + (written(line.at) if line.at else "", line.text[:240]) for line in last]
     table = table_of((("pod",) if several else ()) + ("time", "line"), rows)
-    return fact(asked, summary, _with_total(table, len(shown)))
-
-
-def _with_total(table: object, total: int):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    return replace(table, total=total) if table is not None else None  # type: ignore[type-var]
+    return fact(asked, summary, replace(table, total=len(shown)) if table is not None else None)
 
 
 def _place(asked: Asked) -> str:
@@ -175,11 +206,15 @@ def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook
         for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text)):
             numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
     words = {word.removesuffix("s") for word in asked.question.words}
-    scored = sorted(((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True)
+    scored = sorted(
+        ((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True
+    )
     if not scored or not scored[0][0]:
         keys = ", ".join(sorted({key for key, _ in numbers})[:10])
         hint = f" The lines contain these numbers: {keys}." if keys else ""
-        return fact(asked, f"No number in the log lines {_place(asked)} matches the question.{hint}", None, "inconclusive")
+        return fact(
+            asked, f"No number in the log lines {_place(asked)} matches the question.{hint}", None, "inconclusive"
+        )
     key, unit = scored[0][2:]
     values = [number for number, _ in numbers[key, unit]]
     lines = [line for _, line in numbers[key, unit]]
@@ -213,4 +248,6 @@ def _result(asked: Asked, statistic: str, values: Sequence[float]) -> tuple[floa
 
 
 def _amount(number: float) -> str:
-    return f"{number:g}" if abs(number) < 1e5 and number == round(number, 2) else f"{number:.2f}".rstrip("0").rstrip(".")
+    return (
+        f"{number:g}" if abs(number) < 1e5 and number == round(number, 2) else f"{number:.2f}".rstrip("0").rstrip(".")
+    )

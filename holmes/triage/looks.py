@@ -121,7 +121,12 @@ def _empty(asked: Asked) -> FirstLook:
 def _declined(question: Question) -> str:
     """Return why the request is declined, or an empty string for a question."""
     orders = [each.first for each in question.found if each.sense == "concept" and each.name == "change_order"]
-    polite = {index for each in question.found if each.sense == "concept" and each.name == "polite" for index in range(each.first, each.last + 1)}
+    polite = {
+        index
+        for each in question.found
+        if each.sense == "concept" and each.name == "polite"
+        for index in range(each.first, each.last + 1)
+    }
     opening = [index for index in range(len(question.words)) if index not in polite][:1]
     if orders and opening and opening[0] in orders and not question.asks("why", "count"):
         return f"{READS_ONLY} The change was not made."
@@ -135,7 +140,14 @@ def _plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] 
     of_fact = _fact_plan(question, subject)
     if of_fact is not None:
         return of_fact
-    known = bool(subject.named or subject.namespaces or subject.kinds or question.states or question.whole_cluster or any(each.sense == "word" for each in question.found))
+    known = bool(
+        subject.named
+        or subject.namespaces
+        or subject.kinds
+        or question.states
+        or question.whole_cluster
+        or any(each.sense == "word" for each in question.found)
+    )
     if not known and subject.unknown:
         return None
     asks = question.asks("why", "trouble", "health", "changes") or question.symptoms
@@ -184,7 +196,14 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
                 continue
             return plan
     absent = any(question.lacks(what) for what in ("limits", "requests", "probes"))
-    lists = question.asks("list", "age") or absent or question.states or question.labels or question.older_seconds or question.newer_seconds
+    lists = (
+        question.asks("list", "age")
+        or absent
+        or question.states
+        or question.labels
+        or question.older_seconds
+        or question.newer_seconds
+    )
     things = subject.kinds or question.states or question.labels or any(each.sense == "word" for each in question.found)
     if lists and things and not trouble and not question.asks("health"):
         return inventory.number_or_list
@@ -212,7 +231,10 @@ def _unclear(asked: Asked) -> FirstLook:
 
 def _not_found(asked: Asked, missing: Missing) -> FirstLook:
     return replace(
-        _empty(asked), verdict="not_found", summary=_missing_text(missing, asked.subject), neighbours=tuple(map(str, missing.nearest))
+        _empty(asked),
+        verdict="not_found",
+        summary=_missing_text(missing, asked.subject),
+        neighbours=tuple(map(str, missing.nearest)),
     )
 
 

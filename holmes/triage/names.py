@@ -51,9 +51,7 @@ class Names:
                             self._by_label[each.labels[label].lower()].append(each)
                 for address in _addresses(each):
                     self._by_address[address].append(each)
-        self.namespaces = {each.name for each in state.of("Namespace")} | {
-            each.namespace for each in state.of("Pod")
-        }
+        self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
 
     def named(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the objects with exactly this name, the most likely kind first."""
@@ -101,12 +99,7 @@ class Names:
     def nearest(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return at most three objects with a similar name, the most similar name first."""
         kinds = {kind} if kind else set(_ORDER) - {"Pod", "ReplicaSet"}
-        known = {
-            each.name: each
-            for one in kinds
-            for each in self.state.of(one)
-            if _within(each, namespaces)
-        }
+        known = {each.name: each for one in kinds for each in self.state.of(one) if _within(each, namespaces)}
         close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=_CLOSE)
         return tuple(known[each] for each in close)
 
@@ -145,7 +138,9 @@ def _addresses(each: ClusterObject) -> Iterable[str]:
     if each.kind == "Pod" and not each.boolean("spec", "hostNetwork"):
         return filter(None, (each.text("status", "podIP"),))
     if each.kind == "Service":
-        balancers = (text(one, name) for one in each.children("status", "loadBalancer", "ingress") for name in ("ip", "hostname"))
+        balancers = (
+            text(one, name) for one in each.children("status", "loadBalancer", "ingress") for name in ("ip", "hostname")
+        )
         return filter(None, (each.text("spec", "clusterIP"), *texts(each.body, "spec", "externalIPs"), *balancers))
     if each.kind == "Node":
         return (text(one, "address").lower() for one in each.children("status", "addresses"))

@@ -21,7 +21,20 @@ _VERBS: Final = {
     "watch": ("watch", "beobachten"),
     "create": ("create", "make", "start", "erstellen", "anlegen", "crear", "creer"),
     "delete": ("delete", "remove", "kill", "loschen", "loeschen", "borrar", "eliminar", "supprimer", "effacer"),
-    "update": ("update", "change", "edit", "modify", "write", "andern", "aendern", "schreiben", "actualizar", "modificar", "cambiar", "modifier"),
+    "update": (
+        "update",
+        "change",
+        "edit",
+        "modify",
+        "write",
+        "andern",
+        "aendern",
+        "schreiben",
+        "actualizar",
+        "modificar",
+        "cambiar",
+        "modifier",
+    ),
     "patch": ("patch", "scale", "skalieren", "escalar"),
 }
 _RESOURCES: Final = {kind.name: (kind.resource, kind.group) for kind in KINDS}
@@ -32,18 +45,44 @@ def permission(asked: Asked) -> FirstLook:
     """Answer "can X do Y", or list the roles of an account, or the accounts that may do something."""
     account = _account(asked)
     verb = next((verb for verb, said in _VERBS.items() for word in asked.question.words if word in said), "")
-    kind = next((kind for kind in asked.question.kinds if kind in _RESOURCES and kind not in ("ServiceAccount", "Namespace")), "")
-    subresource = "/log" if kind == "Pod" and asked.question.asks("logs") else "/exec" if kind == "Pod" and asked.question.asks("exec") else ""
-    unread = [one for one in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding") if not asked.state.covers(one)]
+    kind = next(
+        (kind for kind in asked.question.kinds if kind in _RESOURCES and kind not in ("ServiceAccount", "Namespace")),
+        "",
+    )
+    subresource = (
+        "/log"
+        if kind == "Pod" and asked.question.asks("logs")
+        else "/exec"
+        if kind == "Pod" and asked.question.asks("exec")
+        else ""
+    )
+    unread = [
+        one for one in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding") if not asked.state.covers(one)
+    ]
     if unread:
-        return fact(asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive")
+        return fact(
+            asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive"
+        )
     if account is None and verb and kind:
         return _who(asked, verb, kind)
     if account is None:
-        return fact(asked, "Not understood: name the ServiceAccount, the verb and the resource, for example `can ServiceAccount web list pods in namespace shop`.", None, "not_understood")
+        return fact(
+            asked,
+            "Not understood: name the ServiceAccount, the verb and the resource, for example `can ServiceAccount web list pods in namespace shop`.",
+            None,
+            "not_understood",
+        )
     if not verb or not kind:
-        rows = [(str(user.object.ref), f"{user.object.text('roleRef', 'kind')} {user.object.text('roleRef', 'name')}") for user in users_of(asked.state, account) if "Binding" in user.object.kind]
-        return fact(asked, f"{account.ref} has {len(rows)} role binding{'s' if len(rows) != 1 else ''}.", table_of(("binding", "role"), rows))
+        rows = [
+            (str(user.object.ref), f"{user.object.text('roleRef', 'kind')} {user.object.text('roleRef', 'name')}")
+            for user in users_of(asked.state, account)
+            if "Binding" in user.object.kind
+        ]
+        return fact(
+            asked,
+            f"{account.ref} has {len(rows)} role binding{'s' if len(rows) != 1 else ''}.",
+            table_of(("binding", "role"), rows),
+        )
     return _may(asked, account, verb, (kind, subresource))
 
 
@@ -92,5 +131,11 @@ def _who(asked: Asked, verb: str, kind: str) -> FirstLook:
     rows: list[tuple[str, str]] = []
     for space in spaces:
         request = _request(asked, (space, ""), verb, (kind, ""))
-        rows += [(f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)]
-    return fact(asked, f"{len(rows)} ServiceAccount{'s' if len(rows) != 1 else ''} may {verb} {_RESOURCES[kind][0]} {asked.subject.place}.", table_of(("account", "may"), rows))
+        rows += [
+            (f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)
+        ]
+    return fact(
+        asked,
+        f"{len(rows)} ServiceAccount{'s' if len(rows) != 1 else ''} may {verb} {_RESOURCES[kind][0]} {asked.subject.place}.",
+        table_of(("account", "may"), rows),
+    )

@@ -22,7 +22,9 @@ MAX_TAIL_CHARACTERS: Final = 2_000
 _FENCED: Final = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
 _ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
-_QUOTED: Final = re.compile(r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)")
+_QUOTED: Final = re.compile(
+    r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
+)
 _FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = re.compile(
     r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
@@ -197,7 +199,9 @@ def _seconds(match: re.Match[str]) -> float:
     written = match["number"] or "1"
     number = int(written) if written.isdigit() else 3 if written in ("few", "couple of", "paar") else 1
     unit = match["unit"]
-    letter = unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
+    letter = (
+        unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
+    )
     return float(number * _UNIT_SECONDS[letter])
 
 

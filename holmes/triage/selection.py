@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.causes import Asked
     from holmes.triage.question import Comparison
+    from holmes.values.findings import ObjectRef
     from holmes.values.json_types import JsonObject
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
@@ -144,7 +145,14 @@ def _state_filter(
     """Return the filter for a state, or None if the state does not exist for one of the kinds."""
     told = f"{'not ' if negated else ''}{name.replace('_', ' ')}"
     if name == "restarting":
-        bound = next((each for each in comparisons if not each.of or each.of.startswith(("rest", "neu", "rein", "red", "times", "mal", "veces", "fois"))), None)
+        bound = next(
+            (
+                each
+                for each in comparisons
+                if not each.of or each.of.startswith(("rest", "neu", "rein", "red", "times", "mal", "veces", "fois"))
+            ),
+            None,
+        )
         if bound is not None and kinds == ("Pod",):
             return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
     tests = [_STATES.get((kind, name)) for kind in kinds]
@@ -223,8 +231,12 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     **{(kind, "running"): _runs for kind in _SCALED},
     **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
     ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
-    ("DaemonSet", "ready"): lambda each: each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled"),
-    ("DaemonSet", "not_ready"): lambda each: each.integer("status", "numberReady") < each.integer("status", "desiredNumberScheduled"),
+    ("DaemonSet", "ready"): lambda each: (
+        each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled")
+    ),
+    ("DaemonSet", "not_ready"): lambda each: (
+        each.integer("status", "numberReady") < each.integer("status", "desiredNumberScheduled")
+    ),
     ("Node", "ready"): _condition("Ready"),
     ("Node", "not_ready"): lambda node: not _condition("Ready")(node),
     ("Node", "cordoned"): lambda node: node.boolean("spec", "unschedulable"),
@@ -274,8 +286,7 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     for named in asked.subject.named:
         first = named.objects[0]
         if first.kind in kinds and not asked.question.asks("uses"):
-            names = {each.ref for each in named.objects}
-            yield Filter(told=f"named {named.name}", holds=lambda each, names=names: each.ref in names)
+            yield _one_of(f"named {named.name}", {each.ref for each in named.objects})
             continue
         refs = {
             ref
@@ -283,10 +294,14 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             if each.kind == first.kind
             for ref in (*identity(asked.state, each), *_attached(asked.state, each))
         }
-        yield Filter(told=f"of {first.ref}", holds=lambda each, refs=refs: each.ref in refs)
+        yield _one_of(f"of {first.ref}", refs)
 
 
-def _attached(state: ClusterState, each: ClusterObject) -> Iterator[object]:
+def _one_of(told: str, refs: set[ObjectRef]) -> Filter:
+    return Filter(told=told, holds=lambda each: each.ref in refs)
+
+
+def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     """Yield the objects that belong to `each`: pods on a node, pods behind a Service, users of a ConfigMap."""
     if each.kind == "Node":
         yield from (pod.ref for pod in state.of("Pod") if pod.text("spec", "nodeName") == each.name)
@@ -314,14 +329,11 @@ def _image_filters(asked: Asked) -> tuple[list[Filter], list[str]]:
     wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
-            filters.append(
-                Filter(
-                    told=f"image with {word}",
-                    holds=lambda each, word=word: any(word in image.lower() for image in images_of(each)),
-                )
-            )
+            filters.append(_image_filter(word))
         elif word in asked.subject.unknown and word not in vocabulary().stop:
             rest.append(word)
     return filters, rest
 
 
+def _image_filter(word: str) -> Filter:
+    return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))

@@ -26,7 +26,26 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"[\d.:/-]+[a-z%]{0,8}|[a-z]?\d{1,3}[a-z%]{0,3}|[<>]=?")
-_NAMING: Final = frozenset({"named", "called", "the", "namens", "genannt", "der", "die", "das", "el", "la", "le", "llamado", "llamada", "nomme", "nommee", "appele"})
+_NAMING: Final = frozenset(
+    {
+        "named",
+        "called",
+        "the",
+        "namens",
+        "genannt",
+        "der",
+        "die",
+        "das",
+        "el",
+        "la",
+        "le",
+        "llamado",
+        "llamada",
+        "nomme",
+        "nommee",
+        "appele",
+    }
+)
 _INSIDE: Final = frozenset({"in", "inside", "im", "en", "dans", "von", "of", "from", "aus", "de", "namespace"})
 _SURE: Final = 0.8
 _LEAST_TYPED: Final = 5
@@ -298,7 +317,11 @@ class _Search:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
             objects = self._of_host(word)
-            return Named(name=word, objects=objects) if objects else Missing(name=word.partition(".svc")[0], kind="Service")
+            return (
+                Named(name=word, objects=objects)
+                if objects
+                else Missing(name=word.partition(".svc")[0], kind="Service")
+            )
         parts = word.split("/")
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip

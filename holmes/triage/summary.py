@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from holmes.core.truncation.entity_check import survey, with_distinct_lines
 from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
+
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 from holmes.triage.markdown import one_line
 from holmes.values.findings_json import report_from_json

@@ -14,6 +14,7 @@ from holmes.values.stats import NOTHING_SPENT
 if TYPE_CHECKING:
     from holmes.values.messages import AssistantMessage, Message, ResultId, StoredResult, ToolCall, ToolMessage
     from holmes.values.stats import RequestStats
+    from holmes.values.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +254,7 @@ class AnswerFinished:
     """The run ended with an answer.
 
     `messages` is the whole conversation, which can be continued. `citations` are the checked citations in `text`.
+    `verdict` is None if the loop has no judge.
     """
 
     text: str
@@ -261,6 +263,7 @@ class AnswerFinished:
     steps: int
     model: str
     citations: tuple[Citation, ...] = ()
+    verdict: Verdict | None = None
     kind: Literal["answer_finished"] = "answer_finished"
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VerdictKind: TypeAlias = Literal[
     "cause_found",
@@ -33,8 +36,26 @@ VERDICT_KINDS: Final[tuple[VerdictKind, ...]] = get_args(VerdictKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict of one answer. `root_cause` is one sentence, and is None unless `kind` is `cause_found`."""
+    """The verdict of one answer. `summary` is the sentence that states it."""
 
     kind: VerdictKind
     by: VerdictAuthor
-    root_cause: str | None = None
+    summary: str = ""
+
+    @property
+    def root_cause(self) -> str | None:
+        """The sentence that states the cause, or None if no cause was found."""
+        return self.summary if self.kind == "cause_found" else None
+
+
+VERDICT_WORDS: Final[Mapping[VerdictKind, str]] = {
+    "cause_found": "Root cause",
+    "healthy": "Healthy",
+    "inconclusive": "Cause not found",
+    "not_found": "Not found",
+    "not_understood": "Not understood",
+    "answered": "Answered",
+    "declined": "Declined",
+    "not_investigated": "Not investigated",
+}
+"""The words that begin an answer with this verdict."""

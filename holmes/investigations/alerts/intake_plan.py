@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts, IntakeRules, IntakeState
-from holmes.triage.alert_subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import (
     NO_OTHER_FACTS,
     alert_question,
@@ -30,6 +29,7 @@ from holmes.investigations.records.values import (
     NewInvestigation,
     time_id,
 )
+from holmes.triage.alert_subjects import incident_key, subject_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
 from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
-from holmes.triage.alert_subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
@@ -25,6 +24,7 @@ from holmes.investigations.records.values import (
     record_of,
     seconds_of,
 )
+from holmes.triage.alert_subjects import incident_key, subject_key
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_incidents:
         connection.execute(insert(INCIDENTS), [_incident_row(each) for each in changes.new_incidents])
     if changes.changed_incidents:
-        # `root_cause` is omitted, because finished investigations set it.
+        # `root_cause`, `verdict` and `summary` are omitted, because finished investigations set them.
         changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "closed_by", "reopened")
         statement = (
             update(INCIDENTS)
@@ -275,6 +275,8 @@ def _incident_row(incident: Incident) -> dict[str, object]:
         "closed_by": incident.closed_by,
         "reopened": incident.reopened,
         "root_cause": incident.root_cause,
+        "verdict": incident.verdict,
+        "summary": incident.summary,
     }
 
 

@@ -15,10 +15,10 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.alert_subjects import bounded_key
 from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.views import strip_escape_sequences
+from holmes.triage.alert_subjects import bounded_key
 from holmes.values.errors import HolmesError
 from holmes.values.texts import shortened
 

@@ -16,8 +16,8 @@ from holmes.values.texts import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.triage.alert_subjects import Subject
     from holmes.investigations.records.values import Alert
+    from holmes.triage.alert_subjects import Subject
 
 _RANKS: Final = {"critical": 4, "error": 3, "page": 3, "warning": 2, "info": 1, "none": 0}
 _UNKNOWN_RANK: Final = 2

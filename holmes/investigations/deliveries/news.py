@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.values import Incident, InvestigationRecord, known_alert_of, record_of, root_cause
+from holmes.investigations.records.values import Incident, InvestigationRecord, known_alert_of, record_of
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.texts import shortened
 
@@ -84,6 +84,8 @@ class NewsComposer:
             closed_at=incident.closed_at,
             reopened=incident.reopened,
             root_cause=mask(incident.root_cause) if incident.root_cause else None,
+            verdict=incident.verdict,
+            summary=mask(incident.summary) if incident.summary else None,
             alerts=tuple(self._alert(known.alert) for known in records.alerts),
             alerts_total=records.alerts_total,
             investigation=self._investigation(investigation) if investigation else None,
@@ -111,7 +113,10 @@ class NewsComposer:
             id=record.id,
             state=record.state,
             answer=record.answer,
-            root_cause=root_cause(record.answer) if record.answer else None,
+            root_cause=record.root_cause,
+            verdict=record.verdict,
+            verdict_by=record.verdict_by,
+            summary=record.summary,
             error=self._mask(record.error) if record.error else None,
             model=record.answered_by or record.model,
             cost=record.stats.cost,

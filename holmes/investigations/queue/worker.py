@@ -24,7 +24,7 @@ from holmes.investigations.records.journal import (
     step_from_bytes,
 )
 from holmes.investigations.records.schema import INCIDENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.values import InvestigationRecord, record_of, root_cause, stats_to_json, storable
+from holmes.investigations.records.values import InvestigationRecord, record_of, stats_to_json, storable
 from holmes.values.errors import ClusterUnreachable, HolmesError, ModelError
 from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from holmes.values.events import AgentEvent
     from holmes.values.stats import RequestStats
     from holmes.values.steps import StepRunner
+    from holmes.values.verdicts import Verdict
 
 T = TypeVar("T")
 
@@ -124,6 +125,7 @@ class Outcome:
     error: str | None = None
     answered_by: str | None = None
     without_llm: str | None = None
+    verdict: Verdict | None = None
     stats: RequestStats | None = None
 
 
@@ -294,6 +296,12 @@ class InvestigationWorker:
             "answered_by": outcome.answered_by,
             "finished_at": now,
         }
+        if outcome.verdict is not None:
+            values |= {
+                "verdict": outcome.verdict.kind,
+                "verdict_by": outcome.verdict.by,
+                "summary": storable(outcome.verdict.summary),
+            }
         if outcome.without_llm is not None:
             values["without_llm"] = storable(outcome.without_llm)
         if outcome.stats is not None:
@@ -307,7 +315,11 @@ class InvestigationWorker:
         if finished.incident_id is not None:
             changes: dict[str, object] = {"updated_at": now}
             if finished.answer:
-                changes["root_cause"] = root_cause(finished.answer)
+                changes |= {
+                    "root_cause": finished.root_cause,
+                    "verdict": finished.verdict,
+                    "summary": finished.summary,
+                }
             connection.execute(update(INCIDENTS).where(INCIDENTS.c.id == finished.incident_id).values(**changes))
         self._parts.on_finished(connection, finished)
         return finished
@@ -336,7 +348,12 @@ def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, re
     if switched is not None and switched.to_model == event.model:
         without_llm = f"{switched.from_model} failed: {switched.reason}"
     return Outcome(
-        state="answered", answer=event.text, answered_by=event.model, without_llm=without_llm, stats=event.stats
+        state="answered",
+        answer=event.text,
+        answered_by=event.model,
+        without_llm=without_llm,
+        verdict=event.verdict,
+        stats=event.stats,
     )
 
 

@@ -53,6 +53,8 @@ INCIDENTS = Table(
     Column("closed_at", Float),
     Column("reopened", Integer, nullable=False, default=0),
     Column("root_cause", Text),
+    Column("verdict", String(32)),
+    Column("summary", Text),
     Column("closed_by", String(16)),
     Index("holmes_incidents_by_group", "group_key", "route"),
     Index("holmes_incidents_by_time", "updated_at"),
@@ -110,6 +112,9 @@ INVESTIGATIONS = Table(
     Column("answer", Text),
     Column("error", Text),
     Column("answered_by", Text),
+    Column("verdict", String(32)),
+    Column("verdict_by", String(16)),
+    Column("summary", Text),
     Column("stats", Text, nullable=False),
     Column("cost", Float, nullable=False, default=0.0),
 )

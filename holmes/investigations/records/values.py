@@ -6,7 +6,6 @@ All values are frozen. Times are timezone-aware datetimes in UTC.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,10 +15,10 @@ from datetime import (
 )
 from typing import TYPE_CHECKING, Final, Literal, NewType, TypeAlias, TypeVar, overload
 
-from holmes.evidence.markers import without_markers
 from holmes.values.codec import Codec
 from holmes.values.stats import NOTHING_SPENT, RequestStats
-from holmes.values.texts import shortened, whole_characters
+from holmes.values.texts import whole_characters
+from holmes.values.verdicts import VerdictAuthor, VerdictKind  # noqa: TC001  the codec reads the type hints
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -92,8 +91,9 @@ class KnownAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A group of related alerts. `root_cause` is the line of the newest answer that states the cause.
+    """A group of related alerts.
 
+    `verdict` and `summary` are those of the newest answer. `root_cause` is its summary if it found the cause, else None.
     `closed_by` is `hand` or `stale` if the incident was closed before its alerts were resolved, else None.
     """
 
@@ -109,6 +109,8 @@ class Incident:
     closed_at: datetime | None = None
     reopened: int = 0
     root_cause: str | None = None
+    verdict: VerdictKind | None = None
+    summary: str | None = None
     closed_by: ClosedBy | None = None
 
 
@@ -135,7 +137,11 @@ class NewInvestigation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationRecord:
-    """A stored investigation. `attempts` is the number of times that a replica started or resumed it."""
+    """A stored investigation. `attempts` is the number of times that a replica started or resumed it.
+
+    `verdict`, `verdict_by` and `summary` are those of the answer. They are None without an answer, and for answers of
+    older versions.
+    """
 
     id: InvestigationId
     state: InvestigationState
@@ -156,7 +162,15 @@ class InvestigationRecord:
     answer: str | None = None
     error: str | None = None
     answered_by: str | None = None
+    verdict: VerdictKind | None = None
+    verdict_by: VerdictAuthor | None = None
+    summary: str | None = None
     stats: RequestStats = NOTHING_SPENT
+
+    @property
+    def root_cause(self) -> str | None:
+        """The sentence that states the cause, or None if the answer found no cause."""
+        return self.summary if self.verdict == "cause_found" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +233,6 @@ _ROWS: Final = Codec(
 )
 
 
-_CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)
-_ROOT_CAUSE_CHARACTERS = 400
-
-
 @overload
 def storable(text: str) -> str: ...
 @overload
@@ -232,17 +242,3 @@ def storable(text: str | None) -> str | None:
     if text is None:
         return None
     return whole_characters(text.replace("\0", "\ufffd"))
-
-
-def root_cause(answer: str) -> str | None:
-    """Find the line of an answer that states the cause, or else the first line that is not a heading.
-
-    Removes citation markers and the words "root cause". Keeps notes about unchecked citations.
-    """
-    lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
-    said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)
-    chosen = said or next((line for line in lines if line and not line.endswith(":")), None)
-    if chosen is None:
-        return None
-    plain = without_markers(_CAUSE.sub("", chosen))
-    return shortened(" ".join(plain.split()), _ROOT_CAUSE_CHARACTERS, mark="")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import AssistantMessage, ToolCall
     from holmes.values.stats import RequestStats
+    from holmes.values.verdicts import Verdict
 
 NOTICE: Final = "notice"
 
@@ -262,6 +263,12 @@ def _of_run(event: TokensCounted | AnswerFinished | RunFailed) -> WireEvent:
             assert_never(event)
 
 
+def _verdict(verdict: Verdict | None) -> JsonValue:
+    if verdict is None:
+        return None
+    return {"kind": verdict.kind, "by": verdict.by, "summary": verdict.summary, "root_cause": verdict.root_cause}
+
+
 def _answer(event: AnswerFinished) -> JsonObject:
     citations: JsonValue = [
         {
@@ -276,6 +283,7 @@ def _answer(event: AnswerFinished) -> JsonObject:
     ]
     return {
         "analysis": event.text,
+        "verdict": _verdict(event.verdict),
         "conversation_history": [],
         "follow_up_actions": [],
         "metadata": {

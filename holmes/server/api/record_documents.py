@@ -17,6 +17,7 @@ from holmes.investigations.records.values import (
     StoredEvent,
 )
 from holmes.investigations.records.wire_events import usage_metadata
+from holmes.values.verdicts import VerdictAuthor, VerdictKind
 
 
 def _without_nul(text: str) -> str:
@@ -30,7 +31,10 @@ Clean = Annotated[str, AfterValidator(_without_nul)]
 
 
 class InvestigationDocument(BaseModel):
-    """An investigation. `answer` is Markdown. `answered_by` is the model that answered. Costs are in US dollars."""
+    """An investigation. `answer` is Markdown. `answered_by` is the model that answered. Costs are in US dollars.
+
+    `verdict` and `summary` state what the answer claims. `root_cause` is the summary if the answer found the cause.
+    """
 
     id: str
     state: InvestigationState
@@ -50,6 +54,10 @@ class InvestigationDocument(BaseModel):
     answer: str | None
     error: str | None
     answered_by: str | None
+    verdict: VerdictKind | None
+    verdict_by: VerdictAuthor | None
+    summary: str | None
+    root_cause: str | None
     cost: float
     metadata: dict[str, object]
 
@@ -74,6 +82,10 @@ class InvestigationDocument(BaseModel):
             answer=record.answer,
             error=record.error,
             answered_by=record.answered_by,
+            verdict=record.verdict,
+            verdict_by=record.verdict_by,
+            summary=record.summary,
+            root_cause=record.root_cause,
             cost=record.stats.cost,
             metadata=dict(usage_metadata(record.stats)),
         )
@@ -126,8 +138,9 @@ class InvestigationReceipt(BaseModel):
 
 
 class IncidentDocument(BaseModel):
-    """A group of related alerts. `root_cause` is the line in the newest answer that names the cause.
+    """A group of related alerts. `verdict` and `summary` are those of the newest answer.
 
+    `root_cause` is its summary if it found the cause, else null.
     `closed_by` is `hand` if a user closed the incident, `stale` if no more messages arrived, else null.
     """
 
@@ -143,6 +156,8 @@ class IncidentDocument(BaseModel):
     closed_at: datetime | None
     closed_by: ClosedBy | None
     reopened: int
+    verdict: VerdictKind | None
+    summary: str | None
     root_cause: str | None
 
     @classmethod
@@ -160,6 +175,8 @@ class IncidentDocument(BaseModel):
             closed_at=incident.closed_at,
             closed_by=incident.closed_by,
             reopened=incident.reopened,
+            verdict=incident.verdict,
+            summary=incident.summary,
             root_cause=incident.root_cause,
         )
 

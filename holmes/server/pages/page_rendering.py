@@ -17,11 +17,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from holmes.evidence import without_markers
 from holmes.values.texts import shortened
+from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from holmes.values.stats import RequestStats
+    from holmes.values.verdicts import VerdictKind
 
 _MINUTE = 60
 _HOUR = 3_600
@@ -133,6 +135,11 @@ def without_citations(text: str) -> str:
     return without_markers(text)
 
 
+def verdict_words(verdict: VerdictKind) -> str:
+    """Return the heading of an answer with this verdict, for example `Cause not found`."""
+    return VERDICT_WORDS[verdict]
+
+
 def severity_level(severity: str | None) -> str:
     """Return the color class of a severity: `critical`, `warning`, `info` or `other`."""
     return _LEVELS.get((severity or "").strip().lower(), "other")
@@ -218,6 +225,7 @@ def _environment() -> Environment:
         "severity_level",
         "size",
         "stamp",
+        "verdict_words",
         "visible",
         "web_address",
         "without_citations",

@@ -13,11 +13,9 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.reports import plain_kind
 from holmes.kubernetes.fields import (
-    boolean,
     child,
     children,
     duration,
-    integer,
     matches_map,
     matches_selector,
     text,
