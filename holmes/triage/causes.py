@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import written
 from holmes.triage.connections import connections, identity
 from holmes.triage.fixes import fix_steps
+from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
 from holmes.values.first_look import FirstLook
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.connections import Connection
+    from holmes.triage.log_evidence import LogCause
     from holmes.triage.question import Question
     from holmes.triage.subjects import Named, Subject
     from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
@@ -86,9 +89,40 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     own = frozenset(ref for each in named.objects for ref in identity(asked.state, each))
     candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
     best = next((each for each in candidates if _explains(asked, each)), None)
-    if best is None:
-        return _without_cause(asked, named, own)
-    return _with_cause(asked, best, named)
+    if best is not None:
+        return _with_cause(asked, best, named)
+    logged = cause_in_logs(asked.state, named.objects)
+    if logged is not None:
+        return _from_logs(asked, named, logged)
+    noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
+    return _with_cause(asked, noted, named) if noted is not None else _without_cause(asked, named, own)
+
+
+def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:
+    """Return whether a note explains what the question asks for, for example a cordoned node or a suspended job."""
+    return asked.question.asks("why") and candidate.own and candidate.incident.culprit in own
+
+
+def _from_logs(asked: Asked, named: Named, found: LogCause) -> FirstLook:
+    first, last = found.groups[0], found.groups[-1]
+    said = f"the log of {last.workload.ref} reports {last.span}: {last.sample.strip()}"
+    behind = f" {found.culprit} is what it needs." if found.culprit != last.workload.ref else ""
+    return FirstLook(
+        verdict="cause_found",
+        summary=f"{one_sentence(said[0].upper() + said[1:])}{behind}",
+        subject=_subject_words(named),
+        scope=asked.subject.place,
+        severity="warning",
+        culprit=str(found.culprit),
+        since=written(first.first) if first.first else "",
+        evidence=tuple(f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups),
+        chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
+        neighbours=_neighbours(asked, named),
+        others=_others(asked, None),
+        not_checked=_gaps(asked),
+        notes=("Kubernetes itself reports nothing wrong; only the logs do.", *_notes(asked, named)),
+        taken_at=asked.report.taken_at,
+    )
 
 
 def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
@@ -128,7 +162,7 @@ def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLoo
     return FirstLook(
         verdict="cause_found",
         summary=one_sentence(incident.cause or incident.title),
-        subject=_subject_words(asked, named),
+        subject=_subject_words(named),
         scope=asked.subject.place,
         severity=incident.severity,
         culprit=str(incident.culprit),
@@ -165,7 +199,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
     return FirstLook(
         verdict=verdict,
         summary=text,
-        subject=_subject_words(asked, named),
+        subject=_subject_words(named),
         scope=asked.subject.place,
         neighbours=_neighbours(asked, named),
         others=_others(asked, None),
@@ -244,7 +278,7 @@ def one_sentence(text: str) -> str:
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 
-def _subject_words(asked: Asked, named: Named | None) -> tuple[str, ...]:
+def _subject_words(named: Named | None) -> tuple[str, ...]:
     if named is None:
         return ()
     names = list(dict.fromkeys(str(each.ref) for each in named.objects))

@@ -325,3 +325,13 @@ def _words(place: ObjectRef, path: str, signatures: tuple[LogSignature, ...], st
             blamed |= dict.fromkeys((*accounts_blamed(each.line, pod), *full_claims(each.line, pod)))
     evidence = tuple(Evidence(object=place, path=path, value=shown(each.line)) for each in told)
     return LastWords(signatures=signatures, evidence=evidence, blamed=tuple(blamed))
+
+
+def trouble_kind(line: str) -> SignatureKind | None:
+    """Return the kind of error that one log line reports, or None."""
+    return None if _FRAME.match(line) else _kind_of(line)
+
+
+def general_kinds() -> frozenset[SignatureKind]:
+    """Return the kinds that do not tell what went wrong."""
+    return frozenset({"crash", "last words"})
