@@ -35,6 +35,7 @@ _MOST_OTHERS: Final = 8
 _MOST_GAPS: Final = 6
 _MOST_NEIGHBOURS: Final = 12
 _VALUE_CHARACTERS: Final = 260
+_LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _UPSTREAM: Final = frozenset({
@@ -103,7 +104,7 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     return asked.question.asks("why") and candidate.own and candidate.incident.culprit in own
 
 
-def _from_logs(asked: Asked, named: Named, found: LogCause) -> FirstLook:
+def _from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
     first, last = found.groups[0], found.groups[-1]
     said = f"the log of {last.workload.ref} reports {last.span}: {last.sample.strip()}"
     behind = f" {found.culprit} is what it needs." if found.culprit != last.workload.ref else ""
@@ -243,6 +244,9 @@ def _of_scope(asked: Asked) -> FirstLook:
     if matching:
         best = _Candidate(incident=matching[0], own=True, hops=0, symptoms=0, path=())
         return _with_cause(asked, best, None)
+    logged = _logged_in_scope(asked)
+    if logged is not None:
+        return _from_logs(asked, None, logged)
     unread = [kind for kind in ("Pod", "Deployment") if not asked.state.covers(kind)]
     verdict: VerdictKind
     if unread:
@@ -262,6 +266,14 @@ def _of_scope(asked: Asked) -> FirstLook:
         notes=tuple(_notes(asked, None)),
         taken_at=asked.report.taken_at,
     )
+
+
+def _logged_in_scope(asked: Asked) -> LogCause | None:
+    """Return the trouble that the logs in the asked namespaces report. The logs of a whole cluster are not read."""
+    if not asked.subject.namespaces or asked.subject.kinds:
+        return None
+    workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
+    return cause_in_logs(asked.state, workloads)
 
 
 def _of_kinds(asked: Asked, incident: Incident) -> bool:

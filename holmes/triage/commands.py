@@ -38,7 +38,8 @@ def port_forward(asked: Asked) -> FirstLook:
         )
     named = [port for port in ports if str(port) in asked.question.words]
     port = (named or ports)[0]
-    local = port if port >= _PRIVILEGED else _LOCAL_START
+    own = [int(word) for word in asked.question.words if word.isdigit() and len(word) >= 4 and int(word) not in ports]
+    local = own[0] if own else port if port >= _PRIVILEGED else _LOCAL_START
     command = (
         f"kubectl port-forward {shlex.quote(resource_path(found.ref))} {local}:{port}{namespace_option(found.ref)}"
     )

@@ -236,28 +236,6 @@ def replicas(asked: Asked) -> FirstLook:
     return fact(asked, summary, table_of(("workload", "replicas"), rows) if len(rows) > 1 else None)
 
 
-def resources(asked: Asked) -> FirstLook:
-    """Return the requests and limits of containers."""
-    rows = [
-        (str(each.ref), text(one, "name"), *(_amounts(one, what) for what in ("requests", "limits")))
-        for each in _pods_or_workloads(asked)
-        for one in children(pod_spec(each), "containers")
-    ]
-    if asked.subject.named and not rows:
-        return number_or_list(asked)
-    summary = f"Requests and limits of {counted(len(rows), 'container')} {_of(asked)}."
-    if len(rows) == 1:
-        summary = f"{rows[0][0]}, container {rows[0][1]}: requests {rows[0][2]}; limits {rows[0][3]}."
-    return fact(
-        asked, summary, table_of(("workload", "container", "requests", "limits"), rows) if len(rows) > 1 else None
-    )
-
-
-def _amounts(container: Mapping[str, object], what: str) -> str:
-    amounts = child(dict(container), "resources", what)  # type: ignore[arg-type]
-    return ", ".join(f"{name} {amount}" for name, amount in amounts.items()) or "none"
-
-
 def changes(asked: Asked) -> FirstLook:
     """List what changed in a time span, newest first. The default is the last hour."""
     span = asked.question.since_seconds or (

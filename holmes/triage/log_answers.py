@@ -17,6 +17,7 @@ from holmes.kubernetes.fields import moment, written
 from holmes.triage.connections import connections
 from holmes.triage.inventory import MOST_ROWS, fact, table_of
 from holmes.triage.markdown import counted
+from holmes.triage.selection import WORKLOAD_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,10 +69,21 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     question = asked.question
     if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
         return ()
-    found = connections(asked.state, asked.subject.objects) if asked.subject.named else {}
+    if not asked.subject.named:
+        return tuple(dict.fromkeys(_of_scope(asked)))[:_MOST_LOGS]
+    found = connections(asked.state, asked.subject.objects)
     near = sorted(found.values(), key=lambda each: each.hops)
     keys = [key for each in near if (known := asked.state.find(each.ref)) is not None for key in _of_pod(known)]
     return tuple(dict.fromkeys(keys))[:_MOST_LOGS]
+
+
+def _of_scope(asked: Asked) -> Iterator[LogKey]:
+    """Yield the logs of one pod of each workload in the namespaces of the question."""
+    for kind in WORKLOAD_KINDS if asked.subject.namespaces else ():
+        for workload in asked.state.of(kind):
+            if asked.subject.contains(workload):
+                for pod in asked.state.pods_of(workload)[:1]:
+                    yield from _of_pod(pod)
 
 
 def _of_pod(each: ClusterObject) -> Iterator[LogKey]:

@@ -11,9 +11,11 @@ from holmes.triage.alerts import look_at_alerts
 from holmes.triage.causes import Asked, look_for_cause
 from holmes.triage.commands import exec_command, port_forward
 from holmes.triage.log_answers import log_answer, logs_for
+from holmes.triage.moments import moments
 from holmes.triage.permissions import permission
+from holmes.triage.quantities import resources, usage
 from holmes.triage.question import parse_question
-from holmes.triage.subjects import find_subject
+from holmes.triage.subjects import find_subject, with_known_kinds
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
+_BEFORE_SUBJECT: Final = frozenset({
+    "is", "are", "does", "did", "do", "was", "with", "why", "ist", "sind", "hat", "geht", "lauft", "laeuft", "warum", "esta",
+    "estan", "est", "sont", "wrong", "falla", "marche",
+})  # fmt: skip
 READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
@@ -80,7 +86,7 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    parsed = parse_question(request.question)
+    parsed = with_known_kinds(parse_question(request.question), scan.state)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
     return Asked(question=parsed, subject=subject, state=scan.state, report=scan.report)
@@ -101,6 +107,8 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return replace(_empty(asked), verdict="declined", summary=declined)
     if subject.missing and not subject.named:
         return _not_found(asked, subject.missing[0])
+    if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
+        return _unclear(asked)
     plan = _plan(parsed, subject)
     if plan is None:
         return _unclear(asked)
@@ -163,7 +171,8 @@ _PLANS: Final[tuple[tuple[tuple[str, ...], Callable[[Asked], FirstLook]], ...]] 
     (("images",), inventory.images),
     (("placement",), inventory.placement),
     (("address",), inventory.addresses),
-    (("resources",), inventory.resources),
+    (("usage",), usage),
+    (("resources",), resources),
     (("replicas",), inventory.replicas),
     (("describe",), inventory.described),
     (("settings",), inventory.settings),
@@ -176,6 +185,8 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
         return None
     if _can(question, subject):
         return permission
+    if question.asks("when") and subject.named and not question.asks("trouble", "changes"):
+        return moments
     if question.asks("port_forward"):
         return port_forward
     if question.asks("exec"):
@@ -205,7 +216,11 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
         or question.newer_seconds
     )
     things = subject.kinds or question.states or question.labels or any(each.sense == "word" for each in question.found)
-    if lists and things and not trouble and not question.asks("health"):
+    yes_or_no = subject.named and question.states and not question.asks("list", "count")
+    only_a_kind = bool(subject.kinds) and not subject.named and not any(each.sense == "concept" for each in question.found)
+    if only_a_kind:
+        return inventory.number_or_list
+    if lists and things and not yes_or_no and not trouble and not question.asks("health"):
         return inventory.number_or_list
     return None
 
@@ -221,12 +236,20 @@ def _can(question: Question, subject: Subject) -> bool:
 def _unclear(asked: Asked) -> FirstLook:
     """Answer a question without a known subject: a missing name, or not a question about a cluster."""
     unknown = asked.subject.unknown
+    grammatical = _grammatical_subject(asked)
+    unknown = (grammatical,) if grammatical else unknown
     about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
     if about and 0 < len(unknown) <= 2:
         words = " or ".join(f"`{word}`" for word in unknown)
         text = f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be known from this cluster."
         return replace(_empty(asked), verdict="not_found", summary=text)
     return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
+
+
+def _grammatical_subject(asked: Asked) -> str:
+    """Return the unknown word that the question is about, for example `kafka` in "is kafka ok", or an empty string."""
+    pairs = zip(asked.question.words, asked.question.words[1:], strict=False)
+    return next((word for before, word in pairs if before in _BEFORE_SUBJECT and word in asked.subject.unknown), "")
 
 
 def _not_found(asked: Asked, missing: Missing) -> FirstLook:

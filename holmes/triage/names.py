@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from holmes.kubernetes.fields import children, text, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -51,6 +51,11 @@ class Names:
                             self._by_label[each.labels[label].lower()].append(each)
                 for address in _addresses(each):
                     self._by_address[address].append(each)
+        self.kinds = dict(_kind_words(state))
+        self.values: set[str] = set()
+        for kind in state.kinds:
+            for each in state.of(kind):
+                self.values |= {plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value}
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
 
     def named(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
@@ -58,7 +63,7 @@ class Names:
         found = [
             each
             for each in self._by_name.get(name.lower(), ())
-            if (each.kind == kind if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
+            if (is_of(each, kind) if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
         ]
         return tuple(sorted(found, key=_likely))
 
@@ -69,7 +74,7 @@ class Names:
             for known, objects in self._by_name.items()
             if known.startswith(name.lower())
             for each in objects
-            if (each.kind == kind if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
+            if (is_of(each, kind) if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
         ]
         return tuple(sorted(found, key=_likely))
 
@@ -123,6 +128,31 @@ def names_of(state: ClusterState) -> Names:
     if found is None:
         found = _NAMES[state] = Names(state)
     return found
+
+
+def is_of(each: ClusterObject, kind: str) -> bool:
+    """Return whether an object is of a kind. Kinds that are not built into Kubernetes have the form `Kind.group`."""
+    return kind in (each.kind, f"{each.kind}.{each.group}")
+
+
+def plain_value(value: str) -> str:
+    """Return a label or annotation value as a word of a question."""
+    return value.strip("#@ ").lower()
+
+
+def _kind_words(state: ClusterState) -> Iterator[tuple[str, str]]:
+    """Yield the words for each custom kind: its name, its plural and its short names."""
+    for kind in state.kinds:
+        if "." in kind:
+            name = kind.partition(".")[0].lower()
+            yield name, kind
+            yield f"{name}s", kind
+    for definition in state.of("CustomResourceDefinition"):
+        names = definition.child("spec", "names")
+        key = f"{text(names, 'kind')}.{definition.text('spec', 'group')}"
+        for word in (text(names, "kind"), text(names, "plural"), text(names, "singular"), *texts(names, "shortNames")):
+            if word:
+                yield word.lower(), key
 
 
 def _likely(each: ClusterObject) -> tuple[int, str, str]:

@@ -67,6 +67,13 @@ _HOW: Final = {
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 
 
+_TIMES: Final = {
+    "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
+    "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
+}  # fmt: skip
+_COUNTED: Final = re.compile(rf"\b(?:{'|'.join(_TIMES)})\b")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A bound on a number, for example `more than 3 restarts`. `of` is the word after the number, or empty."""
@@ -147,6 +154,7 @@ class Question:
 def parse_question(text: str) -> Question:
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
+    lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
     plain = _URL.sub(" ", lowered)
     words = words_of(plain)
     flag = _FLAG.search(lowered)

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, integer, text, text_map
 from holmes.triage.connections import identity
+from holmes.triage.names import is_of, plain_value
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import vocabulary
 
@@ -75,7 +76,7 @@ def select(asked: Asked) -> Selection:
 def _kinds(asked: Asked) -> tuple[str, ...]:
     """Return the kinds to search. Kinds of named objects describe these objects, not the kind that is asked for."""
     question = asked.question
-    named = {each.kind for each in asked.subject.objects}
+    named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     if not wanted and any(each.sense == "word" for each in question.found):
@@ -92,6 +93,8 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
     for term in question.labels:
         filters.append(_label_filter(term.key, term.value, negated=term.negated, annotation=_is_annotation(asked)))
     for name in question.states:
+        if name == "running" and _is_located(asked):
+            continue
         made = _state_filter(name, kinds, negated=_is_negated(asked, name), comparisons=question.comparisons)
         if made is not None:
             filters.append(made)
@@ -106,9 +109,15 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
         filters.append(_age_filter(asked.state, question.newer_seconds, older=False))
     elif question.since_seconds and question.asks("age"):
         filters.append(_age_filter(asked.state, question.since_seconds, older=False))
+    filters += [_value_filter(value) for value in asked.subject.values]
     filters += _object_filters(asked, kinds)
     words, unapplied = _image_filters(asked)
     return filters + words, left_out + unapplied
+
+
+def _is_located(asked: Asked) -> bool:
+    """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
+    return any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
 
 
 def _is_annotation(asked: Asked) -> bool:
@@ -139,6 +148,14 @@ def _is_negated(asked: Asked, state: str) -> bool:
     )
 
 
+def _value_filter(value: str) -> Filter:
+    plain = value.strip("#@")
+    return Filter(
+        told=f"label or annotation {plain}",
+        holds=lambda each: any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())),
+    )
+
+
 def _state_filter(
     name: str, kinds: tuple[str, ...], *, negated: bool, comparisons: tuple[Comparison, ...]
 ) -> Filter | None:
@@ -155,16 +172,23 @@ def _state_filter(
         )
         if bound is not None and kinds == ("Pod",):
             return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
-    tests = [_STATES.get((kind, name)) for kind in kinds]
+    tests = [_STATES.get((kind, name)) or _custom_test(kind, name) for kind in kinds]
     if any(test is None for test in tests):
         return None
     by_kind = dict(zip(kinds, tests, strict=True))
 
     def holds(each: ClusterObject) -> bool:
-        test = by_kind[each.kind]
+        test = by_kind.get(each.kind) or by_kind.get(f"{each.kind}.{each.group}")
         return test is not None and test(each) != negated
 
     return Filter(told=told, holds=holds)
+
+
+def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
+    """Return the test of a state of a custom kind: its condition Ready."""
+    ready = _condition("Ready")
+    tests = {"ready": ready, "not_ready": lambda each: not ready(each)}
+    return tests.get(name) if "." in kind else None
 
 
 def restarts(pod: ClusterObject) -> int:
@@ -285,7 +309,7 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for named objects: the pods of a workload, on a node, behind a Service, or that use an object."""
     for named in asked.subject.named:
         first = named.objects[0]
-        if first.kind in kinds and not asked.question.asks("uses"):
+        if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
             yield _one_of(f"named {named.name}", {each.ref for each in named.objects})
             continue
         refs = {

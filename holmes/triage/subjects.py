@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.names import names_of
-from holmes.triage.vocabulary import symptoms_in, vocabulary
+from holmes.triage.vocabulary import Sighting, symptoms_in, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class Subject:
 
     Without names, the question is about all objects of `kinds`, or about everything in `namespaces`. Empty `namespaces`
     means the whole cluster. `elsewhere` contains objects with a named name in namespaces that were not asked about.
-    `unknown` contains words that have no meaning to Holmes.
+    `values` contains words that are values of labels or annotations. `unknown` contains words that have no meaning to Holmes.
     """
 
     named: tuple[Named, ...] = ()
@@ -88,6 +88,7 @@ class Subject:
     kinds: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     elsewhere: tuple[ObjectRef, ...] = ()
+    values: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
@@ -105,6 +106,26 @@ class Subject:
     def contains(self, each: ClusterObject) -> bool:
         """Return whether an object is in the namespaces of the subject."""
         return not self.namespaces or each.namespace in self.namespaces
+
+
+_ABBREVIATIONS: Final = {
+    "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
+    "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
+}  # fmt: skip
+_ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
+
+
+def with_known_kinds(question: Question, state: ClusterState) -> Question:
+    """Add the custom kinds of the cluster, and abbreviations such as `cm` after `get`, to the kinds of a question."""
+    kinds = names_of(state).kinds
+    more: list[Sighting] = []
+    for index, word in enumerate(question.words):
+        kind = kinds.get(word, "")
+        if not kind and index > 0 and question.words[index - 1] in _ASKS_FOR:
+            kind = _ABBREVIATIONS.get(word, "")
+        if kind and not any(each.first <= index <= each.last for each in question.found):
+            more.append(Sighting(sense="kind", name=kind, first=index, last=index))
+    return replace(question, found=(*question.found, *more)) if more else question
 
 
 def find_subject(
@@ -149,9 +170,13 @@ class _Search:
         named: list[Named] = []
         missing: list[Missing] = list(missing_spaces)
         unknown: list[str] = []
+        values: list[str] = []
         elsewhere: list[ObjectRef] = []
         for index, word in enumerate(self.words):
             if index in self._used or self._is_data(word):
+                continue
+            if self._is_value(index, word):
+                values.append(word)
                 continue
             found = self._named(index, word, default)
             if isinstance(found, Named):
@@ -176,6 +201,7 @@ class _Search:
             kinds=self.question.kinds,
             missing=tuple(missing),
             elsewhere=tuple(dict.fromkeys(elsewhere)),
+            values=tuple(dict.fromkeys(values)),
             unknown=tuple(dict.fromkeys(unknown))[:_MOST_UNKNOWN],
         )
 
@@ -184,6 +210,13 @@ class _Search:
         in_label = any(word in (term.key, term.value, str(term)) for term in self.question.labels)
         in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.addresses)
         return in_label or in_address or (_NUMBER.fullmatch(word) is not None and not self.names.named(word))
+
+    def _is_value(self, index: int, word: str) -> bool:
+        """Return whether a word that names no object is the value of a label or an annotation."""
+        plain = word.strip("#@")
+        if index in self._known or plain in vocabulary().stop or plain not in self.names.values:
+            return False
+        return not self.names.named(plain) and not self.names.labelled(plain)
 
     def _is_ordinary(self, word: str) -> bool:
         parts = re.split(r"[-'/]", word)
@@ -273,6 +306,9 @@ class _Search:
             return Named(name=plain, objects=exact) if exact else None
         if _NAME.fullmatch(plain) is None:
             return None
+        hosts = self.names.at_address(plain) or self._of_host(plain) if "." in plain else ()
+        if hosts:
+            return Named(name=plain, objects=hosts)
         objects = self._objects(plain, kind, spaces, prefix=prefix)
         if objects:
             return Named(name=plain, objects=objects)

@@ -54,6 +54,7 @@ def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
         labels = used.labels if used.kind == "Pod" else template_of(used).labels
         for service in services_selecting(state, used.namespace, labels):
             yield User(object=service, how="spec.selector")
+            yield from (User(object=edge.consumer, how=f"through {service.ref}") for edge in edges(state).get(service.ref, ()))
         for kind, path in (("NetworkPolicy", "podSelector"), ("PodDisruptionBudget", "selector")):
             for each in state.of(kind, used.namespace):
                 if matches_selector(each.child("spec", path), labels):

@@ -19,6 +19,7 @@ Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _GERMAN: Final = str.maketrans({"ß": "ss", "\u2019": "'", "\u2018": "'", "`": "`"})
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
+_INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
 _ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
 
 
@@ -62,7 +63,7 @@ def words_of(text: str) -> tuple[str, ...]:
     """Split folded text into words. "what's" becomes `what`, and "l'application" becomes `l` and `application`."""
     words: list[str] = []
     for match in _WORD.finditer(text):
-        word = _ENDINGS.sub("", match[0])
+        word = _INVERTED.sub("", _ENDINGS.sub("", match[0]))
         elided = _ELIDED.match(word)
         words += [elided[1], word[elided.end() :]] if elided else [word]
     return tuple(filter(None, words))

@@ -1,0 +1,70 @@
+"""Answers when something happened to an object: its creation, its start, its last restart, its last run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.fields import duration, moment, text, written
+from holmes.triage.inventory import fact, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.causes import Asked
+    from holmes.values.first_look import FirstLook
+
+_WANTED: Final = (
+    ("last end", ("restart", "restarted", "crash", "crashed", "killed", "died", "neu", "neustart", "abgesturzt", "reinicio", "redemarre", "redemarrage", "oom")),
+    ("cordoned", ("cordoned", "gesperrt", "acordonado", "unschedulable")),
+    ("last successful run", ("successfully", "succeeded", "erfolgreich", "exito", "succes")),
+    ("last run", ("run", "ran", "lief", "gelaufen", "scheduled", "corrio", "ejecuto", "tourne")),
+    ("started", ("running", "started", "start", "startet", "gestartet", "lauft", "laeuft", "arranco", "iniciado", "demarre", "up", "tourne")),
+    ("created", ("created", "old", "alt", "age", "creo", "creado", "cree", "erstellt", "deployed", "antiguo")),
+)  # fmt: skip
+"""What the words of a question ask for, the most specific first."""
+
+
+def moments(asked: Asked) -> FirstLook:
+    """Return the times of the named objects, with the one that the question asks for first."""
+    found = [(each, what, at) for each in _all(asked) for what, at in _times(asked, each) if at]
+    if not found:
+        return fact(asked, f"No time of {asked.subject.objects[0].ref} is known.", None, "inconclusive")
+    wanted = [what for what, words in _WANTED if any(word in asked.question.words for word in words)]
+    order = {what: index for index, what in enumerate(dict.fromkeys((*wanted, "created")))}
+    found.sort(key=lambda entry: (order.get(entry[1].partition(",")[0], len(order)), -entry[2]))
+    each, what, at = found[0]
+    ago = duration(max(0.0, asked.state.now - at))
+    rows = [(str(one.ref), name, written(when), duration(max(0.0, asked.state.now - when))) for one, name, when in found]
+    return fact(asked, f"{each.ref}: {what} {written(at)}, {ago} ago.", table_of(("object", "what", "time", "ago"), rows))
+
+
+def _all(asked: Asked) -> Iterator[ClusterObject]:
+    seen = set()
+    for each in asked.subject.objects:
+        for one in (each, *asked.state.owned_by(each, "Job"), *asked.state.pods_of(each)):
+            if one.uid not in seen:
+                seen.add(one.uid)
+                yield one
+
+
+def _times(asked: Asked, each: ClusterObject) -> Iterator[tuple[str, float]]:
+    yield "created", each.created
+    if each.kind == "Pod":
+        for container in containers_of(each):
+            yield "started", moment(text(container.status, "state", "running", "startedAt")) or 0.0
+            ended = container.last_terminated
+            reason = text(ended, "reason")
+            yield f"last end{f', {reason}' if reason else ''}", moment(text(ended, "finishedAt")) or 0.0
+    for what, path in (
+        ("last run", ("status", "lastScheduleTime")),
+        ("last successful run", ("status", "lastSuccessfulTime")),
+        ("started", ("status", "startTime")),
+        ("completed", ("status", "completionTime")),
+    ):
+        if each.kind != "Pod":
+            yield what, moment(each.text(*path)) or 0.0
+    for taint in each.children("spec", "taints") if each.kind == "Node" else ():
+        if text(taint, "key") == "node.kubernetes.io/unschedulable":
+            yield "cordoned", moment(text(taint, "timeAdded")) or 0.0

@@ -1,0 +1,94 @@
+"""Answers questions about amounts: requests and limits, the capacity of nodes and volumes, quotas, and usage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.resources import amount
+from holmes.kubernetes.fields import child, children, text
+from holmes.triage.connections import connections
+from holmes.triage.inventory import fact, number_or_list, table_of
+from holmes.triage.markdown import counted
+from holmes.triage.selection import WORKLOAD_KINDS, pod_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.causes import Asked
+    from holmes.values.first_look import FirstLook
+    from holmes.values.json_types import JsonObject
+
+_AMOUNTS: Final = {
+    "Node": (("status", "capacity"), ("status", "allocatable")),
+    "ResourceQuota": (("status", "used"), ("status", "hard")),
+    "PersistentVolumeClaim": (("status", "capacity"), ("spec", "resources", "requests")),
+    "PersistentVolume": (("spec", "capacity"),),
+}
+_WORDS: Final = {"memory": ("memory", "speicher", "memoria", "memoire", "ram", "speicherlimit"), "cpu": ("cpu", "cores", "cpus")}
+
+
+def resources(asked: Asked) -> FirstLook:
+    """Return the amounts that the question asks for: of containers, nodes, quotas or volumes."""
+    found = _subjects(asked)
+    rows = [row for each in found for row in _rows(each)]
+    if not rows:
+        return number_or_list(asked)
+    summary = f"{counted(len(rows), 'amount')} {_of(asked)}."
+    if len(rows) <= 2:
+        summary = f"{'; '.join(': '.join(filter(None, row)) for row in rows)}."
+    wanted = next((name for name, words in _WORDS.items() if any(word in words for word in asked.question.words)), "")
+    lines = tuple(_total(found, wanted)) if wanted else ()
+    return fact(asked, summary, table_of(("object", "what", "amount"), rows) if len(rows) > 2 else None, lines=lines)
+
+
+def _subjects(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return the named objects and their claims, or the objects of the kind in the question, or all workloads."""
+    kinds = [kind for kind in asked.question.kinds if kind in (*_AMOUNTS, *WORKLOAD_KINDS, "Pod")]
+    if asked.subject.named:
+        named = asked.subject.objects
+        near = connections(asked.state, named).values() if any(word.startswith("volum") for word in asked.question.words) else ()
+        claims = [asked.state.find(each.ref) for each in near if each.ref.kind == "PersistentVolumeClaim"]
+        return (*(each for each in claims if each is not None), *(() if claims else named))
+    chosen = kinds[:1] or WORKLOAD_KINDS
+    return tuple(each for kind in chosen for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace)
+
+
+def _of(asked: Asked) -> str:
+    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
+
+
+def _rows(each: ClusterObject) -> Iterator[tuple[str, str, str]]:
+    if each.kind in _AMOUNTS:
+        for path in _AMOUNTS[each.kind]:
+            written = _written(child(each.body, *path))
+            if written:
+                yield str(each.ref), path[-1], written
+    elif each.kind in (*WORKLOAD_KINDS, "Pod"):
+        for one in children(pod_spec(each), "containers"):
+            amounts = (f"{what} {_written(child(one, 'resources', what)) or 'none'}" for what in ("requests", "limits"))
+            yield str(each.ref), f"container {text(one, 'name')}", "; ".join(amounts)
+
+
+def _written(amounts: JsonObject) -> str:
+    return ", ".join(f"{name} {value}" for name, value in amounts.items())
+
+
+def _total(found: tuple[ClusterObject, ...], wanted: str) -> Iterator[str]:
+    """Yield the sum of the requests of all pods, in the unit of the question."""
+    pods = [each for each in found if each.kind == "Pod" and each.text("status", "phase") == "Running"]
+    total = sum(
+        amount(text(one, "resources", "requests", wanted)) or 0
+        for pod in pods
+        for one in children(pod_spec(pod), "containers")
+    )
+    if pods and total:
+        unit = f"{total / 1024**2:g}Mi" if wanted == "memory" else f"{total * 1000:g}m"
+        yield f"requests of {counted(len(pods), 'running pod')}: {wanted} {unit} in total"
+
+
+def usage(asked: Asked) -> FirstLook:
+    """State that the usage is unknown, with the requests and limits that are known."""
+    look = resources(asked)
+    text_of = "The current usage is not known: metrics-server (metrics.k8s.io) was not read. `kubectl top pods` shows it."
+    return fact(asked, text_of, look.table, "inconclusive", lines=look.lines)
