@@ -30,7 +30,7 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SPECIFIC: Final = re.compile(
     r"(?i)certificate|cert\b|certs\b|tls|x509|expir|replication|replica(?:tion)?.?lag|\blag|backup|clock|skew|ntp|raid|smart|bandwidth"
     r"|conntrack|temperature|license|rotation|scrape|rule.?failure|config.?reload|remote.?write|wal\b|heartbeat"
-    r"|slow.?quer|deadlock|too.?many.?connections|cache.?hit|throttl|latency|error.?budget|burn|queue|consumer"
+    r"|slow.?quer|deadlock|too.?many.?connections|cache.?hit|throttl|queue|consumer"
     r"|filesystem|diskio|iops|swap|entropy|bond|network.?interface|edac|systemd|prometheus|alertmanager|thanos|loki"
 )
 """Alerts about one mechanism. A fault of another kind does not explain them."""
@@ -81,6 +81,9 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
 def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
     """Return the look, or an inconclusive look if the alert is about one mechanism and the cause about another one."""
     about = " ".join(_WORDS.findall(name))
+    if look.verdict == "healthy" and _SPECIFIC.search(f"{name} {about}"):
+        summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {look.subject[0]}."
+        return replace(look, verdict="inconclusive", summary=summary)
     if look.verdict != "cause_found" or not _SPECIFIC.search(f"{name} {about}"):
         return look
     if symptoms_of_text(look.summary) & symptoms_of_text(f"{about} {text}".lower()) - {"unreachable"}:
@@ -103,7 +106,7 @@ def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
 
 
 def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLook:
-    subject = subject_of(labels)
+    subject = None if _is_probe(labels) else subject_of(labels)
     wanted = f"{subject.kind} {subject.namespace + '/' if subject.namespace else ''}{subject.name}" if subject else ""
     if wanted:
         text = f"{wanted}, the subject of `{name}`, does not exist in this cluster. It may have been deleted."
@@ -127,6 +130,11 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
     """Return the objects that the labels name, the most specific label first."""
     spaces = (space,) if space else ()
     subject = subject_of(labels)
+    instance = _host(labels.get("instance") or labels.get("target", ""))
+    if _is_probe(labels) and instance:
+        return names.at_address(instance)
+    if subject is not None and subject.kind == "Node":
+        return names.named(subject.name, "Node") or names.at_address(subject.name)
     if subject is not None:
         exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
         owner = (
@@ -143,5 +151,16 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
         found = names.named(labels.get(label, ""), "", spaces) if space else ()
         if found:
             return found
-    instance = labels.get("instance", "") if subject is None else ""
-    return names.at_address(instance) or names.named(instance.partition(":")[0], "Node")
+    if subject is not None:
+        return ()
+    return names.at_address(instance) or names.named(instance, "Node")
+
+
+def _is_probe(labels: Mapping[str, str]) -> bool:
+    """Return whether the labels are those of a black-box probe, whose own pod and Service are not the subject."""
+    return any("blackbox" in labels.get(name, "") for name in ("job", "pod", "service"))
+
+
+def _host(target: str) -> str:
+    """Return the host of a URL or an address with a port."""
+    return target.partition("://")[2].partition("/")[0].partition(":")[0] if "://" in target else target.partition(":")[0]

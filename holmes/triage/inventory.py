@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import recent_changes, replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import child, children, duration, integer, text, written
 from holmes.triage.connections import identity
@@ -25,6 +26,7 @@ from holmes.values.first_look import FirstLook, FixStep, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.causes import Asked
     from holmes.triage.selection import Selection
@@ -73,6 +75,8 @@ def fact(
 
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
+    if asked.question.asks("count") and any(each.sense == "word" and each.name == "containers" for each in asked.question.found):
+        return _containers(asked)
     selection = select(asked)
     noun = _noun(selection)
     if selection.left_out:
@@ -102,6 +106,34 @@ def number_or_list(asked: Asked) -> FirstLook:
             else f"No {noun} found {asked.subject.place}.",
         )
     return fact(asked, summary, _listed(asked, found))
+
+
+def _containers(asked: Asked) -> FirstLook:
+    """Answer how many containers are in a state."""
+    tests: Mapping[str, Callable[[Container], bool]] = {
+        "crashing": lambda one: one.waiting.get("reason") == "CrashLoopBackOff",
+        "running": lambda one: one.running,
+        "ready": lambda one: one.ready,
+        "not_ready": lambda one: not one.ready,
+        "restarting": lambda one: one.restarts > 0,
+        "never_restarted": lambda one: one.restarts == 0,
+        "image_pull": lambda one: "ImagePull" in str(one.waiting.get("reason", "")),
+        "oom": lambda one: "OOMKilled" in (one.last_terminated.get("reason"), one.terminated.get("reason")),
+    }
+    states = asked.question.states
+    if any(state not in tests for state in states) or asked.subject.unknown:
+        return fact(asked, "Not answered: a part of the question could not be applied to containers.", None, "inconclusive")
+    named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    found = [
+        one
+        for pod in asked.state.of("Pod")
+        if asked.subject.contains(pod) and (not named or pod.ref in named)
+        for one in containers_of(pod)
+        if one.kind == "main" and all(tests[state](one) for state in states)
+    ]
+    told = f" ({'; '.join(states)})".replace("_", " ") if states else ""
+    rows = [(str(one.pod.ref), one.name, str(one.restarts)) for one in found]
+    return fact(asked, f"{counted(len(found), 'container')} {asked.subject.place}{told}.", table_of(("pod", "container", "restarts"), rows))
 
 
 def _noun(selection: Selection) -> str:
@@ -179,6 +211,9 @@ def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
 
 def images(asked: Asked) -> FirstLook:
     """List the images of the running pods, which can differ from the template of their workload."""
+    part = next((word for word in (*asked.question.words, *asked.question.quoted) if ":" in word or "/" in word), "")
+    if part and "Pod" in asked.question.kinds:
+        return _with_image(asked, part)
     pods = [pod for each in _pods_or_workloads(asked) for pod in asked.state.pods_of(each) or (each,)]
     used: dict[tuple[str, str], int] = Counter(
         (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
@@ -187,6 +222,13 @@ def images(asked: Asked) -> FirstLook:
     names = sorted({image for _, image in used})
     summary = f"{counted(len(names), 'image')} {_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
+
+
+def _with_image(asked: Asked, part: str) -> FirstLook:
+    """List the pods with an image that contains `part`."""
+    pods = [pod for pod in asked.state.of("Pod") if asked.subject.contains(pod) and any(part in image.lower() for image in images_of(pod))]
+    rows = [(_path(pod), ", ".join(images_of(pod)), status_of(pod)) for pod in pods]
+    return fact(asked, f"{counted(len(rows), 'pod')} {asked.subject.place} with image {part}.", table_of(("pod", "images", "status"), rows))
 
 
 def _of(asked: Asked) -> str:

@@ -35,6 +35,7 @@ _PAIR: Final = re.compile(
 _PHRASE: Final = re.compile(
     r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ (?P<number>\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
 )
+_COUNTED: Final = re.compile(r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})")
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _TROUBLE: Final = re.compile(r"(?i)\b(?:error|exception|fatal|panic|fail(?:ed|ure|s)?|critical|warn(?:ing)?|severe)\b")
 _SEARCHED: Final = re.compile(
@@ -197,6 +198,10 @@ def _wanted(asked: Asked, found: Sequence[LogLine]) -> re.Pattern[str] | None:
     names = {each.name for each in asked.subject.named}
     quoted = next((text for text in asked.question.quoted if text.lower() not in names), "")
     text = match[1] if match else quoted
+    if not text and asked.question.labels:
+        text = str(asked.question.labels[0])
+    if not text:
+        text = next((word for word in asked.question.words if re.fullmatch(r"[1-5]\d\d", word)), "")
     if not text:
         text = next((word for word in asked.subject.unknown if any(word in line.text.lower() for line in found)), "")
     if text:
@@ -215,9 +220,9 @@ def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook
     """Return a statistic of the number that the question names."""
     numbers: dict[tuple[str, str], list[tuple[float, LogLine]]] = defaultdict(list)
     for line in found:
-        for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text)):
+        for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text), *_COUNTED.finditer(line.text)):
             numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
-    words = {word.removesuffix("s") for word in asked.question.words}
+    words = {part.removesuffix("s") for word in (*asked.question.words, *asked.question.quoted) for part in _PARTS.findall(word.lower())}
     scored = sorted(
         ((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True
     )

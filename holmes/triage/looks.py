@@ -192,7 +192,9 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
     if question.asks("exec"):
         return exec_command
     statistics = question.asks("average", "sum", "percentile", "maximum", "minimum")
-    if (question.asks("logs") and not question.asks("permission")) or (statistics and not subject.kinds):
+    of_logs = question.asks("logs") and not question.asks("permission") and not (question.asks("health", "trouble") and not question.asks("list", "count"))
+    requests = question.asks("count") and any(word in ("requests", "anfragen", "peticiones", "requetes") for word in question.words)
+    if of_logs or (statistics and not subject.kinds) or (requests and subject.named):
         return log_answer
     if question.asks("changes") and not question.asks("trouble"):
         return inventory.changes
@@ -220,7 +222,9 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
     only_a_kind = bool(subject.kinds) and not subject.named and not any(each.sense == "concept" for each in question.found)
     if only_a_kind:
         return inventory.number_or_list
-    if lists and things and not yes_or_no and not trouble and not question.asks("health"):
+    if yes_or_no:
+        return None
+    if lists and things and not trouble and not question.asks("health"):
         return inventory.number_or_list
     return None
 

@@ -48,7 +48,7 @@ _SINCE: Final = re.compile(
     rf"\s+(?:the\s+|the last\s+|las\s+|los\s+|les\s+|den\s+|der\s+)?(?:ultim[oa]s?\s+|dernier\w*\s+|letzten\s+)?{_NUMBER}\s*{_UNITS}"
 )
 _OF_AGE: Final = re.compile(
-    r"\b(?P<what>older|newer|younger|alter|junger|jünger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*|plus vieux|plus recent\w*|more recent)"
+    r"\b(?P<what>older|newer|younger|alter|junger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*|plus vieux|plus recent\w*|more recent)"
     rf"\s+(?:than|als|que|de)\s+{_NUMBER}\s*{_UNITS}"
 )
 _CLOCK: Final = re.compile(r"(?<![\d:.-])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])|(?<![\d])(\d{1,2}) ?(am|pm)\b")

@@ -100,6 +100,7 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
             filters.append(made)
         else:
             left_out.append(name.replace("_", " "))
+    filters += _key_filters(asked)
     for what in ("limits", "requests", "probes"):
         if question.lacks(what):
             filters.append(Filter(told=f"without {what}", holds=_lacking(what)))
@@ -117,7 +118,8 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
 
 def _is_located(asked: Asked) -> bool:
     """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
-    return any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
+    past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
+    return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
 
 
 def _is_annotation(asked: Asked) -> bool:
@@ -146,6 +148,27 @@ def _is_negated(asked: Asked, state: str) -> bool:
     return any(
         0 < place.first - each.last <= 2 or 0 < each.first - place.last <= 1 for place in places for each in negations
     )
+
+
+def _key_filters(asked: Asked) -> Iterator[Filter]:
+    """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
+    words = asked.question.words
+    for index, word in enumerate(words):
+        if not word.startswith(("annotation", "anotac", "annotat", "label", "etiqueta")):
+            continue
+        for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
+            keys = {key for one in asked.state.of(_kinds(asked)[0]) for key in (*one.labels, *one.annotations)}
+            if near in vocabulary().stop or not any(near in key for key in keys) or any(near in str(t) for t in asked.question.labels):
+                continue
+            lacking = any(each in words[max(0, index - 4) : index] for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack"))
+            yield _key_filter(near, lacking=lacking)
+
+
+def _key_filter(part: str, *, lacking: bool) -> Filter:
+    def holds(each: ClusterObject) -> bool:
+        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
+
+    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
 
 
 def _value_filter(value: str) -> Filter:
@@ -354,10 +377,18 @@ def _image_filters(asked: Asked) -> tuple[list[Filter], list[str]]:
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
             filters.append(_image_filter(word))
-        elif word in asked.subject.unknown and word not in vocabulary().stop:
+        elif word in asked.subject.unknown and word not in vocabulary().stop and not _is_key(asked, word):
             rest.append(word)
     return filters, rest
 
 
 def _image_filter(word: str) -> Filter:
     return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))
+
+
+def _is_key(asked: Asked, word: str) -> bool:
+    """Return whether a word is a part of the key of a label or an annotation, and the question asks for such keys."""
+    asks = any(each.startswith(("annotation", "anotac", "label", "etiqueta")) for each in asked.question.words)
+    return asks and any(
+        word in key for kind in _kinds(asked) for each in asked.state.of(kind) for key in (*each.labels, *each.annotations)
+    )
