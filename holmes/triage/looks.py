@@ -199,6 +199,8 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
     if question.asks("changes") and not question.asks("trouble"):
         return inventory.changes
     trouble = question.asks("trouble")
+    if question.asks("resources") and question.asks("count") and not (question.lacks("limits") or question.lacks("requests")):
+        return resources
     for concepts, plan in _PLANS:
         if question.asks(*concepts) and not (trouble and concepts != ("count",)):
             if concepts == ("settings",) and (not subject.named or question.states or question.lacks("probes")):
@@ -231,7 +233,9 @@ def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstL
 
 def _can(question: Question, subject: Subject) -> bool:
     """Return whether the question asks what an account can do."""
-    can = any(word in ("can", "may", "darf", "kann", "puede", "peut") for word in question.words[:3])
+    can = any(word in ("can", "may", "darf", "kann", "puede", "peut") for word in question.words)
+    if "can-i" in question.words or "serviceaccount:" in question.text:
+        return True
     return (can and "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))) or (
         "ServiceAccount" in question.kinds and question.asks("permission")
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.access_review import Denial, accounts_that_may, allowing_binding, reason_of
+from holmes.diagnosis.facts.access_review import Denial, accounts_that_may, allowing_binding, reason_of, role_of
+from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.inventory import fact, table_of
 from holmes.triage.users import users_of
@@ -16,126 +17,111 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _VERBS: Final = {
-    "get": ("get", "read", "see", "view", "lesen", "leer", "ver", "lire", "voir"),
-    "list": ("list", "auflisten", "listar", "lister"),
-    "watch": ("watch", "beobachten"),
-    "create": ("create", "make", "start", "erstellen", "anlegen", "crear", "creer"),
-    "delete": ("delete", "remove", "kill", "loschen", "loeschen", "borrar", "eliminar", "supprimer", "effacer"),
-    "update": (
-        "update",
-        "change",
-        "edit",
-        "modify",
-        "write",
-        "andern",
-        "aendern",
-        "schreiben",
-        "actualizar",
-        "modificar",
-        "cambiar",
-        "modifier",
-    ),
-    "patch": ("patch", "scale", "skalieren", "escalar"),
+    "get": "get read see view lesen leer ver lire voir",
+    "list": "list auflisten listar lister enumerar",
+    "watch": "watch beobachten",
+    "create": "create make start erstellen anlegen crear creer",
+    "delete": "delete remove kill loschen loeschen borrar eliminar supprimer effacer",
+    "update": "update change edit modify write andern aendern schreiben actualizar modificar cambiar modifier",
+    "patch": "patch scale skalieren escalar",
 }
-_RESOURCES: Final = {kind.name: (kind.resource, kind.group) for kind in KINDS}
-_WORD: Final = re.compile(r"[a-z]+")
+_VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
+_BUILT_IN: Final = {kind.name: kind for kind in KINDS}
+_AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
+_KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+_MOST_RULES: Final = 4
+_EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
 
 
 def permission(asked: Asked) -> FirstLook:
-    """Answer "can X do Y", or list the roles of an account, or the accounts that may do something."""
-    account = _account(asked)
-    verb = next((verb for verb, said in _VERBS.items() for word in asked.question.words if word in said), "")
-    kind = next(
-        (kind for kind in asked.question.kinds if kind in _RESOURCES and kind not in ("ServiceAccount", "Namespace")),
-        "",
-    )
-    subresource = (
-        "/log"
-        if kind == "Pod" and asked.question.asks("logs")
-        else "/exec"
-        if kind == "Pod" and asked.question.asks("exec")
-        else ""
-    )
-    unread = [
-        one for one in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding") if not asked.state.covers(one)
-    ]
+    """Answer "can X do Y", or list what an account may do, or the accounts that may do something."""
+    unread = [kind for kind in _KINDS if not asked.state.covers(kind)]
     if unread:
-        return fact(
-            asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive"
-        )
+        return fact(asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive")
+    account = _account(asked)
+    verb = next((_VERB_BY_WORD[word] for word in asked.question.words if word in _VERB_BY_WORD), "")
+    kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
     if account is None and verb and kind:
         return _who(asked, verb, kind)
     if account is None:
-        return fact(
-            asked,
-            "Not understood: name the ServiceAccount, the verb and the resource, for example `can ServiceAccount web list pods in namespace shop`.",
-            None,
-            "not_understood",
-        )
-    if not verb or not kind:
-        rows = [
-            (str(user.object.ref), f"{user.object.text('roleRef', 'kind')} {user.object.text('roleRef', 'name')}")
-            for user in users_of(asked.state, account)
-            if "Binding" in user.object.kind
-        ]
-        return fact(
-            asked,
-            f"{account.ref} has {len(rows)} role binding{'s' if len(rows) != 1 else ''}.",
-            table_of(("binding", "role"), rows),
-        )
-    return _may(asked, account, verb, (kind, subresource))
+        summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
+        return fact(asked, summary, None, "not_understood")
+    return _may(asked, account, verb, kind) if verb and kind else _all(asked, account)
 
 
 def _account(asked: Asked) -> ClusterObject | None:
     """Return the named ServiceAccount, or the account of the named workload."""
-    for each in asked.subject.objects:
-        if each.kind == "ServiceAccount":
-            return each
-    for each in asked.subject.objects:
-        account = asked.state.get("ServiceAccount", each.namespace, each.name)
-        if account is not None:
-            return account
-        for pod in asked.state.pods_of(each):
-            return asked.state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
-    return None
+    written = _AS.search(asked.question.text)
+    if written is not None:
+        return asked.state.get("ServiceAccount", written[1], written[2])
+    accounts = [each for each in asked.subject.objects if each.kind == "ServiceAccount"]
+    for each in () if accounts else asked.subject.objects:
+        named = asked.state.get("ServiceAccount", each.namespace, each.name)
+        used = [pod.text("spec", "serviceAccountName") or "default" for pod in asked.state.pods_of(each)[:1]]
+        found = named or next((asked.state.get("ServiceAccount", each.namespace, name) for name in used), None)
+        accounts += [found] if found is not None else []
+    return next(iter(accounts), None)
 
 
-def _request(asked: Asked, account: tuple[str, str], verb: str, what: tuple[str, str]) -> Denial:
-    kind, subresource = what
-    resource, group = _RESOURCES[kind]
-    namespaced = next(each.namespaced for each in KINDS if each.name == kind)
+def _all(asked: Asked, account: ClusterObject) -> FirstLook:
+    """List the rules of the roles that are bound to an account."""
+    bindings = [user.object for user in users_of(asked.state, account) if "Binding" in user.object.kind]
+    roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
+    rules = [
+        (str(role.ref), f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}")
+        for role in roles
+        for rule in role.children("rules")
+    ]
+    if not rules:
+        return fact(asked, f"No role is bound to {account.ref}.")
+    told = "; ".join(dict.fromkeys(rule for _, rule in rules[:_MOST_RULES]))
+    more = "; …" if len(rules) > _MOST_RULES else ""
+    return fact(asked, f"{account.ref} may: {told}{more}.", table_of(("role", "allows"), rules))
+
+
+def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
+    """Return the resource of a kind in requests, its API group, and whether it is namespaced."""
+    known = _BUILT_IN.get(kind)
+    if known is not None:
+        log = "/log" if kind == "Pod" and asked.question.asks("logs") else ""
+        shell = "/exec" if kind == "Pod" and asked.question.asks("exec") else ""
+        return f"{known.resource}{log or shell}", known.group, known.namespaced
+    name, _, group = kind.partition(".")
+    definitions = (each for each in asked.state.of("CustomResourceDefinition") if each.text("spec", "group") == group)
+    plurals = (text(each.child("spec", "names"), "plural") for each in definitions)
+    return next((plural for plural in plurals if plural.startswith(name.lower()[:3])), f"{name.lower()}s"), group, True
+
+
+def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> Denial:
+    resource, group, namespaced = _resource(asked, kind)
     space = asked.subject.namespaces[0] if asked.subject.namespaces else account[0]
     return Denial(
         account_namespace=account[0],
         account=account[1],
         verb=verb,
-        resource=f"{resource}{subresource}",
+        resource=resource,
         group=group,
         namespace="" if asked.question.whole_cluster or not namespaced else space,
         name="",
     )
 
 
-def _may(asked: Asked, account: ClusterObject, verb: str, what: tuple[str, str]) -> FirstLook:
-    request = _request(asked, (account.namespace, account.name), verb, what)
+def _may(asked: Asked, account: ClusterObject, verb: str, kind: str) -> FirstLook:
+    request = _request(asked, (account.namespace, account.name), verb, kind)
     reason = reason_of(asked.state, request)
-    if reason is None:
-        granted = allowing_binding(asked.state, request)
-        through = f" {granted.ref} allows it." if granted is not None else ""
-        return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
-    return fact(asked, f"No: {account.ref} may not {request.request}: {reason.why}.")
+    if reason is not None:
+        return fact(asked, f"No: {account.ref} may not {request.request}: {reason.why}.")
+    granted = allowing_binding(asked.state, request)
+    through = f" {granted.ref} allows it." if granted is not None else ""
+    return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
 
 
 def _who(asked: Asked, verb: str, kind: str) -> FirstLook:
     spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace"))
     rows: list[tuple[str, str]] = []
     for space in spaces:
-        request = _request(asked, (space, ""), verb, (kind, ""))
-        rows += [
-            (f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)
-        ]
-    return fact(
-        asked,
-        f"{len(rows)} ServiceAccount{'s' if len(rows) != 1 else ''} may {verb} {_RESOURCES[kind][0]} {asked.subject.place}.",
-        table_of(("account", "may"), rows),
-    )
+        request = _request(asked, (space, ""), verb, kind)
+        rows += [(f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)]
+    number = f"{len(rows)} ServiceAccount{'' if len(rows) == 1 else 's'}"
+    resource = _resource(asked, kind)[0]
+    return fact(asked, f"{number} may {verb} {resource} {asked.subject.place}.", table_of(("account", "may"), rows))

@@ -32,14 +32,20 @@ def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes, quotas or volumes."""
     found = _subjects(asked)
     rows = [row for each in found for row in _rows(each)]
+    if asked.question.asks("count") and not ({"Node", "ResourceQuota"} & set(asked.question.kinds) or _wanted(asked)):
+        return number_or_list(asked)
     if not rows:
         return number_or_list(asked)
     summary = f"{counted(len(rows), 'amount')} {_of(asked)}."
     if len(rows) <= 2:
         summary = f"{'; '.join(': '.join(filter(None, row)) for row in rows)}."
-    wanted = next((name for name, words in _WORDS.items() if any(word in words for word in asked.question.words)), "")
+    wanted = _wanted(asked)
     lines = tuple(_total(found, wanted)) if wanted else ()
     return fact(asked, summary, table_of(("object", "what", "amount"), rows) if len(rows) > 2 else None, lines=lines)
+
+
+def _wanted(asked: Asked) -> str:
+    return next((name for name, words in _WORDS.items() if any(word in words for word in asked.question.words)), "")
 
 
 def _subjects(asked: Asked) -> tuple[ClusterObject, ...]:
