@@ -36,7 +36,7 @@ _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
 """Number of consecutive checks without a reply after which the process is killed.
 
-Several short checks are safer than a long one, because a suspended machine fails at most one of them.
+Several short checks are safer than one long check, because the suspension of the machine fails at most one check.
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0

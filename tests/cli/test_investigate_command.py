@@ -108,6 +108,6 @@ def test_a_file_that_is_no_payload_and_a_missing_cluster(home: Home, tmp_path: P
     file = write_payload(tmp_path, RECOMMENDATIONS)
     lost = home.run("investigate", "alertmanager", f"--alertmanager-file={file}", "--model=builtin/triage")
     assert (refused.exit_code, lost.exit_code) == (2, 3)
-    assert "no list 'alerts'" in refused.stderr
+    assert "no 'alerts' list" in refused.stderr
     assert "--demo" in lost.stderr
     assert lost.stdout == ""

@@ -139,7 +139,7 @@ def test_a_long_answer_becomes_several_replies_and_what_is_cut_has_a_link() -> N
     (short,) = replies(news("answered"))
     assert short.notes == (
         "Model `openai/gpt-5` \u00b7 US$ 0.0312 \u00b7 42 s",
-        "<https://holmes.example/investigations/inv1|Steps and evidence>",
+        "<https://holmes.example/investigations/inv1|Evidence and steps>",
     )
     long = replies(news("answered", investigation=replace(ANSWERED, answer="many words in a line " * 1_000)))
     assert len(long) == 3

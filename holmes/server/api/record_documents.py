@@ -21,12 +21,12 @@ from holmes.investigations.records.wire_events import usage_metadata
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("a NUL character is not allowed")  # PostgreSQL refuses NUL
+        raise ValueError("a NUL character is not allowed")  # PostgreSQL rejects NUL
     return text
 
 
 Clean = Annotated[str, AfterValidator(_without_nul)]
-"""Text without NUL characters, which PostgreSQL refuses."""
+"""Text without NUL characters, which PostgreSQL rejects."""
 
 
 class InvestigationDocument(BaseModel):
