@@ -49,7 +49,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
             line = binding.original.line + binding.original.string[:leading].count("\n")
             name, value = binding.key or "", binding.value
             if binding.error or value is None or not _NAME.fullmatch(name) or "\0" in value:
-                advice = "write one variable per line, and comments after '#'"
+                advice = "write one variable per line, and start comments with '#'"
                 message = f"{path}:{line}: not a valid NAME=value line; {advice}"
                 raise ConfigError(message)
             variables[name] = value

@@ -111,7 +111,7 @@ class InvestigationRequest(BaseModel):
 
     question: Clean = Field(min_length=1, max_length=100_000, pattern=r"\S")
     title: Clean | None = Field(
-        default=None, min_length=1, max_length=500, description="Title in lists; default: the start of the question."
+        default=None, min_length=1, max_length=500, description="Title in lists. Default: the start of the question."
     )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
     model: str | None = Field(default=None, min_length=1, max_length=200)
