@@ -72,7 +72,7 @@ async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator
     except ImportError as error:
         _log.log(
             level,
-            "traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
+            "traces are disabled: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
             error.name,
         )
         yield None

@@ -82,8 +82,7 @@ def test_every_command_that_reads_settings_takes_a_file(home: Home, command: tup
     done = home.run(*command, "--env-file", broken)
     assert done.exit_code == 2
     assert (
-        done.stderr
-        == f"holmes: {broken}:2: not a valid NAME=value line; "
+        done.stderr == f"holmes: {broken}:2: not a valid NAME=value line; "
         "write one variable per line, and start comments with '#'\n"
     )
 
