@@ -155,7 +155,7 @@ def test_an_open_incident_is_closed_by_a_form_of_this_page(page_server: RunningS
     own = client.post(f"{address}/close", headers={"Origin": page_server.url})
     assert (own.status_code, own.headers["location"]) == (303, address)
     closed = client.get(address).text
-    assert "by hand" in closed
+    assert "manually" in closed
     assert f"{address}/close" not in closed
 
 
