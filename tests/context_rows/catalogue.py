@@ -37,7 +37,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("T3", "A result can have an additional limit, in characters", "context.tool_result_limit"),
     _row("T5", "The full text is stored under its hash and a readable name, with a manifest", _PATH),
-    _row("T7", "Pictures are stored as files and removed from the message", _PATH),
+    _row("T7", "Images are stored as files and removed from the message", _PATH),
     _row(
         "T8",
         "A pointer replaces a large result and shows its size, id, path, a preview, and how to read the result",
@@ -45,7 +45,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("T10", "A result that cannot be stored is dropped, and a message advises the model to request less", _STORAGE),
     _row("T11", "Errors are stored too; their first 500 characters stay in the conversation"),
-    _row("T12", "A picture that is too large to read causes an error and is never stored again"),
+    _row("T12", "An image that is too large to read causes an error and is never stored again"),
     _row("T14", "The preview of a JSON array contains an outline and the first items that fit, as valid JSON"),
     _row(
         "T15", "The pointer states the shown and the total size, explains how to narrow the query, and forbids guessing"
@@ -144,7 +144,7 @@ ROWS: tuple[Row, ...] = (
     _row("K11", "Removed messages are stored and can be read", _PATH),
     _row("K12", "Another model can write the summaries", "context.summary_model"),
     _row("K13", "The run continues automatically after a compaction"),
-    _row("K14", "If a summary request is too large, its pictures are removed"),
+    _row("K14", "If a summary request is too large, its images are removed"),
     _row("K15", "`offload_context` is available as a library call and as a command"),
     _row("K16", "A compaction that does not shorten the history is discarded"),
     _row(

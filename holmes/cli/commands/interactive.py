@@ -115,4 +115,4 @@ class InteractiveLoop:
             case "/cost":
                 self._renderer.notice(spending(self._session.stats))
             case _:
-                self._renderer.notice(f"unknown command {one_line(command)!r}: type /help")
+                self._renderer.notice(f"unknown command {one_line(command)!r}; type /help")
