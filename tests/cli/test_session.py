@@ -174,7 +174,7 @@ SUMMARY_STATS = RequestStats(calls=1, cost=0.5)
         ((), "not compacted: the conversation cannot become shorter", ""),
         (
             (FAILED_SUMMARY,),
-            "not compacted, the conversation is unchanged: the summary was empty; nothing was removed",
+            "not compacted: the summary was empty; nothing was removed",
             "",
         ),
         ((MASKED, FAILED_SUMMARY), None, "  no summary: the summary was empty; nothing was removed\n"),

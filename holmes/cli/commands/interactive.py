@@ -104,7 +104,7 @@ class InteractiveLoop:
                     self._renderer.notice(f"{name:<9} {meaning}")
             case "/clear":
                 self._session.start_over()
-                self._renderer.notice("new conversation")
+                self._renderer.notice("started a new conversation")
             case "/tools":
                 self._renderer.notice(await self._list_tools())
             case "/context":
