@@ -42,8 +42,8 @@ def split_groups(
     """Split messages into groups of at most `threshold_tokens`, in order. A larger turn is a separate group.
 
     If the threshold is None or 0, all messages are one group. `weights` contains the token count of each message. Each
-    group requires a request and a share of the summary. Therefore the threshold is doubled until the number of groups is
-    at most `most_groups`.
+    group requires a request and a share of the summary. Therefore the threshold is doubled until the number of groups
+    is at most `most_groups`.
     """
     if not messages:
         return ()

@@ -46,8 +46,8 @@ def transcript_pieces(
 ) -> tuple[str, ...]:
     """Split the text of `messages` into at most `most_pieces` parts of about `piece_tokens` each, in order.
 
-    `weights` contains the token count of each message without images. Longer messages are cut to a common limit, which is
-    as large as possible. If the messages do not fit with 50 tokens each, the oldest messages are omitted.
+    `weights` contains the token count of each message without images. Longer messages are cut to a common limit, which
+    is as large as possible. If the messages do not fit with 50 tokens each, the oldest messages are omitted.
     """
     for limit in _MESSAGE_LIMITS_TOKENS:
         sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
