@@ -386,7 +386,7 @@ async def test_a_second_tool_of_the_same_name_fails_the_later_toolset_naming_bot
     readiness = await _check(_load(_file(tmp_path, _SHOP), second))
     assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
     assert _status(readiness, "other").reason == (
-        "the toolset 'shop/core' already has a tool 'shop_order'; rename it, or disable 'shop/core'"
+        "the toolset 'shop/core' already has a tool 'shop_order'; rename the tool, or disable 'shop/core'"
     )
 
 
