@@ -122,7 +122,7 @@ async def test_a_refused_connection_is_one_line_with_context_and_server(tmp_path
 async def test_an_unknown_host_is_one_line(tmp_path: Path) -> None:
     environment = Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, "http://no-such-host.invalid"))})
     async with await ClusterClient.connect(environment) as client:
-        with pytest.raises(ClusterUnreachable, match="the host name of the server cannot be resolved"):
+        with pytest.raises(ClusterUnreachable, match="the server's host name cannot be resolved"):
             await client.probe()
 
 

@@ -85,8 +85,9 @@ class KubernetesLogsToolset:
     @property
     def instructions(self) -> str:
         return (
-            "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result contains"
-            ' "showing n of m lines", search the rest with include. An empty result lists the filters of the search.'
+            "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result "
+            'contains "showing n of m lines", search the rest with include. An empty result lists the filters of the '
+            "search."
         )
 
     @property
