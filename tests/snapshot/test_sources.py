@@ -48,7 +48,7 @@ def test_a_recording_is_loaded(tmp_path: Path) -> None:
         ({"recording": {**MANIFEST, "format": 2}}, "format 2, but at most 1 is supported; update Holmes"),
         ({"recording": {}}, "'format' is missing"),
         ({"recording": []}, "expected a JSON object"),
-        ({"recording": {**MANIFEST, "recordedAt": "yesterday"}}, "'recordedAt' is not a time"),
+        ({"recording": {**MANIFEST, "recordedAt": "yesterday"}}, "'recordedAt' is not a valid time"),
         ({"objects/carts.core": _pods()}, "discovery.json does not contain 'carts' of 'v1'"),
         ({"objects/pods.core": {"apiVersion": "v1"}}, "'items' must be a list of objects"),
         ({"objects/pods.core": _pods("web")}, "'items' must be a list of objects"),
