@@ -156,7 +156,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         content += piece
         if len(content) > MAX_BYTES:
             raise SourceUnreachable(
-                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; select fewer alerts with "
+                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; request fewer alerts with "
                 "--alertmanager-label"
             )
     return bytes(content)

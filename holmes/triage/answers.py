@@ -33,7 +33,8 @@ CAPABILITIES: Final = (
     "The built-in rules explain why an object fails and what is broken in a namespace or the cluster. "
     "They list and count objects, for example pods that are not ready, pending, crashing or restarting. "
     "They show images, replicas, limits, nodes, events, usage, revisions, recent changes and logs (all lines, or the "
-    "lines that contain a word). Name the object, namespace or symptom. For other questions, configure a model."
+    "lines that contain a word). Name the object, namespace or symptom in the question. For other questions, configure "
+    "a model."
 )
 READS_ONLY: Final = "Holmes is read-only. No changes were made."
 _POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})

@@ -313,9 +313,7 @@ class Lookups:
         if unknown:
             return Outcome(tool=tool, status="error", text=f"{tool} does not accept {', '.join(sorted(unknown))}")
         if not self._may_call:
-            return Outcome(
-                tool=tool, status="error", text="not looked up: the tool call limit for this answer is reached"
-            )
+            return Outcome(tool=tool, status="error", text="not looked up: this answer has reached the tool call limit")
         self._pending[key] = _Pending(tool=tool, arguments=given)
         return None
 

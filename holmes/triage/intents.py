@@ -132,7 +132,7 @@ def _list(question: Question) -> bool:
 
 
 def _symptoms_of_kinds(question: Question) -> frozenset[str]:
-    """Return the symptoms to ignore because the words refer to kinds in this question, such as "jobs" or "pvcs"."""
+    """Return the symptoms to ignore because their words refer to kinds in this question, such as "jobs" or "pvcs"."""
     named = {
         "Job": {"job"}, "CronJob": {"job"}, "PersistentVolumeClaim": {"disk"}, "PersistentVolume": {"disk"},
         "HorizontalPodAutoscaler": {"scaling"}, "StorageClass": {"disk"},

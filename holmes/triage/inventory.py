@@ -222,7 +222,7 @@ def usage(asked: InventoryQuestion) -> str:
         ]
     body.sort(key=lambda line: -_quantity(line[column]))
     shown = body[:_MOST_USAGE_ROWS]
-    lead = f"Usage {place}, highest {wanted} first ({counted(len(body), 'row')}):"
+    lead = f"Usage {place}, highest {'CPU' if wanted == 'CPU' else 'memory'} first ({counted(len(body), 'row')}):"
     source = source_of(outcome)
     marker = source.marker(1, len(lines) if source.lines else None)
     told = (lead, table(header, shown), f"Source:{marker}" if marker else "")

@@ -43,7 +43,7 @@ _LEADS: Final = {
     "dependency": "{named} is on the path from the cause to the symptom.",
 }
 _NEEDED: Final = ("Pod", "Deployment")
-"""Kinds that a diagnosis must be able to read. Without them, finding no incidents proves almost nothing."""
+"""Kinds that a diagnosis must be able to read. Without them, an empty result is not evidence of a healthy cluster."""
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (
@@ -321,7 +321,7 @@ def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
         elif outcome.status == "success":
             parts.append(f"**{title}**:\n{cited_excerpt(outcome)}")
         else:
-            parts.append(f"{title}: none found.")
+            parts.append(f"**{title}**: none found.")
     if not (lookups.has(DIAGNOSE_TOOL) or lookups.has(GET_TOOL)):
         parts.append(_NO_TOOLS)
     return "\n\n".join((*parts, "Without a diagnosis, the cause cannot be determined.", NO_LLM))

@@ -55,7 +55,7 @@ class InventoryQuestion:
         return self.scope.namespace or WHOLE_CLUSTER
 
     def call(self, tool: str, **arguments: JsonValue) -> tuple[Outcome, str]:
-        """Return the result of `tool` and its scope.
+        """Return the result of `tool`, and the scope of this result.
 
         Falls back to the default namespace if the user may not read the whole cluster.
         """
@@ -325,7 +325,7 @@ def _changes_of(asked: InventoryQuestion, name: str, text: str) -> str:
     lines = text.split("\n")
     heading = next((index for index, line in enumerate(lines) if line.startswith("changed in")), None)
     if heading is None:
-        return answer(asked, f"No changes to {code(name)} found in the last 24 hours: {one_line(lines[0], 200)}.")
+        return answer(asked, f"No changes to {code(name)} found in the last 24 hours. {one_line(lines[0], 200)}.")
     end = next((i for i in range(heading + 1, len(lines)) if not lines[i].startswith(" ")), len(lines))
     return answer(
         asked, f"Changes to {code(name)} in the last 24 hours:\n{excerpt(chr(10).join(lines[heading + 1 : end]))}"

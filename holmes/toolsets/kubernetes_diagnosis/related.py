@@ -39,7 +39,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """Return a text that lists the objects related to `resource`.
+    """List the objects related to `resource`, as text.
 
     If `resource` is not found, raises `ToolError` with the most similar name.
     """
@@ -109,7 +109,7 @@ def status_of(each: ClusterObject) -> str:
     if each.kind == "DaemonSet":
         return f"{integer(status, 'numberReady')}/{integer(status, 'desiredNumberScheduled')} ready"
     bad = [text(one, "type") for one in children(status, "conditions") if text(one, "status") == "False"]
-    return text(status, "phase") or (f"conditions False: {', '.join(bad)}" if bad else "present")
+    return text(status, "phase") or (f"conditions with status False: {', '.join(bad)}" if bad else "present")
 
 
 def _names(objects: Iterable[ClusterObject]) -> Iterator[str]:
