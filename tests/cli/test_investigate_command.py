@@ -85,7 +85,7 @@ def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        ((), 2, "no source of alerts"),
+        ((), 2, "no alert source"),
         (("--alertmanager-file=missing.json",), 2, "cannot be read"),
         (("--alertmanager-url=nonsense",), 2, "--alertmanager-url"),
         (("--alertmanager-url=http://x", "--alertmanager-file=y"), 2, "are mutually exclusive"),

@@ -137,7 +137,7 @@ def test_a_definition_among_the_manifests_says_how_its_resources_are_named(tmp_p
         ("a.yaml", "replicas: 3\n", "contains neither a recording nor Kubernetes objects: 1 files were read"),
         ("a.txt", "hello", "no .yaml, .yml or .json file found"),
         ("a.yaml", "&a [*a]\n", "too many values after its aliases"),
-        ("a.yaml", "[" * 50_000, "more than 1,000 levels"),
+        ("a.yaml", "[" * 50_000, "more than 1,000 nested levels"),
         ("a.yaml", "a: !!binary aGVsbG8=\n", "a value that JSON does not support (bytes)"),
         ("a.json", '{"replicas": ' + "9" * 5_000 + "}", "the file is not valid JSON: Exceeds the limit"),
         ("a.yaml", "a: !!python/object/apply:os.system [id]\n", "could not determine a constructor"),
