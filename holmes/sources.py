@@ -54,7 +54,7 @@ def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> 
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
         raise ConfigError(
-            "a regular expression of --alertmanager-label takes too long; write a simpler expression"
+            "a regular expression in --alertmanager-label takes too long; write a simpler expression"
         ) from None
 
 
@@ -156,7 +156,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
         content += piece
         if len(content) > MAX_BYTES:
             raise SourceUnreachable(
-                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; ask for fewer alerts with "
+                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; request fewer alerts with "
                 "--alertmanager-label"
             )
     return bytes(content)

@@ -1,7 +1,7 @@
 """Reads a YAML file and records the line of each key.
 
 All files that users write are read with this module. Invalid YAML, duplicate keys, and files that need too much memory
-or stack are refused with an error that states the file and line. Keys are not interpreted.
+or stack are rejected with an error that states the file and line. Keys are not interpreted.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) ->
     for event in yaml.parse(content, _Loader):  # this parser keeps its levels in a list, not on the stack
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > max_levels:
-            raise YamlError(f"{source}: the file has more than {max_levels:,} levels")
+            raise YamlError(f"{source}: the file has more than {max_levels:,} nested levels")
 
 
 def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlDocument:
@@ -118,7 +118,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
     except (yaml.YAMLError, ValueError) as error:
         raise YamlError(f"{source}: the file is not valid YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
-        raise YamlError(f"{source}: the YAML is nested too deeply") from error
+        raise YamlError(f"{source}: the file is nested too deeply") from error
     return YamlDocument(source=source, content=content, lines=lines)
 
 

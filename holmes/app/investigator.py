@@ -61,7 +61,7 @@ ESSENTIAL_TOOLS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedTools:
-    """The toolsets that the model gets, and the names of the omitted tools."""
+    """The toolsets that the model receives, and the names of the omitted tools."""
 
     toolsets: tuple[Toolset, ...]
     left_out: tuple[str, ...] = ()
@@ -70,8 +70,8 @@ class FittedTools:
 def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
     """Omit tools with schemas that do not fit the context window.
 
-    With a context window of at least 16,000 tokens, no tool is omitted. Otherwise, the model gets the essential tools,
-    and other tools as long as all schemas fit in 12% of the context window.
+    With a context window of at least 16,000 tokens, no tool is omitted. Otherwise, the model receives the essential
+    tools, and other tools as long as all schemas fit in 12% of the context window.
     """
     if window_tokens >= SMALL_WINDOW_TOKENS:
         return FittedTools(toolsets=tuple(toolsets))
@@ -160,7 +160,7 @@ class Guards:
     """The redactor, the approver and the result store for all tool calls.
 
     `redactor` is the redactor that `make_redactor` created for the process. It also masks stored questions. `approver`
-    decides on tool calls that require approval. Without an approver, these calls are refused. `store` stores the tool
+    decides on tool calls that require approval. Without an approver, these calls are rejected. `store` stores the tool
     results, by default in files.
     """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A text from a file or a pipe that is attached to a question. The model sees `name`."""
+    """Text from a file or a pipe that is attached to a question. The model receives the text and `name`."""
 
     name: str
     text: str

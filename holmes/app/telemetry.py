@@ -64,7 +64,7 @@ async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator
     problem = _problem(address, settings.telemetry.otlp_protocol)
     if address is None or problem is not None:
         if problem is not None:
-            _log.log(level, "traces are off: %s", problem)
+            _log.log(level, "traces are disabled: %s", problem)
         yield None
         return
     try:
@@ -72,7 +72,7 @@ async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator
     except ImportError as error:
         _log.log(
             level,
-            "traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
+            "traces are disabled: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
             error.name,
         )
         yield None

@@ -23,16 +23,16 @@ from holmes.values.errors import HolmesError, mask_errors, masked
 _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.commands.questions:ask", "Ask why something in a cluster does not work."),
     "completion": ("", "Print the shell completion script."),
-    "context": ("holmes.cli.commands.context_command:context", "Keep conversations small."),
+    "context": ("holmes.cli.commands.context_command:context", "Shorten conversations."),
     "investigate": ("holmes.cli.commands.questions:investigate", "Investigate alerts from other systems."),
-    "rules": ("holmes.cli.commands.list_commands:rules", "Show the rules of `holmes scan`."),
+    "rules": ("holmes.cli.commands.list_commands:rules", "List and explain the rules of `holmes scan`."),
     "scan": ("holmes.cli.commands.scan_command:scan", "Find problems and their causes, without an LLM."),
-    "serve": ("holmes.server.command:serve", "Investigate questions and alerts over HTTP, with web pages."),
+    "serve": ("holmes.server.command:serve", "Serve the HTTP API, the alert webhook and the web pages."),
     "snapshot": (
         "holmes.cli.commands.snapshot_command:snapshot",
         "Record a cluster into files, and serve or show a recording.",
     ),
-    "toolset": ("holmes.cli.commands.list_commands:toolset", "Show the toolsets of Holmes."),
+    "toolset": ("holmes.cli.commands.list_commands:toolset", "List and check the toolsets."),
     "version": ("", "Print the version."),
 }
 
@@ -141,7 +141,7 @@ def completion(context: click.Context, shell: str) -> None:
 
     completion_class = get_completion_class(shell)
     if completion_class is None:
-        message = f"no completion for {shell!r}"
+        message = f"completion is not available for {shell!r}"
         raise click.UsageError(message)
     root = context.find_root().command
     click.echo(completion_class(root, {}, "holmes", "_HOLMES_COMPLETE").source())

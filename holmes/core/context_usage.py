@@ -120,7 +120,7 @@ class _Limits:
     """The sizes above which triggers and hooks compact a conversation.
 
     `budget` contains the triggers that no automatic hook replaces. Hooks with a condition on the number of turns or
-    tool calls are ignored, because these numbers belong to a run and not to a conversation.
+    tool calls are ignored, because these numbers belong to a run, not to a conversation.
     """
 
     enabled: bool

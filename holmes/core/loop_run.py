@@ -134,7 +134,7 @@ class LoopRun:
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
-        """Repair the conversation of an aborted run, and replace user messages that are too large with pointers.
+        """Repair the conversation of an aborted run. Pointers replace user messages that are too large.
 
         A message that an earlier run accepted stays unchanged, even if the context window is now known to be smaller.
         """

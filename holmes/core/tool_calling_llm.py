@@ -144,10 +144,10 @@ class ToolCallingLLM:
             await run.switch_model(error, step)
 
     def _unanswered(self, run: LoopRun) -> str:
-        """Return the error message for a run that reached the step limit. It includes the last text of the model."""
+        """Return the error message for a run that reached the step limit. It includes the model's last text."""
         found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
-        last_words = f" Last text of the model: {found}" if found else ""
-        return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
+        last_words = f" Last reply of the model: {found}" if found else ""
+        return f"No answer within {self._max_steps} steps: increase --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
         """Run all calls of one reply concurrently, and add their results to the history in the order of the calls."""

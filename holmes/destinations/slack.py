@@ -34,7 +34,7 @@ _UNUSABLE_FORM: Final = frozenset(
         "invalid_metadata_schema", "metadata_must_be_sent_from_app", "metadata_too_large",
     }
 )  # fmt: skip
-"""Error codes for blocks or metadata that Slack refuses. Slack may accept the same message as plain text."""
+"""Error codes for blocks or metadata that Slack rejects. Slack may accept the same message as plain text."""
 _ROOT_IS_LOST: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
 
 
@@ -107,12 +107,12 @@ class SlackDestination:
         reply = await self._call("chat.postMessage", {**arguments, **quiet, **metadata}, message)
         posted = _Thread(channel=str(reply.get("channel") or self._channel), ts=str(reply.get("ts") or ""))
         if not posted.ts:
-            raise SlackFailed(f"{self._name}: Slack's response has no `ts`; is `api_url` correct?", retryable=False)
+            raise SlackFailed(f"{self._name}: Slack's response has no `ts`; check `api_url`", retryable=False)
         self._channel_id = posted.channel
         return posted
 
     async def _call(self, method: str, arguments: dict[str, object], message: SlackMessage) -> JsonObject:
-        """Post or update a message. If Slack refuses the blocks or metadata, send plain text instead."""
+        """Post or update a message. If Slack rejects the blocks or metadata, send plain text instead."""
         said = {**arguments, "text": message.text, "parse": "none", "link_names": False}
         try:
             return await self._api.write(method, _json({**said, "blocks": message.blocks()}))

@@ -114,7 +114,7 @@ class SlackApi:
             self._refused(method, error)
         except TimeoutError:
             raise self._failed("did not respond in time") from None
-        except aiohttp.ClientConnectorError as error:  # the text of this error contains the TLS context
+        except aiohttp.ClientConnectorError as error:  # the message of this error contains the TLS context
             raise self._failed(f"cannot be reached: {error.host}:{error.port}: {error.os_error}") from None
         except OSError as error:
             raise self._failed(f"cannot be reached: {error}") from None
@@ -123,7 +123,7 @@ class SlackApi:
         except (ValueError, AttributeError, RecursionError):
             # slack-sdk raises these errors for a response that is not a JSON object. Their messages may contain a
             # secret.
-            raise self._failed("did not return a Slack response; is `api_url` correct?") from None
+            raise self._failed("did not return a Slack response; check `api_url`") from None
         return reply.data  # type: ignore[return-value]  # an object, because slack-sdk checks that it has `ok`
 
     async def _authorities(self) -> SSLContext | None:
@@ -149,7 +149,7 @@ class SlackApi:
                 code="ratelimited",
             ) from None
         if status >= 500 or not isinstance(reply, dict) or not reply:
-            doubt = "" if isinstance(reply, dict) and reply else " and no JSON; is `api_url` correct?"
+            doubt = "" if isinstance(reply, dict) and reply else " and no JSON; check `api_url`"
             raise SlackFailed(
                 f"{self.name}: Slack responded to {method} with HTTP {status}{doubt}",
                 retryable=status >= 500 or status == 408 or status < 300,
@@ -157,7 +157,7 @@ class SlackApi:
             ) from None
         code = str(reply.get("error") or "unknown_error")[:100]
         advice = _PERMANENT.get(code)
-        message = f"{self.name}: Slack refused {method}: {code}"
+        message = f"{self.name}: Slack rejected {method}: {code}"
         raise SlackFailed(
             f"{message}: {advice}" if advice else f"{message}; will retry",
             retryable=advice is None,

@@ -1,8 +1,8 @@
 """Formats the Slack messages of an incident, which are the root message and the replies in its thread.
 
 Slack accepts 3,000 characters in a section, 50 blocks, and about 12,000 characters in all blocks of a message
-(undocumented). A long answer is split into several replies. If the answer is cut, the last reply links to the full
-answer.
+(undocumented). A long answer is split into several replies. If the answer is truncated, the last reply links to the
+full answer.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
         case "failed":
             return (_failure(news.investigation),) if news.investigation else ()
         case "reopened":
-            text = f":repeat: The alert is firing again{_since(news.updated_at)}."
+            text = f":repeat: Firing again since{_since(news.updated_at)}."
             return (SlackMessage(text, (text,)),)
         case "opened" | "resolved":
             return ()
@@ -106,14 +106,14 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
     ]
     last = messages[-1]
     notes = [*([] if is_whole else [_rest(investigation)]), *outcomes, _costs(investigation)]
-    if page := _page(investigation.link, "Steps and evidence"):
+    if page := _page(investigation.link, "Evidence and steps"):
         notes.append(page)
     messages[-1] = SlackMessage(last.text, last.sections, tuple(notes))
     return tuple(messages)
 
 
 def _numbered(markdown: str) -> tuple[str, list[str]]:
-    """Shorten citations to `[1]` or `[2 cited]`, and summarize the outcomes of the citation checks in one line."""
+    """Shorten citations to `[1]` or `[2 cited]`, and summarise the outcomes of the citation checks in one line."""
     numbers: dict[Marker, int] = {}
     shown = "".join(
         piece
@@ -140,8 +140,8 @@ def _groups(texts: list[str]) -> list[list[str]]:
 
 def _rest(investigation: InvestigationNews) -> str:
     page = _page(investigation.link, "the full answer")
-    where = f"see {page}" if page else "the Holmes page has the full answer"
-    return f":scissors: This answer is cut; {where}."
+    where = f"see {page}" if page else "the web page of Holmes shows the full answer"
+    return f":scissors: This answer is truncated; {where}."
 
 
 def _failure(investigation: InvestigationNews) -> SlackMessage:
@@ -164,7 +164,9 @@ def _status(news: IncidentNews) -> str:
         return "_Not investigated._"
     if investigation.state == "failed":
         return _failed(investigation, 500)
-    return ":hourglass_flowing_sand: Investigating…" if investigation.state in {"queued", "running"} else "_Ended._"
+    if investigation.state in {"queued", "running"}:
+        return ":hourglass_flowing_sand: Investigating…"
+    return "_The investigation ended without a root cause._"
 
 
 def _situation(news: IncidentNews) -> str:

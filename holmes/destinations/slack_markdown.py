@@ -153,7 +153,7 @@ def _span(node: SyntaxTreeNode) -> str:
 
 
 def _styled(text: str, mark: str) -> str:
-    """Move spaces outside the style marks, because Slack recognizes a mark only at the edge of a word."""
+    """Move spaces outside the style marks, because Slack recognises a mark only at the edge of a word."""
     inner = text.strip()
     if not inner or "\n" in inner:
         return text
@@ -193,7 +193,7 @@ def _text(node: SyntaxTreeNode) -> str:
 
 
 def clean(text: str) -> str:
-    """Remove control characters and replace lone surrogates, which Slack refuses or displays incorrectly."""
+    """Remove control characters and replace lone surrogates, which Slack rejects or displays incorrectly."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _INVISIBLE.sub("", whole.replace("\r\n", "\n"))
 

@@ -2,7 +2,7 @@
 
 `Idempotency-Key` is the same in each attempt. `X-Holmes-Timestamp` is in seconds since the epoch. If a secret is
 configured, `X-Holmes-Signature` is `sha256=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>`. A receiver verifies the raw
-body before parsing, and refuses old timestamps:
+body before parsing, and rejects old timestamps:
 
     expected = hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     ok = hmac.compare_digest(f"sha256={expected}", signature) and abs(time.time() - int(timestamp)) < 300

@@ -16,33 +16,33 @@ from holmes.settings.table import between_markers
 
 _NOT_DONE: Final[dict[str, str]] = {
     "I01": (
-        "recognised, except a class that no controller handles, because the controller of a class cannot be matched "
+        "detected, except a class that no controller handles, because the controller of a class cannot be matched "
         "to its pods"
     ),
     "I03": (
-        "recognised, except expired certificates and Secrets with a wrong type or missing keys, because only the "
+        "detected, except expired certificates and Secrets with a wrong type or missing keys, because only the "
         "names of Secrets are read"
     ),
-    "N-S07": "recognised, except `externalTrafficPolicy: Local`, because clients outside the cluster are unknown",
-    "N-S08": "recognised, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults in themselves",
+    "N-S07": "detected, except `externalTrafficPolicy: Local`, because clients outside the cluster are unknown",
+    "N-S08": "detected, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults in themselves",
     "N06": (
-        "incompatible versions are recognised between kubelets, but not between a kubelet and the API server or the "
-        "kernel"
+        "incompatible versions of kubelets are detected, but not a kubelet that is incompatible with the API server or "
+        "the kernel"
     ),
-    "N08": "recognised from memory requests and limits, but not from actual usage, which requires the metrics API",
+    "N08": "detected from memory requests and limits, but not from actual usage, which requires the metrics API",
     "P19": "not a separate rule, because other rules quote the decisive line of the logs that they read",
-    "V04": "recognised, except a missing CSIDriver",
-    "V11": "full volumes are recognised only from logs, because the Kubernetes API does not show how full a volume is",
+    "V04": "detected, except a missing CSIDriver",
+    "V11": "full volumes are detected only from logs, because the Kubernetes API does not show how full a volume is",
     "W06": (
-        "recognised for partitions and `OnDelete`. Two other cases need no rule: the API server rejects `maxSurge: 0` "
+        "detected for partitions and `OnDelete`. Two other cases need no rule: the API server rejects `maxSurge: 0` "
         "with `maxUnavailable: 0`, and `Recreate` is correct for a ReadWriteOnce volume"
     ),
     "W07": (
-        "recognised for images and resources, but not for environment variables, because injectors often add "
+        "detected for images and resources, but not for environment variables, because injectors often add "
         "variables to pods"
     ),
-    "W11": "recognised, but overdue runs only for simple schedules, because the rule does not compute calendar dates",
-    "W12": "recognised, except the adoption of ReplicaSets",
+    "W11": "detected, except overdue runs of complex schedules, because the rule does not compute calendar dates",
+    "W12": "detected, except the adoption of ReplicaSets",
     "G03": "not a separate rule, because every incident lists recent changes",
 }
 
@@ -52,12 +52,12 @@ END: Final = "<!-- rules: end -->"
 
 
 def rules_text() -> str:
-    """Return a table of all rules, a table of faults that are not fully recognised, and a section for each rule."""
+    """Return a table of all rules, a table of faults that are not fully detected, and a section for each rule."""
     lines = ["| rule | severity | title | kinds |", "|---|---|---|---|"]
     for rule in all_rules():
         row = rule.row
         lines.append(f"| {row.id} | {row.severity} | {_cell(row.title)} | {', '.join(row.kinds)} |")
-    lines += ["", "## Not fully recognised", "", "| row | why |", "|---|---|"]
+    lines += ["", "## Faults that are not fully detected", "", "| entry | limitation |", "|---|---|"]
     lines += [f"| {row} | {_cell(why)} |" for row, why in sorted(_NOT_DONE.items())]
     lines += ["", "## Each rule"]
     for rule in all_rules():

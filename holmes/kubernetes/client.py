@@ -167,7 +167,7 @@ class ClusterClient:
         except Forbidden:
             pass  # the server responded and authenticated the user, which is enough
         except ToolError as error:
-            why = f"it does not respond like a Kubernetes API server ({error})"
+            why = f"the server does not respond like a Kubernetes API server ({error})"
             raise self._login.access.unreachable(
                 why, "check the address and any proxy in front of the server"
             ) from error

@@ -135,5 +135,5 @@ def _not_found(path: str, parts: ApiPath, detail: str) -> str:
         return f"Not found: the server does not have {path!r}"
     if not parts.name:
         explanation = detail or "no explanation"
-        return f"Not found: the server does not know the resource {parts.kind_of_thing!r} ({explanation})"
+        return f"Not found: the server does not have the resource {parts.kind_of_thing!r} ({explanation})"
     return f"Not found: {parts.resource} {parts.name!r} does not exist {parts.place}"

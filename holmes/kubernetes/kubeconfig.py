@@ -45,7 +45,7 @@ class Pem:
             return self.path.read_bytes()
         except OSError as error:
             raise ClusterUnreachable(
-                f"Cannot read the {self.what} {str(self.path)!r} that the kubeconfig names: {error.strerror}; "
+                f"Cannot read the {self.what} {str(self.path)!r} that the kubeconfig specifies: {error.strerror}; "
                 "correct the kubeconfig or log in to the cluster again"
             ) from error
 
@@ -184,7 +184,7 @@ def _existing_files(environment: Environment) -> tuple[Path, ...]:
 
 def _nothing_found(environment: Environment) -> str:
     candidates = ", ".join(repr(str(path)) for path in _candidate_files(environment))
-    named = "KUBECONFIG names" if environment.get("KUBECONFIG") else "tried"
+    named = "KUBECONFIG specifies" if environment.get("KUBECONFIG") else "tried"
     return (
         f"No cluster is configured: {named} {candidates}, which is missing or empty, and this is not a pod with a "
         "service account; set KUBECONFIG or log in to the cluster so that `kubectl get pods` works"
@@ -246,13 +246,14 @@ def _of_kubeconfig(config: _Kubeconfig, chosen: str) -> ClusterAccess:
     if cluster is None or not text(cluster.body, "server"):
         raise ConfigError(
             f"kubeconfig {str(context.file)!r}: context {name!r} uses cluster {text(context.body, 'cluster')!r}, "
-            "which does not define a server; add it or choose another context"
+            "which does not define a server; add the server or choose another context"
         )
     user_name = text(context.body, "user")
     user = config.users.get(user_name)
     if user is None and user_name:
         raise ConfigError(
-            f"kubeconfig {str(context.file)!r}: context {name!r} uses user {user_name!r}, which is not defined; add it"
+            f"kubeconfig {str(context.file)!r}: context {name!r} uses user {user_name!r}, "
+            "which is not defined; add the user or choose another context"
         )
     return ClusterAccess(
         context=name,
@@ -276,7 +277,7 @@ def _cluster(entry: _Entry) -> Cluster:
     fault = fault_of_address(server)
     if fault is not None:
         raise ConfigError(
-            f"kubeconfig {str(entry.file)!r}: server {server!r} of cluster {entry.name!r} {fault}; correct it"
+            f"kubeconfig {str(entry.file)!r}: server {server!r} of cluster {entry.name!r} {fault}; correct the address"
         )
     return Cluster(
         server=server.rstrip("/"),

@@ -62,7 +62,7 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
     logs = {key: text for key, (text, _) in zip(reading, read, strict=True) if text}
     unread = [NotChecked(what=_shown(key), why=why) for key, (_, why) in zip(reading, read, strict=True) if why]
     if left_out:
-        what = f"{len(left_out)} more logs, such as the {_shown(left_out[0])}"
+        what = f"{len(left_out)} more logs, for example the {_shown(left_out[0])}"
         unread.append(NotChecked(what=what, why=f"at most {limits.logs} logs are read"))
     return LogReading(logs=logs, requests=len(reading), unread=tuple(unread))
 

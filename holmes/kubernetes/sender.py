@@ -148,7 +148,7 @@ class RequestSender:
                     parts = ApiPath.parse(path)
                     raise ToolError(
                         f"{parts.verb} {parts.kind_of_thing or path}: the response is larger than "
-                        f"{self._limits.response_bytes:,} bytes; ask for one namespace or use a label selector"
+                        f"{self._limits.response_bytes:,} bytes; request one namespace or use a label selector"
                     )
         except ReadCutOff as error:
             raise _Again(error) from error
@@ -212,7 +212,9 @@ class RequestSender:
     def _unauthorized(self) -> ClusterUnreachable:
         user = self._access.user.name
         who = f"the credentials of user {user!r}" if user else "requests without credentials"
-        return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
+        return self._access.unreachable(
+            f"the server does not accept {who} (401 Unauthorized)", "log in to the cluster again"
+        )
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
         """Return an HTTP client with the certificate of `credentials`.

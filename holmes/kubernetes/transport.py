@@ -48,7 +48,8 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
             headers={"Accept": "application/json", "User-Agent": "holmes"},
         )
     except (httpx.InvalidURL, ValueError, ImportError) as error:
-        raise access.unreachable(f"the server or proxy address cannot be used ({error})", "correct it") from error
+        why = f"the server or proxy address cannot be used ({error})"
+        raise access.unreachable(why, "correct the address") from error
 
 
 def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
@@ -58,7 +59,7 @@ def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLConte
     try:
         context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
-        why = f"its certificate-authority is not a PEM certificate ({error})"
+        why = f"the cluster's certificate-authority is not a PEM certificate ({error})"
         raise access.unreachable(why, "correct it in the kubeconfig") from error
     # Python 3.13 rejects CA certificates without a key identifier. Some clusters use such certificates, and kubectl
     # accepts them.
@@ -135,12 +136,12 @@ def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SS
 def _why_and_advice(cause: BaseException) -> tuple[str, str]:
     match cause:
         case ssl.SSLCertVerificationError():
-            why = f"its TLS certificate is not trusted ({cause.verify_message})"
+            why = f"the server's TLS certificate is not trusted ({cause.verify_message})"
             return why, "check certificate-authority and tls-server-name in the kubeconfig"
         case ssl.SSLError():
             return f"TLS failed ({cause.reason or cause})", "check the address and the certificates"
         case socket.gaierror():
-            return "its host name cannot be resolved", "check the address, DNS and the VPN"
+            return "the server's host name cannot be resolved", "check the address, DNS and the VPN"
         case ConnectionRefusedError():
             return "connection refused", "check that the cluster is running and that the address is correct"
         case _:

@@ -34,7 +34,7 @@ _PASSING_TROUBLE = re.compile(r"overloaded|rate.?limit|429|503|529", re.IGNORECA
 _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
-_REFUSED = ("refused the request for {model}", "check the model settings")
+_REFUSED = ("rejected the request for {model}", "check the model settings")
 _NO_RIGHT = ("denies this key access to {model}", "check the plan and the permissions of the account")
 _EXTRA_OF_PACKAGES = {"google": "vertex", "mcp": "responses"}
 _STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
@@ -42,7 +42,7 @@ _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
     402: _NO_RIGHT,
     403: _NO_RIGHT,
-    404: ("cannot find {model}", "check the model name and the API base address"),
+    404: ("cannot find {model}", "check the model name and the base URL"),
     429: ("rate-limits {model}", "wait, or use another model"),
 }
 
@@ -114,7 +114,7 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
     """Convert `error` to an `UnusableAnswer`, or return None if `error` is another failure, such as a timeout.
 
     Converts failed checks of Holmes, missing packages, endless repetition that litellm detects, errors inside a stream,
-    refused redirects, and responses that are not valid HTTP.
+    rejected redirects, and responses that are not valid HTTP.
     """
     for below in causes(error):
         kind = (type(below).__module__.partition(".")[0], type(below).__name__)
@@ -130,7 +130,7 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
             return _redirected(below)
         if kind == ("httpx", "DecodingError") or (kind[1] == "RemoteProtocolError" and "illegal" in str(below)):
             reason = f"the response is not valid HTTP ({_reason(below)})"
-            return UnusableAnswer(reason, "check the API base address", max_attempts=2)
+            return UnusableAnswer(reason, "check the base URL", max_attempts=2)
     return None
 
 
@@ -224,11 +224,11 @@ def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, pro
         line = f"No usable reply from {provider!r}{where} for {model}: {reason}; {failure.unusable.advice}."
         return line, failure.unusable.max_attempts != 1
     if failure.timed_out:
-        wait = f"{config.request_timeout_seconds:g} s"
-        return f"No response from {provider!r} for {model} within {wait}: raise LLM_REQUEST_TIMEOUT or try again.", True
+        wait, timeout_advice = f"{config.request_timeout_seconds:g} s", "increase LLM_REQUEST_TIMEOUT or try again"
+        return f"No response from {provider!r} for {model} within {wait}: {timeout_advice}.", True
     if status is None:
         return (
-            f"Lost the connection to {provider!r}{where} for {model}: {reason}; check the network and the address.",
+            f"Lost the connection to {provider!r}{where} for {model}: {reason}; check the network and the base URL.",
             True,
         )
     retryable = status in _RETRYABLE_STATUSES or status >= 500
@@ -240,14 +240,14 @@ def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, pro
 def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
     package = (error.name or "").partition(".")[0]
     extra = _EXTRA_OF_PACKAGES.get(package)
-    advice = "install it" if extra is None else f"pip install 'holmes[{extra}]'"
+    advice = "install it" if extra is None else f"run pip install 'holmes[{extra}]'"
     return UnusableAnswer(f"the Python package {package!r} is missing", advice)
 
 
 def _redirected(error: BaseException) -> UnusableAnswer:
     if type(error).__name__ == "TooManyRedirects":
-        return UnusableAnswer("the server redirects endlessly", "check the API base address")
-    return UnusableAnswer(_reason(error), "if this origin is correct, set it as the API base")
+        return UnusableAnswer("the server redirects endlessly", "check the base URL")
+    return UnusableAnswer(_reason(error), "if this origin is correct, set it as the base URL")
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:

@@ -149,13 +149,13 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
     headers = dict(config.extra_headers)
     if config.api_key:
         headers.setdefault("Authorization", f"Bearer {config.api_key}")
-    # Loading the system certificates takes longer than the request, so they are loaded only for HTTPS addresses.
+    # Loading the system certificates takes longer than the request, so they are loaded only for HTTPS URLs.
     verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
 
 
 def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """Return the address of the server to ask for the context window, or None.
+    """Return the URL of the server to ask for the context window, or None.
 
     Public providers are asked only if the configured context window is 0. Otherwise, litellm's price map is used.
     """

@@ -131,7 +131,7 @@ class _Reader:
         if finish_reason is None:
             raise UnusableAnswer(
                 f"the reply is malformed ({type(wrong).__name__}: {wrong})",
-                "check the API base address, or try again later",
+                "check the base URL, or try again later",
                 max_attempts=2,
             ) from error
         self._assembler.finish_reason = self._assembler.finish_reason or finish_reason
@@ -178,7 +178,7 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise TypeError(f"expected text in a chunk of the reply, found {type(value).__name__}")
+        raise TypeError(f"expected a string in a chunk of the reply, found {type(value).__name__}")
     return value
 
 

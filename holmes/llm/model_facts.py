@@ -36,7 +36,7 @@ _ROOM_FOR_ANY_BUDGET = 1_000_000
 class ModelFacts:
     """Facts about one model. `model` is the litellm id without the provider. Sizes are in tokens.
 
-    `is_local` is true for a model on the user's machine or network. `api_base` is litellm's default address, if known.
+    `is_local` is true for a model on the user's machine or network. `api_base` is litellm's default base URL, if known.
     `native_calls` is true if the model supports tool calls. `thinking_tokens` is the thinking budget that litellm sends
     to this provider. `is_priced` is true if litellm's price map contains the price of the model.
     """
@@ -63,7 +63,9 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
-        raise ConfigError(f"{provider!r} is not supported, because it follows redirects; use 'openai/{model}'")
+        raise ConfigError(
+            f"provider {provider!r} is not supported, because its client follows redirects; use 'openai/{model}'"
+        )
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
@@ -160,7 +162,7 @@ _NO_KEY_NEEDED = "not-needed"
 def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> str | None:
     """Return the configured key, None if litellm finds a key, or a placeholder for a local server without a key.
 
-    Raises `ConfigError` for a missing key or address, or for an address that is not valid.
+    Raises `ConfigError` for a missing key or base URL, or for a base URL that is not valid.
     """
     fault = fault_of_address(config.api_base) if config.api_base else None
     if fault is not None:
@@ -177,7 +179,7 @@ def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: Mo
 
 
 def _refuse_missing(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> None:
-    """Raise `ConfigError` if the address or API version for Azure is missing. Other providers require only a key."""
+    """Raise `ConfigError` if the base URL or API version for Azure is missing. Other providers require only a key."""
     missing = _missing_variables(litellm, config, facts) if facts.provider == "azure" else []
     if missing:
         raise ConfigError(_missing_line(config, missing))

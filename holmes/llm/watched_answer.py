@@ -134,12 +134,12 @@ class _WatchedBytes(httpx.AsyncByteStream):
             return None
         told = provider_text(text) if text[0] in "{[" else None
         if told is not None:
-            advice = "check the model settings and the API base address"
+            advice = "check the model settings and the base URL"
             return UnusableAnswer(told, advice, status=named_status(text))
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
         reason = f"the response is not an event stream ({kind}) and starts with {excerpt(plain, 200)!r}"
-        return UnusableAnswer(reason, "check the API base address")
+        return UnusableAnswer(reason, "check the base URL")
 
 
 def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  zlib does not export its class
@@ -148,7 +148,7 @@ def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  
             part = gzip.decompress(piece, _DECOMPRESSED_BYTES)
         except zlib.error as error:
             reason = f"the response is marked as gzip but cannot be decompressed ({error})"
-            raise UnusableAnswer(reason, "check the API base address") from error
+            raise UnusableAnswer(reason, "check the base URL") from error
         yield part
         piece = gzip.unconsumed_tail
         if not piece and len(part) < _DECOMPRESSED_BYTES:

@@ -113,7 +113,8 @@ class EventGroups:
         blocks = _blocks(groups, cap_tokens, places)
 
         def closing(taken: tuple[Block, ...]) -> str:
-            return f"Not shown: {len(groups) - len(taken):,} of {len(groups):,} groups, individual objects and times."
+            hidden = f"{len(groups) - len(taken):,} of {len(groups):,} groups"
+            return f"Not shown: {hidden}, and the individual objects and times."
 
         opening = f"Kubernetes events: {self.total:,} ({self.warnings:,} warnings) in {len(groups):,} groups."
         composed = compose(Layout(opening=opening, headings=_HEADINGS, closing=closing), blocks, cap_tokens, counter)

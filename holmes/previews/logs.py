@@ -57,7 +57,7 @@ def _opening(log: LogPatterns) -> str:
 
 def _closing(log: LogPatterns, taken: tuple[Block, ...]) -> str:
     hidden = len(log.patterns) - len({block.order for block in taken if block.section < 3})
-    return f"Not shown: {hidden:,} more patterns and repetitions." if hidden > 0 else "Not shown: repetitions."
+    return f"Not shown: repetitions and {hidden:,} more patterns." if hidden > 0 else "Not shown: repetitions."
 
 
 def _blocks(log: LogPatterns, cap_tokens: int) -> list[Block]:

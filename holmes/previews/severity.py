@@ -236,7 +236,7 @@ def number_of(cell: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The distribution of numbers. `middle` and `width` are the median and typical deviation of their logarithms."""
+    """The distribution of numbers. `middle` and `width` are the median and typical deviation of the logarithms."""
 
     median: float
     middle: float

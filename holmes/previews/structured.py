@@ -26,8 +26,8 @@ _HEAD_LINES = 12
 _TAIL_LINES = 8
 _HEADINGS = ("Start (line number| line):", "Possible errors:", "End:")
 _MAGIC = (
-    ("\x1f", "gzip"), ("PK", "zip"), ("\x7fELF", "ELF program"), ("\x89PNG", "PNG picture"), ("%PDF", "PDF"),
-    ("GIF8", "GIF picture"), ("ÿØ", "JPEG picture"), ("BZh", "bzip2"), ("SQLite format 3", "SQLite database"),
+    ("\x1f", "gzip"), ("PK", "zip"), ("\x7fELF", "ELF program"), ("\x89PNG", "PNG image"), ("%PDF", "PDF"),
+    ("GIF8", "GIF image"), ("ÿØ", "JPEG image"), ("BZh", "bzip2"), ("SQLite format 3", "SQLite database"),
 )  # fmt: skip
 
 

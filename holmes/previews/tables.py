@@ -367,7 +367,7 @@ def _column_line(table: _Table, index: int, column: _Column) -> tuple[str, float
     if column.many or (distinct > 40 and distinct * 3 > table.rows):
         some = next(iter(column.values))
         return (
-            f"{column.name}: {distinct:,}{'+' if column.many else ''} distinct, such as {clip_around(some, 40)}",
+            f"{column.name}: {distinct:,}{'+' if column.many else ''} distinct values, such as {clip_around(some, 40)}",
             0.8,
         )
     common = column.values.most_common(_SHOWN_VALUES)

@@ -173,7 +173,7 @@ def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
 
 
 def starts_line(piece: str, begin: int) -> bool:
-    """Return whether only blanks, list markers and words like `export` precede `begin` on its line."""
+    """Return whether only spaces, list markers and words like `export` precede `begin` on its line."""
     lowest = max(0, begin - _LINE_PREFIX)
     line = piece.rfind("\n", lowest, begin)
     if line < 0 < lowest:
@@ -240,7 +240,7 @@ def _is_secret(value: str, place: Place, *, quoted: bool) -> bool:
     if place.name.lower().replace("_", "") == "secretkey" and _names_a_key(value):
         return False
     if place.sure:
-        # Tokens contain no blanks. For example, `token: connection refused` is the end of an error message.
+        # Tokens contain no spaces. For example, `token: connection refused` is the end of an error message.
         return not is_prose(value) and (password or quoted or place.operator != ":" or " " not in value)
     return looks_random(value, password=password) or (quoted and password and " " not in value)
 
@@ -261,7 +261,7 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     run_end = _run_end(piece, start)
     if not place.starts_line:
         return start, run_end
-    # In `NAME=value` at the start of a line, blanks belong to the value unless a command follows.
+    # In `NAME=value` at the start of a line, spaces belong to the value unless a command follows.
     line_end = _line_value_end(piece, start)
     return start, run_end if _COMMAND.match(piece, run_end, line_end) else max(run_end, line_end)
 
@@ -293,7 +293,7 @@ def _below(piece: str, position: int) -> tuple[int, int]:
 
 
 def _line_value_end(piece: str, start: int) -> int:
-    """Return the end of a value that extends to the end of its line, without comments, trailing blanks and commas."""
+    """Return the end of a value that extends to the end of its line, without comments, trailing spaces and commas."""
     end = piece.find("\n", start)
     end = len(piece) if end < 0 else end
     comment = _COMMENT.search(piece, start, end)
@@ -333,7 +333,7 @@ def _block_span(window: Window, place: Place) -> Span | None:
 
 
 def _options(window: Window, keyword: str) -> Iterator[Span]:
-    """Yield the values of command options. A value follows its option after a blank or as the next list item."""
+    """Yield the values of command options. A value follows its option after a space or as the next list item."""
     piece = window.piece
     done = -1
     for match in _OPTION[keyword].finditer(window.lower):

@@ -68,9 +68,9 @@ def decoded(value: str) -> str:
 
 
 def may_be_shown(value: str) -> bool:
-    """Return whether a value in a Secret is not secret.
+    """Return whether a value in a Secret does not need to be masked.
 
-    This is true if the value is empty, a template, or consists of certificates without a key.
+    This is true if the value is empty, is a template, or consists of certificates without a key.
     """
     text = value.strip().lstrip("\"'{")
     if is_variable(value) or not text.strip("\"'{} "):
@@ -346,7 +346,7 @@ def _starts_item(line: str, column: int) -> bool:
 
 
 def _scalar(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the start and end of a value in a line, without quotes, blanks and comments."""
+    """Return the start and end of a value in a line, without quotes, whitespace and comments."""
     quoted = QUOTE.match(text, start, end)
     if quoted:
         return quoted.end(), closing_quote(text, quoted.end(), quoted[0], end)

@@ -23,7 +23,7 @@ _STEP_CHARACTERS: Final = 64 * 1024
 _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
 # Characters that `Window.rare` omits. Most characters of a typical text are among them.
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
-# Blanks outside Latin-1, which patterns must also recognise.
+# Whitespace characters outside Latin-1, which patterns must also recognise.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Every secret name contains one of these words.
 KEYWORDS: Final = (
@@ -49,7 +49,7 @@ class Window:
     """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
     `plain` is `piece` with one byte per character. In `plain` and `lower`, question marks replace letters beyond
-    Latin-1, and Latin-1 blanks replace other blanks. `lower` is for ASCII patterns. `rare` contains only the capitals
+    Latin-1, and Latin-1 spaces replace other spaces. `lower` is for ASCII patterns. `rare` contains only the capitals
     and a few symbols of `piece`. `consonants` contains only the consonants of `lower`. If a literal is in `piece`, its
     capitals and consonants are in `rare` and `consonants`, which are faster to search. `long_word` is the position of
     the first long word, or -1. `cut_start` and `cut_end` mean that the window starts or ends inside a line.
@@ -172,7 +172,7 @@ def _overlap_start(text: str, end: int) -> int:
 
 
 def _plain(piece: str, *, blanks: bool) -> bytes:
-    """Return `piece` with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
+    """Return `piece` with one byte per character. `blanks` means that the text has spaces outside Latin-1."""
     if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")

@@ -81,7 +81,7 @@ class ColumnSecrets:
         self._read_to = -1
 
     def find(self, window: Window) -> Iterator[Span]:
-        """Yield the secrets in the tables whose heading is in this window."""
+        """Yield the secrets in the tables whose headings are in this window."""
         if not window.names_secrets:
             return
         for heading in sorted(_headings(window)):
@@ -177,7 +177,7 @@ class _Table:
                 yield dict(enumerate(cells))
 
     def _cells(self, start: int, end: int) -> _Cells:
-        """Split a line into cells without surrounding blanks and quotes."""
+        """Split a line into cells without surrounding whitespace and quotes."""
         cells: _Cells = []
         for match in _CELL[self._delimiter].finditer(self._text, start, end):
             text = match[0]

@@ -158,7 +158,7 @@ def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
 
 
 def column_of(line: str) -> int:
-    """Return the column of the content, or -1 for a blank line. List dashes and diff marks are treated as blanks."""
+    """Return the column of the content, or -1 for a blank line. List dashes and diff marks are treated as spaces."""
     content = line.strip()
     if not content:
         return -1
@@ -205,7 +205,7 @@ def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
 
 
 def refers(value: str) -> bool:
-    """Return whether `value` is a complete reference. `value` has no surrounding blanks."""
+    """Return whether `value` is a complete reference. `value` has no surrounding whitespace."""
     return is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
 
 

@@ -86,7 +86,7 @@ _MOST_SMALL: Final = 2**32
 def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
     """Remove escape sequences from `text`. Returns the same object if it has none. The function is idempotent.
 
-    A cursor movement to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`, if
+    A cursor movement to the right becomes a space, because it separates words. `beyond` is `beyond_ascii(text)`, if
     already known.
     """
     beyond = beyond_ascii(text) if beyond is None else beyond

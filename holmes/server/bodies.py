@@ -1,6 +1,6 @@
 """ASGI layer that reads the body of each request, within limits, before the application runs.
 
-Refuses bodies that are too large (413), arrive too slowly (408), are nested too deeply or are not UTF-8 (400). Bytes
+Rejects bodies that are too large (413), arrive too slowly (408), are nested too deeply or are not UTF-8 (400). Bytes
 are counted while they arrive. Requests without a valid key have lower limits, so that unknown clients cannot exhaust
 the memory.
 """
@@ -27,7 +27,7 @@ _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
 _STRANGERS_SECONDS: Final = 20.0
 _DROPPED_BYTES: Final = 64_000_000
-"""Maximum number of bytes that are read from a refused body and dropped.
+"""Maximum number of bytes that are read from a rejected body and dropped.
 
 Some clients read the error only after they have sent the whole body.
 """
@@ -134,12 +134,12 @@ async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | Non
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        late = f"the body did not arrive within {arriving.seconds:.0f} seconds"
+        late = f"the request body did not arrive within {arriving.seconds:.0f} seconds"
         raise ApiError(408, late, headers={"Connection": "close"}) from None
 
 
 def _too_large(limit: int) -> ApiError:
-    return ApiError(413, f"the body is larger than {limit:,} bytes", headers={"Connection": "close"})
+    return ApiError(413, f"the request body is larger than {limit:,} bytes", headers={"Connection": "close"})
 
 
 async def _check_json(body: bytes, headers: Headers) -> None:
@@ -152,8 +152,8 @@ async def _check_json(body: bytes, headers: Headers) -> None:
 
 def _problem(body: bytes) -> str:
     if not _is_utf8(body):
-        return "the JSON is not UTF-8"
-    return f"the JSON has more than {MAX_JSON_DEPTH} nested levels" if json_depth(body) > MAX_JSON_DEPTH else ""
+        return "the request body is not encoded as UTF-8"
+    return f"the request body has more than {MAX_JSON_DEPTH} nested levels" if json_depth(body) > MAX_JSON_DEPTH else ""
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -42,10 +42,10 @@ def serve(
     demo: bool,
     **overrides: object,
 ) -> None:
-    """Investigate questions and alerts over HTTP, and show the results on web pages.
+    """Answer questions and investigate alerts over HTTP, and show the results on web pages.
 
-    Set HOLMES_API_KEY to accept requests from other machines. On Ctrl-C or SIGTERM, the server waits for
-    running chats and exits.
+    Set HOLMES_API_KEY to accept requests from other machines. After Ctrl-C or SIGTERM, the server waits for running
+    chats and exits.
     """
     live = [name for name in ("kubeconfig", "kube_context") if overrides.get(name)]
     if (snapshot is not None) + demo + bool(live) > 1:
@@ -91,7 +91,7 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
         logging.getLogger(__name__).warning("%s", warning)
     for name in blank_keys(environment):
         logging.getLogger(__name__).warning("%s is empty and is treated as unset", name)
-    # Fork before the socket is opened. Otherwise, the worker process would inherit the socket and keep it open.
+    # Fork before the socket is opened. Otherwise, the investigation process would inherit the socket and keep it open.
     with work_process(redactor) as worker:
         listener = listen(settings.server)
         return asyncio.run(run_server(ServerJob(settings, choice, redactor, worker), listener, _say))

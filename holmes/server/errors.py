@@ -1,6 +1,6 @@
 """Converts exceptions to error responses: a status and `{"error": {"code", "message"}}`, with a one-line message.
 
-The message of a `HolmesError` is for users. All other exceptions are bugs. The client gets only an id, and the log
+The message of a `HolmesError` is for users. All other exceptions are bugs. The client receives only an id, and the log
 contains the id with the stack trace.
 """
 
@@ -80,7 +80,7 @@ def error_response(error: ApiError) -> JSONResponse:
 
 
 def ending() -> ApiError:
-    """Create the error that refuses new work while the server is stopping."""
+    """Create the error that rejects new work while the server is stopping."""
     return ApiError(503, "the server is stopping; try again", code="draining", headers={"Retry-After": "1"})
 
 
@@ -130,9 +130,10 @@ async def _on_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101  registered for this type
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return error_response(ApiError(400, f"the body is not valid JSON: {first['ctx']['error']}"))
+        return error_response(ApiError(400, f"the request body is not valid JSON: {first['ctx']['error']}"))
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
-        return error_response(ApiError(422, "the body must be JSON, sent with content-type: application/json"))
+        message = "the request body must be JSON with the header content-type: application/json"
+        return error_response(ApiError(422, message))
     place = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
     return error_response(ApiError(422, one_line(f"{place}: {first['msg']}")))
 

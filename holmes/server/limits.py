@@ -1,9 +1,9 @@
 """Identifies clients, and limits their wrong keys, running chats, unfinished investigations and costs.
 
 Behind a proxy, every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so the client address is the
-right-most entry that is not a trusted proxy. An address that sent too many wrong keys is refused, even with the right
-key. However, the right key is still accepted from an address that sent it before, because many senders may share one
-address.
+right-most entry that is not a trusted proxy. Requests from an address that sent too many wrong keys are rejected, even
+with the right key. However, the right key is still accepted from an address that sent it before, because many senders
+may share one address.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ChatSlots:
         """Reserve a chat slot for `client`. Call the returned function when the chat ends. Raises `ApiError` 429."""
         limits = self._service.settings.server
         if self._running[client] >= limits.chats_per_client:
-            raise _busy(f"{limits.chats_per_client} of your chats are already running")
+            raise _busy(f"too many running chats for this client (maximum: {limits.chats_per_client})")
         if self._running.total() >= limits.chats:
-            raise _busy(f"{limits.chats} chats are already running")
+            raise _busy(f"too many running chats (maximum: {limits.chats})")
         self._running[client] += 1
 
         def release() -> None:
@@ -84,11 +84,11 @@ class InvestigationSlots:
             finished = known - await records.unfinished(tuple(known))
             self._begun.get(client, set()).difference_update(finished)
         if self._count(client) >= most:
-            raise _busy(f"{most} of your investigations are unfinished")
+            raise _busy(f"too many unfinished investigations for this client (maximum: {most})")
         self._beginning[client] += 1  # before any `await`, so that concurrent requests cannot take the same slot
         try:
             if await records.count_unfinished() + self._beginning.total() > limits.queue_limit:
-                raise _busy(f"{limits.queue_limit} investigations are already queued or running")
+                raise _busy(f"too many unfinished investigations (maximum: {limits.queue_limit})")
             yield
         finally:
             self._beginning[client] -= 1
@@ -97,7 +97,7 @@ class InvestigationSlots:
 
     def took(self, client: str, identity: InvestigationId) -> None:
         """Record that `client` started an investigation."""
-        # Moves `client` to the end, so that the client with the oldest last start is forgotten first.
+        # Moves `client` to the end, so that the client whose latest start is oldest is removed first.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -128,11 +128,11 @@ class Draining:
 
     @property
     def begun(self) -> bool:
-        """Whether the server refuses new work."""
+        """Whether the server rejects new work."""
         return self._event.is_set()
 
     def begin(self) -> None:
-        """Let `/readyz` fail, refuse new work, and end the event streams of investigations."""
+        """Let `/readyz` fail, reject new work, and end the event streams of investigations."""
         self._event.set()
 
     def refuse_when_begun(self) -> None:

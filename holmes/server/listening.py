@@ -1,6 +1,6 @@
 """Serves an application on a socket, with limits for each connection.
 
-During the shutdown, `/readyz` fails and new work is refused while chats finish. Then the socket is closed. Connections
+During the shutdown, `/readyz` fails and new work is rejected while chats finish. Then the socket is closed. Connections
 whose request head does not arrive in time are closed. If a new connection would exceed the maximum number of
 connections, the connection that has been idle longest is closed. If all connections are busy, the new connection
 receives a 503 response.
@@ -124,7 +124,7 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts up to `backlog` connections at once, so uvicorn gets a small value, which is raised here.
+        # asyncio accepts up to `backlog` connections at once, so uvicorn receives a small value, which is raised here.
         for each in sockets or []:
             each.listen(_BACKLOG)
 
@@ -134,7 +134,7 @@ def listen(settings: ServerSettings) -> socket.socket:
     host = settings.listen_host()
     if settings.api_key is None and not _is_loopback(host):
         raise ConfigError(
-            f"without a key only loopback addresses are allowed, not {host!r}: set HOLMES_API_KEY or omit --host"
+            f"without a key, only loopback addresses are allowed, not {host!r}: set HOLMES_API_KEY or omit --host"
         )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -171,7 +171,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve the application until the context manager exits. Running requests then get a few seconds to finish."""
+    """Serve the application until the context manager exits. Running requests then have a few seconds to finish."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),

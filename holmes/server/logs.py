@@ -64,7 +64,7 @@ class PatientHandler(logging.StreamHandler[TextIO]):
             known.more += 1
             return
         if known is not None and known.more:
-            record.msg, record.args = f"{message} ({known.more} more times since)", None
+            record.msg, record.args = f"{message} (repetitions not logged: {known.more})", None
         self._written.pop(key, None)
         self._written[key] = _Written(at=now)
         if len(self._written) > _REMEMBERED:
@@ -138,6 +138,6 @@ def set_up_logs(level: str, redactor: Redactor | None) -> None:
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(True)  # noqa: FBT003  the interface of logging
     handler.addFilter(_is_no_noise)
-    # Form errors are not logged, because clients get them in the response.
+    # Form errors are not logged, because clients receive them in the response.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     mask_process(redactor)

@@ -1,8 +1,8 @@
 """Runs `holmes serve`: opens the service, listens with or without TLS, and shuts down on a signal.
 
-After the first signal, running chats get `drain_seconds` to finish. A second signal stops the server at once. If the
-worker process dies, the server stops too, so that its supervisor restarts both processes. Incomplete or mismatched
-HOLMES_SSL_* files are refused.
+After the first signal, running chats have `drain_seconds` to finish. A second signal stops the server at once. If the
+investigation process dies, the server stops too, so that its supervisor restarts both processes. Incomplete or
+mismatched HOLMES_SSL_* files are rejected.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"HOLMES_SSL_CERTFILE={str(certificate)!r} and HOLMES_SSL_KEYFILE={str(key)!r} cannot be used: "
-            f"{_reason(error)}; both must be matching PEM files; an encrypted key requires "
+            f"{_reason(error)}; the certificate and the key must be PEM files that match; an encrypted key requires "
             "HOLMES_SSL_KEYFILE_PASSWORD"
         ) from error
     if authorities is not None:
@@ -126,7 +126,8 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
     if damaged.done():
         return damaged.result()
     if not ending.is_set():
-        _log.error("the investigation process %s; the server exits, so that both are restarted", lost.result())
+        exits = "the server exits, so that its supervisor restarts both processes"
+        _log.error("the investigation process %s; %s", lost.result(), exits)
     return None
 
 
@@ -168,7 +169,7 @@ def _ending_on_signals() -> asyncio.Event:
 
 
 async def _drain(application: FastAPI, seconds: float) -> None:
-    """Refuse new work, end the event streams of investigations, and let chats and running investigations finish."""
+    """Reject new work, end the event streams of investigations, and let chats and running investigations finish."""
     application.state.draining.begin()
     application.state.service.worker.begin_to_end()
     await application.state.chats.drain(seconds)

@@ -1,6 +1,6 @@
 """Checks keys and login sessions, and protects the server against requests from other sites.
 
-Without a key, every client may use the server. The server therefore listens on loopback only, and refuses requests for
+Without a key, every client may use the server. The server therefore listens on loopback only, and rejects requests for
 other host names, even if they resolve to 127.0.0.1 (DNS rebinding). A session cookie is accepted only from pages of
 this server, because browsers send cookies with requests from any site (CSRF).
 """
@@ -180,7 +180,7 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 class SecurityMiddleware:
-    """ASGI layer that adds security headers. Without a key, it also refuses requests for or from other sites."""
+    """ASGI layer that adds security headers. Without a key, it also rejects requests for or from other sites."""
 
     def __init__(self, app: "ASGIApp", keys: Keys) -> None:
         self._app = app
@@ -206,12 +206,12 @@ class SecurityMiddleware:
 
 
 def _foreign(method: str, headers: Headers) -> ApiError | None:
-    """Return the error for a request that a server without a key must refuse, or None for an allowed request."""
+    """Return the error for a request that a server without a key must reject, or None for an allowed request."""
     if not _is_loopback(headers.get("host", "")):
-        return ApiError(421, "without a key only requests to loopback addresses are allowed; set HOLMES_API_KEY")
+        return ApiError(421, "without a key, only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
     if method not in SAFE_METHODS and said and not is_same_origin(headers):
-        return ApiError(403, "requests from other sites are refused")
+        return ApiError(403, "requests from other sites are rejected")
     return None
 
 

@@ -27,7 +27,7 @@ _HEARTBEAT: Final = b": heartbeat\n\n"
 
 
 def frame(identity: str, name: str, data: JsonObject | str) -> bytes:
-    """Encode one event. If `data` is text, it must be JSON."""
+    """Encode one event. If `data` is a string, it must contain JSON."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     # JSON contains no raw line breaks, and Holmes creates the ids and names.
     return f"id: {identity}\nevent: {name}\ndata: {text}\n\n".encode("utf-8", "replace")

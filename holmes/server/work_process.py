@@ -36,7 +36,7 @@ _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
 """Number of consecutive checks without a reply after which the process is killed.
 
-Several short checks are safer than a long one, because a suspended machine fails at most one of them.
+Several short checks are safer than one long check, because the suspension of the machine fails at most one check.
 """
 _GOES_ON: Final = "its investigations resume after the next start or on another replica"
 _ENDING_SECONDS: Final = 10.0
@@ -171,7 +171,7 @@ class WorkProcess:
                 await asyncio.wait_for(self._gone.wait(), _WATCH_SECONDS)
             silent = 0 if asked.done() else silent + 1
             if silent == _SILENT_WATCHES:
-                _log.error("the investigation process has not replied for a minute and is killed")
+                _log.error("the investigation process has not replied for a minute, so the server kills it")
                 self._process.kill()
         self._lost = True
         return self._how_it_ended()
@@ -202,7 +202,7 @@ class WorkProcess:
         try:
             await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
         except TimeoutError:
-            _log.error("the investigation process did not exit in time and is killed; %s", _GOES_ON)
+            _log.error("the investigation process did not exit in time, so the server kills it; %s", _GOES_ON)
             self._process.kill()
             return
         if not self._lost and self.failed:

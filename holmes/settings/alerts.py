@@ -98,8 +98,8 @@ class AlertSettings(SettingsGroup):
     destinations: Annotated[dict[DestinationName, DestinationSettings], Setting(key="destinations")] = Field(
         default_factory=dict
     )
-    """Destinations of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
-    `secret`.
+    """Destinations for incident notifications, by name: `type: slack` with `token` and `channel`, or `type: webhook`
+    with `url` and `secret`.
     """
 
     max_per_hour: Annotated[
@@ -108,24 +108,24 @@ class AlertSettings(SettingsGroup):
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
     """Maximum number of investigations per hour that alerts start with an LLM, across all routes and replicas. Above
-    this number, the built-in rules answer, and the answer gives the reason. `unlimited` removes the limit.
+    this number, the built-in rules answer, and the answer states the reason. `unlimited` removes the limit.
     Investigations that users or clients request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
-    """HolmesGPT's configuration key for a Slack token. Together with `slack_channel`, it defines the destination
-    `slack`, unless this destination exists.
+    """Slack token, for configurations of HolmesGPT. Requires `slack_channel`. Both keys define the destination `slack`,
+    which `destinations` must not define differently.
     """
 
     slack_channel: Annotated[str | None, Setting(key="slack_channel", aliases=("slack_channel",))] = None
-    """HolmesGPT's configuration key for the name or ID of the Slack channel. It belongs to the destination `slack`."""
+    """Name or ID of the Slack channel, for configurations of HolmesGPT. Requires `slack_token`."""
 
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
     """Number of hours within which a closed incident is reopened if its alerts fire again."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
-    """Number of hours after which an open incident is closed if no message about its alerts arrives. The time must be
-    longer than Alertmanager's `repeat_interval`.
+    """Number of hours after which an open incident is closed if no notification about its alerts arrives. The time must
+    be longer than Alertmanager's `repeat_interval`.
     """
 
     def with_upstream_slack(self) -> Self:

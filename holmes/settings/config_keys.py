@@ -4,8 +4,8 @@ A setting has one key, and may have aliases that other systems document. `contex
 under `execution:` and at the top level. Rejects unknown keys with a suggestion, and rejects settings that are given
 twice.
 
-Collects names that HolmesGPT supports but Holmes does not, for one warning. Does not check toolset names, which are
-checked when the toolsets are read.
+Collects the names that only HolmesGPT supports, for one warning. Does not check toolset names, which are checked when
+the toolsets are read.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def _checked_hooks(hooks: tuple[Hook, ...]) -> tuple[Hook, ...]:
             message = f"the id {hook.id!r} is reserved for a hook with the action compact_context"
             raise ValueError(message)
         if isinstance(hook.action, CallTool) and not _is_json(hook.action.params):
-            message = f"the params of {hook.id!r} must be JSON: text, numbers, true, false, null, lists and objects"
+            message = f"the params of {hook.id!r} must be JSON: strings, numbers, true, false, null, lists and objects"
             raise ValueError(message)
     return hooks
 

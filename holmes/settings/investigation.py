@@ -46,7 +46,7 @@ class InvestigationSettings(SettingsGroup):
     @classmethod
     def _some(cls, value: object) -> object:
         if isinstance(value, str) and value.strip() and not value.strip(", "):
-            message = "it contains no namespace; leave it unset to read all namespaces"
+            message = "the list contains no namespace; remove the setting to read all namespaces"
             raise ValueError(message)
         return value
 

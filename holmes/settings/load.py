@@ -72,8 +72,8 @@ def load_settings(
     """Load the settings from `overrides`, `environment` and `file`.
 
     `overrides` maps config keys to values. The value None, the value () and an empty variable mean that the setting is
-    unset. If `file` is None, `config.yaml` in the configuration folder is read if it exists. Raises a `ConfigError`
-    that contains the variable, the option or `file:line`.
+    unset. If `file` is None, reads `config.yaml` in the configuration folder, unless this file is missing. Raises a
+    `ConfigError` that contains the variable, the option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)

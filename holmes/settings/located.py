@@ -1,8 +1,8 @@
 """Reads a settings file, and describes errors in the file by line and key.
 
-Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. The error
-locations from pydantic contain internal names, for example the type of a condition. The error messages of this module
-omit these names.
+Replaces `{{ env.NAME }}` with the values of variables. Rejects duplicate keys and a top level that is not a mapping.
+The error locations from pydantic contain internal names, for example the type of a condition. The error messages of
+this module omit these names.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tupl
 
 
 class _References:
-    """Replaces the references of one file with variables, and collects references to unset variables."""
+    """Replaces the references in one file with the values of variables, and collects references to unset variables."""
 
     def __init__(self, document: YamlDocument, environment: Mapping[str, str]) -> None:
         self._document = document
@@ -112,7 +112,7 @@ _WORDS = {
     "int_from_float": "must be a whole number",
     "float_parsing": "must be a number",
     "float_type": "must be a number",
-    "string_type": "must be text",
+    "string_type": "must be a string",
     "string_too_short": "must not be empty",
     "path_type": "must be a path",
     "missing": "is missing",
@@ -131,7 +131,7 @@ def reason_of(error: ValidationError) -> str:
     if words := _WORDS.get(first["type"]):
         return words
     if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # here, items are characters
-        return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
+        return f"must have at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
     if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
@@ -185,7 +185,7 @@ def complaint(file: YamlFile, path: KeyPath, raw: object, error: ValidationError
 
 
 def first_location(error: ValidationError) -> Location:
-    """Return the location of the first error in pydantic's format."""
+    """Return the location of the first error, in pydantic's format."""
     return error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
 
 

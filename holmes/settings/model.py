@@ -63,7 +63,7 @@ class ModelSettings(SettingsGroup):
     """Mark the cacheable part of requests for providers that require this mark, such as Anthropic and Bedrock."""
 
     request_timeout_seconds: Annotated[float, Setting("LLM_REQUEST_TIMEOUT"), Field(gt=0)] = 600
-    """Time limit for a request to the model, in seconds. A request that exceeds the limit is repeated."""
+    """Time limit for a request to the model, in seconds. A request that exceeds the limit is retried."""
 
     context_window_tokens: Annotated[
         int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE", aliases=("context.max_tokens",)), Field(ge=0)

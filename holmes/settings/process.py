@@ -49,7 +49,8 @@ def _read_env_file(path: Path) -> dict[str, str]:
             line = binding.original.line + binding.original.string[:leading].count("\n")
             name, value = binding.key or "", binding.value
             if binding.error or value is None or not _NAME.fullmatch(name) or "\0" in value:
-                message = f"{path}:{line}: not a NAME=value line; write one variable per line, and comments after '#'"
+                advice = "write one variable per line, and start comments with '#'"
+                message = f"{path}:{line}: not a valid NAME=value line; {advice}"
                 raise ConfigError(message)
             variables[name] = value
     return variables
@@ -113,7 +114,7 @@ def _decoded(encoded: str) -> bytes:
         own = base64.b64decode("".join(encoded.split()), validate=True)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=own.decode("ascii"))
     except (ValueError, ssl.SSLError) as error:  # base64 and ASCII errors are ValueErrors
-        message = "CERTIFICATE is not valid: expected PEM certificates, base64-encoded (`base64 --wrap=0 ca.pem`)"
+        message = "CERTIFICATE is not valid; expected base64-encoded PEM certificates (`base64 --wrap=0 ca.pem`)"
         raise ConfigError(message) from error
     return own
 

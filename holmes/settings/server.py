@@ -31,7 +31,7 @@ class ServerSettings(SettingsGroup):
 
     api_key: Annotated[SecretStr | None, Setting("HOLMES_API_KEY"), Field(min_length=8)] = None
     """Key for all routes except `/healthz`, `/readyz` and the webhooks. Clients send it as `X-API-Key` or
-    `Authorization: Bearer`. Users enter it in the login form of the page.
+    `Authorization: Bearer`. Users enter it in the login form of the web page.
     """
 
     webhook_key: Annotated[SecretStr | None, Setting("HOLMES_WEBHOOK_KEY"), Field(min_length=8)] = None
@@ -61,7 +61,7 @@ class ServerSettings(SettingsGroup):
     """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
-    """Public URL of the page, for links in messages. Default: messages contain no links."""
+    """Public URL of the web page, for links in notifications. Default: notifications contain no links."""
 
     trusted_proxies: Annotated[CommaSeparated, Setting("HOLMES_TRUSTED_PROXIES")] = ()
     """Comma-separated addresses and ranges of trusted proxies, for example `10.0.0.0/8`. Behind these proxies,
@@ -69,7 +69,7 @@ class ServerSettings(SettingsGroup):
     """
 
     session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
-    """Lifetime of a login to the page, in hours."""
+    """Lifetime of a login session on the web page, in hours."""
 
     max_body_megabytes: Annotated[float, Setting("HOLMES_MAX_BODY_MEGABYTES"), Field(gt=0)] = 10
     """Maximum size of a request, in MB."""
@@ -179,7 +179,7 @@ class TelemetrySettings(SettingsGroup):
     """
 
     otlp_traces_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")] = None
-    """Complete URL for traces. Default: `v1/traces` under `telemetry.otlp_endpoint`."""
+    """Complete URL for traces. Default: the path `v1/traces` under `telemetry.otlp_endpoint`."""
 
     otlp_protocol: Annotated[str, Setting("OTEL_EXPORTER_OTLP_PROTOCOL")] = "http/protobuf"
     """Protocol for traces. Only `http/protobuf` is supported. Other values disable traces."""

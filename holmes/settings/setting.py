@@ -91,4 +91,4 @@ def _parse_json_object(value: object) -> object:
 
 CommaSeparated: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 JsonText = BeforeValidator(_parse_json_object)
-"""Accepts a JSON object as text, because variables contain text."""
+"""Accepts a JSON object in a string, because variables contain strings."""

@@ -86,7 +86,7 @@ class Settings:
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
 
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Return warnings for the user about `ignored` (default: `ignored_keys`) and about skipped models."""
+        """Return the warnings for the user about `ignored` (default: `ignored_keys`) and about skipped models."""
         names = ", ".join(self.ignored_keys if ignored is None else ignored)
         told = (f"Holmes does not support these settings and ignores them: {names}",) if names else ()
         return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))

@@ -48,7 +48,7 @@ FIRST: Final = (
     "alerts.routes",
     "alerts.destinations",
 )
-"""The config keys of the first table: the twenty settings that a new user looks for."""
+"""The config keys of the first table: the twenty settings that new users need most often."""
 
 TITLES: Final[Mapping[str, str]] = {
     "model": "Models",
@@ -69,7 +69,7 @@ def settings_tables() -> str:
     """Return the tables in Markdown: the twenty settings of `FIRST`, then one table for each group."""
     groups = {name: _rows(group) for name, group in GROUPS.items()}
     rows = {key: row for group in groups.values() for key, row in group.items()}
-    sections = [_section("Twenty settings to know first", [rows[key] for key in FIRST])]
+    sections = [_section("Twenty common settings", [rows[key] for key in FIRST])]
     sections += [_section(TITLES[name], group.values()) for name, group in groups.items()]
     return "\n\n".join(sections)
 

@@ -187,7 +187,8 @@ def load_recording(folder: Path) -> Recording:
     _check_format(folder / MANIFEST, manifest)
     recorded_at = instant(text(manifest, "recordedAt"))
     if recorded_at is None:
-        raise ConfigError(f"{folder / MANIFEST}: 'recordedAt' is not a time like 2026-01-31T12:00:00Z")
+        reason = "'recordedAt' is not a valid time; expected for example 2026-01-31T12:00:00Z"
+        raise ConfigError(f"{folder / MANIFEST}: {reason}")
     discovered = read_json(folder / DISCOVERY)
     discovery = Discovery(groups=child(discovered, "groups"), resources=children(discovered, "resources"))
     return Recording(

@@ -97,7 +97,7 @@ def _message_list(text: str, name: str) -> Sequence[JsonValue]:
         reason = f"{error.msg} at line {error.lineno}, column {error.colno}"
         raise ConfigError(f"{name} is not valid JSON: {reason}") from error
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply, or a number is too long"
+        reason = "the JSON is nested too deeply, or a number is too long"
         raise ConfigError(f"{name} cannot be read as JSON: {reason}") from error
     items = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(items, list):

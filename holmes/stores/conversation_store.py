@@ -321,7 +321,7 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
         case "conversation":
             if record.get("version") != _VERSION:
                 message = (
-                    f"the conversation {str(path)!r} was written by a newer Holmes: "
+                    f"the conversation {str(path)!r} was written by a newer version of Holmes: "
                     "update Holmes, or start a new conversation"
                 )
                 raise ConversationStoreError(message)

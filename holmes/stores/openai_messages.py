@@ -136,7 +136,8 @@ def _parts(fields: Mapping[str, object]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
-        raise ValueError("'content' must be text or a list of parts")  # noqa: TRY004  callers catch only `ValueError`
+        message = "'content' must be a string or a list of parts"
+        raise ValueError(message)  # noqa: TRY004  callers catch only `ValueError`
     return tuple(_part(_object(part, "'content' entry")) for part in content)
 
 
@@ -177,5 +178,5 @@ def _string(fields: Mapping[str, object], name: str) -> str:
     if value is None:
         raise ValueError(f"{name!r} is missing")
     if not isinstance(value, str):
-        raise ValueError(f"{name!r} is not text")  # noqa: TRY004  callers catch only `ValueError`
+        raise ValueError(f"{name!r} is not a string")  # noqa: TRY004  callers catch only `ValueError`
     return value

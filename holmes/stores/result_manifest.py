@@ -71,7 +71,7 @@ class ResultManifest:
         self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
-        """Add one line. If this raises `OSError`, the file is unchanged."""
+        """Add one line. If this method raises `OSError`, the file is unchanged."""
         line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:

@@ -133,7 +133,7 @@ class FileResultStore:
             with open_regular(blob) as file:
                 content = file.read()
         except OSError as error:
-            message = f"result {result_id!r} cannot be read: {error.strerror}; repeat the tool call"
+            message = f"stored result {result_id!r} cannot be read: {error.strerror}; repeat the tool call"
             raise ResultStoreError(message) from error
         if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise ResultStoreError(f"result {result_id!r} was changed on disk and cannot be used; repeat the tool call")

@@ -274,7 +274,7 @@ class QueueGauges(Collector):
         states = GaugeMetricFamily(
             "holmes_investigations", "Number of investigations in the database, by state.", labels=["state"]
         )
-        depth = GaugeMetricFamily("holmes_queue_depth", "Number of investigations that wait for a replica.")
+        depth = GaugeMetricFamily("holmes_queue_depth", "Number of queued investigations.")
         oldest = GaugeMetricFamily(
             "holmes_queue_oldest_wait_seconds", "Wait time of the oldest waiting investigation, in seconds."
         )

@@ -212,7 +212,7 @@ class TokenCounter:
         return overhead + sum(self.count_text(text) for text in message_texts(message))
 
     def image_tokens(self, image: Image) -> int:
-        """Return the tokens of one image, by the formula of the provider."""
+        """Return the token count of one image, by the formula of the provider."""
         return image_tokens(image, self._image_formula)
 
     def count_tools(self, tools: tuple[Tool, ...]) -> int:
@@ -250,7 +250,7 @@ class TokenCounter:
 
 
 def upper_bound_tokens(message: Message) -> int:
-    """Return an upper bound of the tokens of `message` for any provider, without a tokenizer.
+    """Return an upper bound of the token count of `message` for any provider, without a tokenizer.
 
     A token has at least one byte in UTF-8.
     """
@@ -258,7 +258,7 @@ def upper_bound_tokens(message: Message) -> int:
 
 
 def message_overhead_tokens(message: Message, image_formula: ImageFormula = "largest") -> int:
-    """Return the tokens of a message without its texts: role, separators, call ids and images."""
+    """Return the token count of a message without its texts: role, separators, call ids and images."""
     if isinstance(message, SystemMessage):
         return MESSAGE_OVERHEAD_TOKENS
     if isinstance(message, AssistantMessage):

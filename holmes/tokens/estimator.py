@@ -78,7 +78,7 @@ class EstimatingCounter(TokenCounter):
         return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  limit not needed
-        """Return the estimated tokens of the whole `text`, and its length."""
+        """Return the estimated token count of the whole `text`, and its length."""
         return self.count_text(text), len(text)
 
     def estimate_text(self, text: str) -> int:

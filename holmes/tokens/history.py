@@ -61,7 +61,7 @@ class History(Sequence[Message]):
         return tuple(self._messages)
 
     def tokens(self) -> int:
-        """Return the tokens of all messages. Counts only the messages that are not counted yet."""
+        """Return the token count of all messages. Counts only the messages that are not counted yet."""
         for index in self._uncounted:
             self._count(index, self._counter)
         if self._estimates:
@@ -71,7 +71,7 @@ class History(Sequence[Message]):
         return self._counted_tokens
 
     def token_counts(self) -> tuple[int, ...]:
-        """Return the tokens of each message, in order."""
+        """Return the token count of each message, in order."""
         self.tokens()
         return tuple(count for count in self._counts if count is not None)
 
@@ -83,11 +83,11 @@ class History(Sequence[Message]):
         self._estimated.clear()
 
     def known_tokens(self) -> int:
-        """Return the tokens of all messages, with upper bounds for new messages that are not counted yet."""
+        """Return the token count of all messages, with upper bounds for messages that are not counted yet."""
         return self._counted_tokens + self._bound_of_uncounted
 
     def upper_bound_tokens(self) -> int:
-        """Return an upper bound of the exact tokens, without a tokenizer. Uses exact counts where they are known."""
+        """Return an upper bound of the exact count, without a tokenizer. Uses exact counts where they are known."""
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:

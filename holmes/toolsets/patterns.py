@@ -4,8 +4,8 @@ A timeout limits only the matching. Compilation unrolls counted repetitions and 
 `((a{1000}){1000}){1000}` needs gigabytes of memory before it matches anything. Each pattern is therefore measured
 first.
 
-Recursion and patterns that are too long or unroll too far are refused. Comments and the flags x, V0 and V1 are also
-refused, because they prevent a reliable search for brackets.
+Recursion and patterns that are too long or unroll too far are rejected. Comments and the flags x, V0 and V1 are also
+rejected, because they prevent a reliable search for brackets.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def bounded_pattern(
 ) -> Pattern[str]:
     """Compile `written`.
 
-    Raises `ToolError` for a refused or invalid pattern. `name` is its name in the error message.
+    Raises `ToolError` for a rejected or invalid pattern. `name` is its name in the error message.
     """
     import regex  # slow to import, and needed only for a pattern
 
     if len(written) > longest:
         raise ToolError(f"{name} is longer than {longest:,} characters; shorten it")
     if _UNSUPPORTED.search(written) is not None:
-        raise ToolError(f"{name} {written!r} uses a comment or one of the flags x, V0 and V1; leave them out")
+        raise ToolError(f"{name} {written!r} uses a comment or one of the flags x, V0 and V1; remove it")
     if _calls_a_group(written):
         raise ToolError(
             f"{name} {written!r} uses recursion, such as (?R), (?1) or (?&name); write it without recursion"
@@ -61,7 +61,7 @@ def bounded_pattern(
         reason = "is not a valid regular expression: a set is not closed or has an unknown class"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
     if _expanded_elements(written) > _MOST_ELEMENTS:
-        reason = f"repeats too much: unrolled, it has more than {_MOST_ELEMENTS:,} elements"
+        reason = f"repeats too much: its unrolled form has more than {_MOST_ELEMENTS:,} elements"
         raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
     try:
         # The pattern is not cached, because the library's cache would keep hundreds of large patterns.
@@ -70,7 +70,7 @@ def bounded_pattern(
         reason = f"is not a valid regular expression: {error}"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
     except RecursionError as error:
-        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler pattern") from error
+        raise ToolError(f"{name} {written!r} has too many nested groups; use a simpler pattern") from error
 
 
 def _calls_a_group(written: str) -> bool:
@@ -118,5 +118,5 @@ def _copies(repeat: re.Match[str]) -> int:
 
 
 def _number(digits: str) -> int:
-    # The compiler refuses longer numbers. Converting all their digits would be slow.
+    # The compiler rejects longer numbers. Converting all their digits would be slow.
     return int(digits[:12] or "0")

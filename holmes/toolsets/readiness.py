@@ -231,7 +231,7 @@ def _without_repeated_tools(checked: tuple[_Checked, ...], reserved: Mapping[str
             kept.append(each)
             continue
         owner = owners[repeated]
-        advice = "rename it" if repeated in reserved else f"rename it, or disable {owner!r}"
+        advice = "rename the tool" if repeated in reserved else f"rename the tool, or disable {owner!r}"
         reason = f"the toolset {owner!r} already has a tool {repeated!r}; {advice}"
         kept.append(_Checked(status=replace(each.status, state="failed", reason=reason)))
     return tuple(kept)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
-_PARTS_BEFORE = re.compile(r"\ASummary of the parts before:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
+_PARTS_BEFORE = re.compile(r"\ASummary of the earlier parts:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
 _FIRST = re.compile(r"\ATranscript, part \d+ of \d+:\n\n")
 _HEADING = re.compile(
     r"^## (instructions|assistant|result of ([\w.-]{1,120}) \(|user \((\w+))[^\n]{0,300}$", re.MULTILINE

@@ -115,7 +115,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call needs approval. The event is emitted once per call, before the decision."""
+    """A tool call requires approval. The event is emitted once per call, before the decision."""
 
     call: ToolCall
     description: str
@@ -139,7 +139,7 @@ class CompactionStarted:
 class HistoryCompacted:
     """The conversation was compacted with `strategy`, which is `emergency` after an overflow.
 
-    `flagged` contains names in the summary that do not occur in the summarized messages. `removed` is the stored result
+    `flagged` contains names in the summary that do not occur in the summarised messages. `removed` is the stored result
     with the removed messages. `lost` is true if storing these messages failed. `messages` is the new conversation.
     """
 

@@ -72,7 +72,7 @@ async def test_a_tool_named_like_one_that_reads_results_costs_its_toolset_and_no
     (status,) = (status for status in report.statuses if status.name == "mine")
     assert (status.state, status.reason) == (
         "failed",
-        f"the toolset 'holmes/results' already has a tool {name!r}; rename it",
+        f"the toolset 'holmes/results' already has a tool {name!r}; rename the tool",
     )
 
 

@@ -57,7 +57,7 @@ def test_the_lines_say_what_fills_the_window_and_when_it_is_compacted() -> None:
     ("changes", "when"),
     [
         ({"compaction": "due"}, "next compaction before the next step"),
-        ({"compaction": "resting"}, "compacted recently; the next compaction waits for some steps"),
+        ({"compaction": "resting"}, "compacted recently; the next compaction runs some steps later"),
         ({"compaction": "off"}, "compaction is off, except after the provider rejects a request as too long"),
         ({"messages_left": 12}, "next compaction in 0 tokens or 12 messages"),
         ({"messages_left": 1}, "next compaction in 0 tokens or 1 message"),

@@ -147,7 +147,7 @@ def test_a_model_is_looked_for_before_anything_is_done(home: Home, chat_file: Pa
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [
-        ('[{"role": "user", "content": 3}]', (), "message 1: 'content' must be text or a list of parts"),
+        ('[{"role": "user", "content": 3}]', (), "message 1: 'content' must be a string or a list of parts"),
         ("[]", ("--keep-recent-count", "-1"), "-1"),
         ("[]", ("--output", "/"), "--output '/' is a folder"),
         (None, (), "cannot be read: No such file or directory"),

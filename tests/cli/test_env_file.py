@@ -82,8 +82,8 @@ def test_every_command_that_reads_settings_takes_a_file(home: Home, command: tup
     done = home.run(*command, "--env-file", broken)
     assert done.exit_code == 2
     assert (
-        done.stderr
-        == f"holmes: {broken}:2: not a NAME=value line; write one variable per line, and comments after '#'\n"
+        done.stderr == f"holmes: {broken}:2: not a valid NAME=value line; "
+        "write one variable per line, and start comments with '#'\n"
     )
 
 
@@ -102,7 +102,7 @@ def test_a_bad_line_is_named_and_its_value_is_not_shown(home: Home, text: str, l
     path = written(home, text.replace("never closed", "hidden-value"))
     done = home.run("ask", "-n", "--demo", "why?", "--env-file", path)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"holmes: {path}:{line}: not a NAME=value line")
+    assert done.stderr.startswith(f"holmes: {path}:{line}: not a valid NAME=value line")
     assert "hidden-value" not in done.stderr
     assert done.stderr.count("\n") == 1
 

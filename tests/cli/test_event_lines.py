@@ -61,14 +61,14 @@ def stored(size_bytes: int) -> StoredResult:
         (
             spilled("the limit is 25,000 tokens and 20,000 characters"),
             (
-                "  result of kubernetes_logs is too large: 14.1k tokens, "
-                "the limit is 25,000 tokens and 20,000 characters; stored, the model gets a preview"
+                "  result of kubernetes_logs is too large (14.1k tokens; "
+                "the limit is 25,000 tokens and 20,000 characters): it is stored, and the model sees a preview"
             ),
         ),
         (
             spilled("", stored=False),
             (
-                "  result of kubernetes_logs is too large: 14.1k tokens, the limit is 25,000 tokens; "
+                "  result of kubernetes_logs is too large (14.1k tokens; the limit is 25,000 tokens): "
                 "it cannot be stored, so the model must request less"
             ),
         ),
@@ -85,7 +85,7 @@ def stored(size_bytes: int) -> StoredResult:
             replace(COMPACTED, flagged=("payment-0", "10.0.0.9"), lost=True),
             (
                 "  older messages summarised: 130k → 9k tokens, 40 → 5 messages, $0.020; "
-                "2 names not found in the source: payment-0, 10.0.0.9; "
+                "2 names not found in the conversation: payment-0, 10.0.0.9; "
                 "removed messages could not be stored and are lost"
             ),
         ),
@@ -125,9 +125,9 @@ def test_a_call_whose_result_was_moved_away_shows_the_size_of_the_result() -> No
 def test_a_picture_is_no_empty_result() -> None:
     message = tool_message(PODS, "")
     picture = Image(data=b"x", media_type="image/png")
-    assert line(finished(PODS, replace(message, parts=(picture,)))).endswith("· 1 picture")
+    assert line(finished(PODS, replace(message, parts=(picture,)))).endswith("· 1 image")
     assert line(finished(PODS, replace(message, parts=(*tool_message(PODS, "a").parts, picture, picture)))).endswith(
-        "· 1 line, 2 pictures"
+        "· 1 line, 2 images"
     )
     assert line(finished(PODS, message)).endswith("· 0 lines")
 
@@ -140,5 +140,5 @@ async def test_a_real_run_names_the_limit_that_was_passed_and_the_real_size(tmp_
     events = await events_of(build_loop([ScriptedModel(replies)], [echo_toolset()], store=store, policy=policy))
     shown = [line(event) for event in events if isinstance(event, ToolResultSpilled | ToolCallFinished)]
     limit = "the limit is 19,200 tokens and 2,000 characters"
-    assert f"{limit}; stored, the model gets a preview" in shown[0]
+    assert f"{limit}): it is stored, and the model sees a preview" in shown[0]
     assert shown[1].endswith("3.4 KB, stored")

@@ -85,7 +85,7 @@ def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        ((), 2, "no source of alerts"),
+        ((), 2, "no alert source"),
         (("--alertmanager-file=missing.json",), 2, "cannot be read"),
         (("--alertmanager-url=nonsense",), 2, "--alertmanager-url"),
         (("--alertmanager-url=http://x", "--alertmanager-file=y"), 2, "are mutually exclusive"),
@@ -108,6 +108,6 @@ def test_a_file_that_is_no_payload_and_a_missing_cluster(home: Home, tmp_path: P
     file = write_payload(tmp_path, RECOMMENDATIONS)
     lost = home.run("investigate", "alertmanager", f"--alertmanager-file={file}", "--model=builtin/triage")
     assert (refused.exit_code, lost.exit_code) == (2, 3)
-    assert "no list 'alerts'" in refused.stderr
+    assert "no 'alerts' list" in refused.stderr
     assert "--demo" in lost.stderr
     assert lost.stdout == ""

@@ -14,21 +14,21 @@ from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STORED = "stored, the model gets a preview"
+STORED = "it is stored, and the model sees a preview"
 PROGRESS = f"""\
   gpt-4.1 failed, retrying in 2.0 s: 429 slow down
 I look at the pods.
 → kubectl_get call-1
 → kubernetes_logs call-2
 ✓ kubectl_get call-1 · 1.2 s · 2 lines
-  result of kubernetes_logs is too large: 120k tokens, the limit is 25,000 tokens; {STORED}
-  needs approval: read logs
+  result of kubernetes_logs is too large (120k tokens; the limit is 25,000 tokens): {STORED}
+  requires approval: read logs
 ✗ kubernetes_logs call-2 · 1.2 s · pod 'checkout' not found
   gpt-4.1 rejected the conversation as too long: maximum context length
   compacting the conversation: 130k tokens, compacted above 121.6k
   no summary: the summary was empty
   older messages removed: 130k → 9k tokens, 40 → 5 messages
-  continuing with claude: gpt-4.1 failed: 503 overloaded
+  continuing with claude, because gpt-4.1 failed: 503 overloaded
 claude · 2 steps · 2 tool calls · 23.4k tokens (18k cached) · $0.012 · 0.0 s
 """
 

@@ -213,8 +213,8 @@ def test_a_choice_that_nothing_matches_is_not_taken_for_a_healthy_cluster(home: 
         (("--demo", "--snapshot", "x"), "are mutually exclusive"),
         (("--snapshot", "nowhere"), "nowhere"),
         (("--baseline", "nowhere.json"), "nowhere.json"),
-        (("--timeout", "nan"), "is not a number of seconds"),
-        (("--grace", "inf"), "is not a number of seconds"),
+        (("--timeout", "nan"), "is not a valid number of seconds"),
+        (("--grace", "inf"), "is not a valid number of seconds"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(home: Home, arguments: tuple[str, ...], says: str) -> None:

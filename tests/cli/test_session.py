@@ -174,7 +174,7 @@ SUMMARY_STATS = RequestStats(calls=1, cost=0.5)
         ((), "not compacted: the conversation cannot become shorter", ""),
         (
             (FAILED_SUMMARY,),
-            "not compacted, the conversation is unchanged: the summary was empty; nothing was removed",
+            "not compacted: the summary was empty; nothing was removed",
             "",
         ),
         ((MASKED, FAILED_SUMMARY), None, "  no summary: the summary was empty; nothing was removed\n"),
@@ -346,7 +346,7 @@ def test_all_waiting_calls_are_shown_before_the_first_question(dumb: bool, tmp_p
     with terminal("flood", tmp_path, **variables) as screen:
         asked_again(screen, 1)
         shown = screen.text[: screen.text.index("Holmes wants to run")]
-        assert [f"needs approval: rm(/data/{number})" in shown for number in range(20)] == [True] * 20
+        assert [f"requires approval: rm(/data/{number})" in shown for number in range(20)] == [True] * 20
         screen.press("\n")
         asked_again(screen, 2)
         screen.press("all\n")

@@ -57,14 +57,14 @@ def test_an_estimate_is_called_one() -> None:
 
 def test_compactions_are_part_of_the_cost_line() -> None:
     stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compactions=1, compaction_cost=0.1, compaction_tokens=9)
-    assert "1 compaction (9 tokens · $0.10 of it)" in cost_line("m", 1, 0, stats, 1)
+    assert "1 compaction (9 tokens · $0.10 of the total)" in cost_line("m", 1, 0, stats, 1)
     free = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compactions=2)
     assert "2 compactions (free)" in cost_line("m", 1, 0, free, 1)
 
 
 def test_summaries_that_failed_are_part_of_the_cost_too() -> None:
     stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compaction_cost=0.1, compaction_tokens=9)
-    assert spending(stats) == "10 tokens · $0.50 · failed summaries (9 tokens · $0.10 of it)"
+    assert spending(stats) == "10 tokens · $0.50 · failed summaries (9 tokens · $0.10 of the total)"
 
 
 @pytest.mark.parametrize(

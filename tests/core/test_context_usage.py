@@ -72,7 +72,7 @@ async def test_what_cannot_fit_is_told_and_the_conversation_stays(tmp_path: Path
     events = [event async for event in compact_conversation(parts_of(model, tmp_path), messages)]
     (end,) = events
     assert isinstance(end, RunFailed)
-    assert "does not fit the model's context window of 2,000 tokens" in end.error
+    assert "does not fit in the model's context window of 2,000 tokens" in end.error
     assert end.messages == messages
 
 

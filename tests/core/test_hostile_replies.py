@@ -57,7 +57,7 @@ async def test_of_many_calls_a_bounded_number_runs_and_the_rest_is_told_why() ->
     texts = [message.text for message in results(messages)]
     assert texts[:MAX_RUNNING_CALLS] == [f"pod {n}" for n in range(MAX_RUNNING_CALLS)]
     assert len(texts) == 40
-    assert all(text.startswith("Not run: at most 32 calls of one reply run.") for text in texts[MAX_RUNNING_CALLS:])
+    assert all(text.startswith("Not run: the limit is 32 calls for each reply.") for text in texts[MAX_RUNNING_CALLS:])
     assert not any("removed" in text for text in texts)
 
 

@@ -224,4 +224,4 @@ async def test_a_chain_that_ends_with_too_small_a_model_says_what_broke_first(tm
     end = [event async for event in loop.call_stream(LONG_QUESTION)][-1]
     assert isinstance(end, RunFailed)
     assert "'big' failed: the provider is down" in end.error
-    assert "does not fit the model's context window of 4,000 tokens" in end.error
+    assert "does not fit in the model's context window of 4,000 tokens" in end.error

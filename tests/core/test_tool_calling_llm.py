@@ -114,8 +114,8 @@ async def test_a_last_step_without_text_fails_and_carries_what_was_found() -> No
     failed = events[-1]
     assert isinstance(failed, RunFailed)
     assert failed.error == (
-        "No answer within 2 steps: raise --max-steps or ask a narrower question. "
-        "Last text of the model: The pod crashes."
+        "No answer within 2 steps: increase --max-steps or ask a narrower question. "
+        "Last reply of the model: The pod crashes."
     )
     assert len(failed.messages) == 6
 

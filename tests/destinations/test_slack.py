@@ -48,7 +48,7 @@ async def test_one_message_follows_the_incident_and_answers_are_its_thread(slack
     answer, again, failed = slack.thread(root)
     assert "killed at its limit of 64Mi" in answer.shown
     assert "OOMKilled &lt;137&gt;" in answer.shown
-    assert "is firing again" in again.shown
+    assert "Firing again since" in again.shown
     assert "The provider refused the key." in failed.shown
 
 
@@ -104,7 +104,7 @@ async def test_what_only_a_person_can_change_is_final_and_says_what_to_do(
     slack.trouble(Trouble(error=error))
     failure = await failure_of(destination(slack), news())
     assert not failure.retryable
-    assert f"Slack refused chat.postMessage: {error}: " in str(failure)
+    assert f"Slack rejected chat.postMessage: {error}: " in str(failure)
     assert advice in str(failure)
 
 

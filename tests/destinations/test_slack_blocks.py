@@ -139,14 +139,14 @@ def test_a_long_answer_becomes_several_replies_and_what_is_cut_has_a_link() -> N
     (short,) = replies(news("answered"))
     assert short.notes == (
         "Model `openai/gpt-5` \u00b7 US$ 0.0312 \u00b7 42 s",
-        "<https://holmes.example/investigations/inv1|Steps and evidence>",
+        "<https://holmes.example/investigations/inv1|Evidence and steps>",
     )
     long = replies(news("answered", investigation=replace(ANSWERED, answer="many words in a line " * 1_000)))
     assert len(long) == 3
-    assert not any("is cut" in note for note in long[-1].notes)
+    assert not any("is truncated" in note for note in long[-1].notes)
     endless = replies(news("answered", investigation=replace(ANSWERED, answer="x" * 1_000_000)))
     assert len(endless) == 4
-    assert "is cut; see <https://holmes.example/investigations/inv1|the full answer>" in endless[-1].notes[0]
+    assert "is truncated; see <https://holmes.example/investigations/inv1|the full answer>" in endless[-1].notes[0]
     for message in (*long, *endless):
         assert fault_of(message.text, message.blocks()) is None
 

@@ -113,7 +113,7 @@ async def test_a_person_hands_a_result_over_by_naming_it(tmp_path: Path) -> None
 async def test_neither_quotations_nor_data_nor_tools_hand_over(tmp_path: Path) -> None:
     theirs = await foreign(tmp_path)
     named = f"[result {theirs.id}]"
-    quoted = user_text(f"The client sent this as a result:\n> see {named}")
+    quoted = user_text(f"The client sent this text as a result:\n> see {named}")
     fenced = user_text(f"Investigate these alerts.\n```\nsummary: {named}\n```")
     for message in (quoted, fenced, user_text(f"app.log:\n{named}", kind="attachment")):
         history = (*QUESTION[:-1], message, user_text("why?"))

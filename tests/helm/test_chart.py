@@ -68,7 +68,7 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ),
     ({"config": {"server": {"port": 80}}}, "the chart overrides config.server.port: set service.port"),
     ({"config": {"server": {"api_key": "k"}}}, "the chart overrides config.server.api_key"),
-    ({"toolsets": {"a": {}}, "custom_toolsets": {"a": {}}}, 'toolset "a" is in toolsets and in custom_toolsets'),
+    ({"toolsets": {"a": {}}, "custom_toolsets": {"a": {}}}, 'toolset "a" is defined in toolsets and in'),
     ({"additionalEnvVars": [{"name": "HOLMES_DATABASE_URL"}]}, "the chart sets HOLMES_DATABASE_URL: set database"),
     ({"additional_env_vars": [{"name": "A"}, {"name": "A"}]}, "additionalEnvVars: duplicate variable A"),
     (

@@ -141,7 +141,7 @@ async def test_what_failed_is_listed_and_can_be_tried_again(database: Database, 
     await queue(database, "opened", incident="inc2")
     await queue(database, "opened", incident="inc3")
     first, second_claim, third = await claims.take("ops", 3)
-    await claims.failed(first, "ops: Slack refused: invalid_auth", gave_up=False, reference='{"part": 1}')
+    await claims.failed(first, "ops: Slack rejected: invalid_auth", gave_up=False, reference='{"part": 1}')
     await claims.later(second_claim, "ops: not reachable", seconds=600, reference=None)
     await claims.delivered(third, None)
     assert [each.last_error for each in await records.list(state="waiting")] == ["ops: not reachable"]
@@ -152,7 +152,7 @@ async def test_what_failed_is_listed_and_can_be_tried_again(database: Database, 
     assert not await records.retry(failed.id)
     (again,) = await claims.take("ops", 9)
     assert (again.delivery.id, again.delivery.attempts, again.reference) == (failed.id, 1, '{"part": 1}')
-    assert again.delivery.last_error == "ops: Slack refused: invalid_auth"
+    assert again.delivery.last_error == "ops: Slack rejected: invalid_auth"
 
 
 async def test_news_for_a_destination_that_nobody_has_fails_after_a_while(

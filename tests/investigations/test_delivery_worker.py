@@ -71,7 +71,7 @@ async def test_what_a_person_must_change_is_visible_at_once_and_not_tried_again(
         failed, delivered = await settled(database, 2)
     assert (failed.state, failed.last_error, failed.gave_up, failed.attempts) == ("failed", "ops: refused", False, 1)
     assert (delivered.state, delivered.delivered_at is not None) == ("delivered", True)
-    assert "inc1/-/opened/ops/0 failed, no more retries: ops: refused" in caplog.text
+    assert "inc1/-/opened/ops/0 failed permanently: ops: refused" in caplog.text
 
 
 async def test_after_the_last_attempt_it_is_given_up_and_says_so(database: Database) -> None:

@@ -112,7 +112,7 @@ async def test_after_kill_9_it_goes_on_from_the_last_finished_step_and_pays_none
     names = [event.name for event in events]
     assert names.count("ai_answer_end") == 1
     assert names.count("start_tool_calling") == names.count("tool_calling_result") == ROUNDS
-    assert sum("Taken over" in event.data for event in events) == 2
+    assert sum("Resumed by" in event.data for event in events) == 2
 
 
 async def test_a_replica_that_is_told_to_end_hands_over_at_once(postgresql_url: str, tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ async def test_all_routes_together_have_a_limit_that_replicas_share(database: Da
     with_model = [each for each in investigations if each.without_llm is None]
     assert (len(with_model), len(investigations)) == (30, 60)
     refused = {each.without_llm for each in investigations} - {None}
-    assert refused == {"investigations with a model have reached their hourly limit (alerts.max_per_hour: 30)"}
+    assert refused == {"investigations with an LLM have reached their hourly limit (alerts.max_per_hour: 30)"}
 
 
 async def test_one_message_for_several_routes_begins_no_more_than_are_left(database: Database) -> None:

@@ -84,7 +84,7 @@ async def test_probe_takes_nothing_but_an_answer_of_kubernetes_for_a_cluster(
         await client.probe()
 
     assert str(caught.value).startswith(
-        f"Cannot reach the cluster of context 'test' at {api.url}: it does not respond like"
+        f"Cannot reach the cluster of context 'test' at {api.url}: the server does not respond like"
     )
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -122,7 +122,7 @@ async def test_a_refused_connection_is_one_line_with_context_and_server(tmp_path
 async def test_an_unknown_host_is_one_line(tmp_path: Path) -> None:
     environment = Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, "http://no-such-host.invalid"))})
     async with await ClusterClient.connect(environment) as client:
-        with pytest.raises(ClusterUnreachable, match="its host name cannot be resolved"):
+        with pytest.raises(ClusterUnreachable, match="the server's host name cannot be resolved"):
             await client.probe()
 
 
@@ -195,7 +195,7 @@ async def test_forbidden_names_user_verb_resource_and_the_check(api: KubernetesA
 async def test_not_found_names_the_thing(client: ClusterClient) -> None:
     with pytest.raises(NotFound, match="Not found: pods 'cart' does not exist in namespace 'shop'"):
         await client.get(f"{PODS}/cart")
-    with pytest.raises(NotFound, match=r"does not know the resource 'gadgets.example.org'"):
+    with pytest.raises(NotFound, match=r"does not have the resource 'gadgets.example.org'"):
         await client.get("/apis/example.org/v1/gadgets")
 
 
@@ -231,7 +231,7 @@ async def test_a_flood_is_stopped(api: KubernetesApi, client: ClusterClient) -> 
 
     api.on(PODS, Answer(body=flood))
 
-    with pytest.raises(ToolError, match="list pods: the response is larger than 200,000 bytes; ask for one namespace"):
+    with pytest.raises(ToolError, match="list pods: the response is larger than 200,000 bytes; request one namespace"):
         await client.list(PODS)
     assert sent < 50_000_000
 

@@ -174,8 +174,8 @@ def test_an_address_with_a_path_or_in_brackets_is_one(server: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"[" * 200_000 + b"]" * 200_000, "more than 100 levels"),
-        (b"users: " + b"{a: " * 200_000 + b"}" * 200_000, "more than 100 levels"),
+        (b"[" * 200_000 + b"]" * 200_000, "more than 100 nested levels"),
+        (b"users: " + b"{a: " * 200_000 + b"}" * 200_000, "more than 100 nested levels"),
         (b"a: &a [*a]", "too many values"),
         (b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
          + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 9)),

@@ -141,5 +141,5 @@ def test_the_setting_reaches_the_tools_and_a_namespace_outside_is_one_line(tmp_p
         with_choices(load_settings(variables, None, {"namespace": "other"}), {})
     with pytest.raises(ConfigError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid namespace name"):
         load_settings({**variables, "SCOPED_NAMESPACES": "Shop"})
-    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES=',': it contains no namespace"):
+    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES=',': the list contains no namespace"):
         load_settings({**variables, "SCOPED_NAMESPACES": " , "})

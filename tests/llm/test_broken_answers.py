@@ -80,7 +80,7 @@ async def failure_of(reply: Scripted, recorder: Recorder) -> tuple[ModelError, i
             "the response is not an event stream (application/json) and starts with 'Log in to go & ask'; check",
         ),
         ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the model settings"),
-        ('{"detail": "Not Found"}', ": Not Found; check the model settings and the API base address"),
+        ('{"detail": "Not Found"}', ": Not Found; check the model settings and the base URL"),
         ("[" * 20_000, "the response is not an event stream"),
     ],
 )
@@ -201,7 +201,7 @@ async def test_what_is_not_http_is_asked_once_more(recorder: Recorder) -> None:
         raw_answers(lambda connection: connection.sendall(b"HTTP/1.1 abc NO\r\n\r\nhello")) as (address, hits),
         provider([], change=lambda config: replace(config, api_base=address)) as parts,
         pytest.raises(
-            ModelError, match=r"the response is not valid HTTP \(illegal status line.*\); check the API base address"
+            ModelError, match=r"the response is not valid HTTP \(illegal status line.*\); check the base URL"
         ),
     ):
         await parts.model.complete(request(), recorder.emit)
@@ -272,5 +272,5 @@ def test_a_package_that_litellm_misses_is_one_line_and_not_tried_again() -> None
     wrapped = RuntimeError("litellm.APIConnectionError: Traceback ...")
     wrapped.__cause__ = missing
     error = model_error(wrapped, LitellmModelConfig(name="v", model="vertex_ai/gemini-2.5-pro"), "vertex_ai")
-    assert "the Python package 'google' is missing; pip install 'holmes[vertex]'" in str(error)
+    assert "the Python package 'google' is missing; run pip install 'holmes[vertex]'" in str(error)
     assert not error.retryable

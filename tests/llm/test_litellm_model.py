@@ -347,10 +347,10 @@ async def test_overflow_that_only_the_error_code_tells_is_recognised(recorder: R
 @pytest.mark.parametrize(
     ("status", "what", "advice"),
     [
-        (400, "refused the request for model 'tested'", "check the model settings"),
+        (400, "rejected the request for model 'tested'", "check the model settings"),
         (401, "rejected the API key for model 'tested'", "check the key or pass --api-key"),
         (403, "denies this key access to model 'tested'", "check the plan and the permissions of the account"),
-        (404, "cannot find model 'tested'", "check the model name and the API base address"),
+        (404, "cannot find model 'tested'", "check the model name and the base URL"),
     ],
 )
 async def test_final_refusals_are_one_line_and_not_retried(

@@ -54,7 +54,7 @@ async def test_no_redirect_to_another_origin_is_followed(model: str, status: int
         assert len(parts.server.requests) == 1, "it was not asked again"
         assert elsewhere.requests == ()
     assert f"redirects to another origin, {target}; the prompt was not sent there" in str(caught.value)
-    assert "if this origin is correct, set it as the API base" in str(caught.value)
+    assert "if this origin is correct, set it as the base URL" in str(caught.value)
 
 
 async def test_a_redirect_within_the_origin_is_followed(recorder: Recorder) -> None:

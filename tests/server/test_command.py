@@ -63,7 +63,7 @@ def test_it_says_where_it_listens_logs_lines_of_json_and_ends_on_sigterm(process
         (["--model", "gpt-4o"], {"LOG_LEVEL": "loud"}, 2, "LOG_LEVEL"),
         (["--demo", "--context", "x"], {}, 2, "mutually exclusive"),
         (["--port", "99999"], {}, 2, "99999"),
-        ([], {"HOLMES_API_KEY": "short"}, 2, "HOLMES_API_KEY: needs at least 8 characters"),
+        ([], {"HOLMES_API_KEY": "short"}, 2, "HOLMES_API_KEY: must have at least 8 characters"),
         ([], {"HOLMES_DATABASE_URL": "mysql://x"}, 2, "HOLMES_DATABASE_URL"),
     ],
 )

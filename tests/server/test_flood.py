@@ -45,9 +45,9 @@ def test_a_flood_begins_at_most_thirty_investigations_with_a_model(tmp_path: Pat
                 record = client.get(f"/api/investigations/{without['id']}").json()
                 page = client.get(f"/investigations/{without['id']}").text
         assert len(model.server.requests) == LIMIT, "each of these answers at once"
-    reason = "investigations with a model have reached their hourly limit (alerts.max_per_hour: 30)"
+    reason = "investigations with an LLM have reached their hourly limit (alerts.max_per_hour: 30)"
     assert record["without_llm"] == reason
-    assert record["answer"].endswith(f"Answered without a model: {reason}.")
+    assert record["answer"].endswith(f"Answered without an LLM: {reason}.")
     assert reason in page
 
 

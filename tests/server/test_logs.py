@@ -53,4 +53,4 @@ def test_a_line_that_repeats_itself_comes_again_after_a_while_with_a_count() -> 
     handler._seconds = 0
     handler.emit(now)
 
-    assert stream.getvalue().splitlines() == ["no room", "no time", "no room (5 more times since)"]
+    assert stream.getvalue().splitlines() == ["no room", "no time", "no room (repetitions not logged: 5)"]

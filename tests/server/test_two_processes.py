@@ -216,7 +216,7 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
             log = server.end()
 
     assert statuses == {202}
-    assert "did not exit in time and is killed" in log[-1]["message"]
+    assert "did not exit in time, so the server kills it" in log[-1]["message"]
     assert server.process.returncode == 1
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
 
@@ -230,7 +230,7 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
         messages = [each["message"] for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "has not replied for a minute and is killed" in messages[0]
+    assert "has not replied for a minute, so the server kills it" in messages[0]
     assert "the server exits" in messages[1]
 
 

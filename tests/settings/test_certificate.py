@@ -46,7 +46,7 @@ def test_without_it_nothing_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["not base64!", b64encode(b"no certificate").decode(), "-----BEGIN CERTIFICATE-----"])
 def test_what_is_no_certificate_is_one_line_of_every_command(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="CERTIFICATE is not valid: expected PEM certificates, base64-encoded"):
+    with pytest.raises(ConfigError, match="CERTIFICATE is not valid; expected base64-encoded PEM certificates"):
         certificate_variables({"HOME": str(tmp_path), "CERTIFICATE": wrong})
     done = Home.make(tmp_path / "home", CERTIFICATE=wrong).run("version")
     assert (done.exit_code, done.stdout) == (2, "")

@@ -88,7 +88,7 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
             "max_steps: 5\nextra_headers:\n  X-Team: '{{ env.MISSING }}'\n",
             "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the unset variable 'MISSING'",
         ),
-        ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be text"),
+        ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be a string"),
         ("cache_path: 5\n", "~/.holmes/config.yaml:1: 'cache_path'=5: must be a path"),
         (
             "alertmanager_url: am\n",

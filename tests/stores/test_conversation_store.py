@@ -227,7 +227,7 @@ def test_a_conversation_of_a_newer_holmes_is_refused_and_kept(tmp_path: Path) ->
     path = only_file(tmp_path)
     newer = path.read_bytes().replace(b'"version":1', b'"version":2')
     path.write_bytes(newer)
-    with pytest.raises(ConversationStoreError, match="newer Holmes"):
+    with pytest.raises(ConversationStoreError, match="newer version of Holmes"):
         store(tmp_path).latest()
     assert path.read_bytes() == newer
 

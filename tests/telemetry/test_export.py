@@ -83,7 +83,7 @@ def test_without_the_extra_there_is_one_line_and_everything_goes_on(tmp_path: Pa
     )
     assert done.stdout.startswith("tracer None\n")
     (line,) = done.stderr.splitlines()
-    assert "traces are off" in line
+    assert "traces are disabled" in line
     assert "pip install 'holmes[otel]'" in line
 
 

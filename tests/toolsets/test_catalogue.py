@@ -386,7 +386,7 @@ async def test_a_second_tool_of_the_same_name_fails_the_later_toolset_naming_bot
     readiness = await _check(_load(_file(tmp_path, _SHOP), second))
     assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
     assert _status(readiness, "other").reason == (
-        "the toolset 'shop/core' already has a tool 'shop_order'; rename it, or disable 'shop/core'"
+        "the toolset 'shop/core' already has a tool 'shop_order'; rename the tool, or disable 'shop/core'"
     )
 
 
@@ -399,7 +399,7 @@ async def test_a_tool_named_like_one_that_reads_results_fails_its_toolset_naming
     readiness = await _check(_load(_file(tmp_path, _SHOP), mine), policy)
     assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
     status = _status(readiness, "mine")
-    reason = f"the toolset 'holmes/results' already has a tool {name!r}; rename it"
+    reason = f"the toolset 'holmes/results' already has a tool {name!r}; rename the tool"
     assert (status.state, status.reason) == ("failed", reason)
 
 

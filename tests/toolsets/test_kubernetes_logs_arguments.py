@@ -45,7 +45,7 @@ def environment(api: KubernetesApi, tmp_path: Path) -> Environment:
         ({"name": "cart", "since": "5m", "until": "1h"}, "since '5m' is not before until '1h'"),
         ({"name": "cart", "include": "(["}, r"include '\(\[' is not a valid regular expression"),
         ({"name": "cart", "exclude": "x" * 2001}, "exclude is longer than 2,000 characters"),
-        ({"name": "cart", "tail": 0}, "tail is 0; it must be at least 1"),
+        ({"name": "cart", "tail": 0}, "tail is 0; expected at least 1"),
     ],
 )
 def test_wrong_arguments_are_one_clear_line(arguments: dict[str, JsonValue], message: str) -> None:
@@ -129,7 +129,7 @@ async def test_the_context_and_namespace_of_the_command_line_win(api: Kubernetes
     invocation = ToolInvocation(call_id=ToolCallId("c"), tool=KUBERNETES_LOGS, arguments={"name": "cart"})
 
     assert (await toolset.call(invocation)).status == "success"
-    assert toolset.describe(invocation) == "Logs of cart"
+    assert toolset.describe(invocation) == "Read logs of cart"
 
 
 def test_offering_the_tool_imports_nothing_heavy() -> None:

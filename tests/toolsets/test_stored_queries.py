@@ -199,7 +199,7 @@ async def test_statistics_name_kind_size_and_what_stands_out(tmp_path: Path) -> 
     assert ": json, " in pods.data.splitlines()[0]
     assert "Failed" in pods.data
     picture = await call(toolset, "summarize_stored_result", result_id=await stored(store, png(9, 9).data, "image/png"))
-    assert "is a picture (image/png); use read_image_file" in (picture.error or "")
+    assert "is an image (image/png); use read_image_file" in (picture.error or "")
 
 
 @pytest.mark.row("N2", "I7")

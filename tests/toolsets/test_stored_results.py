@@ -239,11 +239,11 @@ async def test_text_and_pictures_are_not_confused_and_nothing_outside_is_read(tm
     toolset = toolset_of(store)
     text, picture = await stored(store, LOG), await stored(store, png(10, 10).data, "image/png")
     for name, arguments, error in (
-        ("read_image_file", {"result": text}, "not a picture; use read_stored_result_lines"),
+        ("read_image_file", {"result": text}, "not an image; use read_stored_result_lines"),
         (
             "search_stored_result",
             {"result_id": picture, "pattern": "x"},
-            "is a picture (image/png); use read_",
+            "is an image (image/png); use read_",
         ),
         ("read_image_file", {"result": "/etc/passwd"}, "is outside the stored results"),
     ):
@@ -277,9 +277,9 @@ def test_people_read_what_a_call_does(tmp_path: Path) -> None:
         for tool, arguments in zip(toolset.tools, calls, strict=True)
     ]
     assert lines == [
-        "search stored result a1 for 'x'",
-        "read lines 5-... of stored result a1",
-        "query stored result a1 with jq '.items'",
-        "summarize stored result a1",
-        "view stored picture a1",
+        "Search stored result a1 for 'x'",
+        "Read lines 5-... of stored result a1",
+        "Query stored result a1 with jq '.items'",
+        "Show statistics of stored result a1",
+        "View stored image a1",
     ]

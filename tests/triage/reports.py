@@ -201,7 +201,7 @@ NO_STORAGE_CLASS = incident(
         next_check="Ask who runs the cluster which StorageClasses there should be",
     ),
     symptoms=(
-        finding("S05", ref("Pod", "catalog-0"), ref("StatefulSet", "catalog"), "The pod waits for a volume",
+        finding("S05", ref("Pod", "catalog-0"), ref("StatefulSet", "catalog"), "Pod waits for a volume",
                 symptom=True, because=(CATALOG_CLAIM,)),
     ),
     affected=(CATALOG_CLAIM, ref("StatefulSet", "catalog")),

@@ -141,7 +141,7 @@ def test_pictures_do_not_disturb_a_summary() -> None:
 
 def test_a_transcript_is_read_back_into_messages() -> None:
     text = (
-        "Summary of the parts before:\nshop was slow\n\nTranscript, part 2 of 2:\n\n"
+        "Summary of the earlier parts:\nshop was slow\n\nTranscript, part 2 of 2:\n\n"
         "## user (request)\nwhy is cart failing?\n\n## assistant\ncalls kubectl_get with {}\n\n"
         "## result of kubectl_get (success)\n## a heading of a document\ncart 0/1 CrashLoopBackOff\n"
     )

@@ -231,13 +231,13 @@ async def test_on_the_last_step_it_answers_with_what_is_there() -> None:
     told = await ask(shop(), "why is cart failing?", max_steps=2)
     assert told.steps == 2
     assert "was killed after 40s" in told.text
-    assert "the tool call limit for this answer is reached" in told.text
+    assert "this answer has reached the tool call limit" in told.text
 
 
 async def test_one_step_is_enough_for_an_honest_answer() -> None:
     told = await ask(shop(), "why is cart failing?", max_steps=1)
     assert told.calls == ()
-    assert "the tool call limit for this answer is reached" in told.text
+    assert "this answer has reached the tool call limit" in told.text
 
 
 async def test_an_incident_told_in_one_sentence_is_asked_for_in_full() -> None:

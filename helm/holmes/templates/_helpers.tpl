@@ -50,7 +50,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- (.Values.auth).existingSecret | default (include "holmes.fullname" .) }}
 {{- end }}
 
-{{/* Returns HTTPS if the server has a certificate. */}}
+{{/* Returns `https` if the server has a certificate, and `http` otherwise. */}}
 {{- define "holmes.scheme" -}}
 {{- $scheme := "http" }}
 {{- if dig "server" "ssl_certfile" "" (.Values.config | default dict) }}{{ $scheme = "https" }}{{ end }}

@@ -6,7 +6,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Checks every text in `value`, recursively. Call it with (list path value name-of-the-key). */}}
+{{/* Checks every string in `value`, recursively. Call it with (list path value name-of-the-key). */}}
 {{- define "holmes.refuseSecrets" -}}
 {{- $path := index . 0 }}{{ $value := index . 1 }}{{ $name := index . 2 }}
 {{- if kindIs "map" $value }}
@@ -34,7 +34,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Checks a text that may be JSON, `NAME=value`, `--option=value` or `Header: value`. */}}
+{{/* Checks a string that may be JSON, `NAME=value`, `--option=value` or `Header: value`. */}}
 {{- define "holmes.refuseSecretText" -}}
 {{- $path := index . 0 }}{{ $value := trim (index . 1) }}{{ $name := index . 2 }}
 {{- $json := dict "Error" true }}
@@ -49,7 +49,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Rejects a text that still contains a secret after references to variables are removed. */}}
+{{/* Rejects a string that still contains a secret after references to variables are removed. */}}
 {{- define "holmes.refuseSecret" -}}
 {{- $path := index . 0 }}{{ $name := index . 2 | snakecase | replace "-" "_" }}
 {{- $left := regexReplaceAll (include "holmes.references" $) (index . 1) "" | trim }}

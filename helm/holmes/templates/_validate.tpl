@@ -52,7 +52,7 @@
 {{- end }}
 {{- range $name, $_ := .Values.custom_toolsets }}
 {{- if hasKey $.Values.toolsets $name }}
-{{- fail (printf "toolset %q is in toolsets and in custom_toolsets: remove one of them" $name) }}
+{{- fail (printf "toolset %q is defined in toolsets and in custom_toolsets: remove one definition" $name) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -101,7 +101,7 @@ def question_options(command: Command) -> Command:
     """Add the options that are common to all commands that ask a model about a cluster."""
     for option in (
         verbose_option,
-        click.option("--refresh-toolsets", is_flag=True, help="Check again which toolsets work."),
+        click.option("--refresh-toolsets", is_flag=True, help="Check all toolsets again."),
         click.option("--log-costs", is_flag=True, help="Show the cost of each model reply."),
         click.option("--show-tool-output", is_flag=True, help="Show complete tool results."),
         cluster_options,

@@ -52,7 +52,7 @@ class OffloadArguments:
 
 @click.group()
 def context() -> None:
-    """Keep conversations small."""
+    """Shorten conversations."""
 
 
 @context.command()
@@ -62,7 +62,7 @@ def context() -> None:
     type=click.Choice(["compact", "compress", "auto"]),
     default="auto",
     show_default=True,
-    help="compact moves large results to files; compress summarises old messages; auto compacts first, and "
+    help="compact moves large results into files. compress summarises old messages. auto compacts first, and "
     "also compresses if compacting frees less than a quarter of the tokens.",
 )
 @click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder for stored results.")

@@ -1,6 +1,7 @@
 """Collects the input of a command: the question, files, piped text and alerts.
 
-Rejects binary data and input larger than 64 MB. Waiting for data on an open pipe has a time limit.
+Rejects binary data and files larger than 64 MB. Only the first 64 MB of standard input are used. Waiting for data on an
+open pipe has a time limit.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable
     for chunk in _chunks(descriptor, wait_seconds, notice):
         content += chunk
         if len(content) > MAX_INPUT_BYTES:
-            notice("standard input is larger than 64 MB: pass less data, or attach files with --file")
+            notice("only the first 64 MB of standard input are used; pass less data, or attach files with --file")
             break
     return _decoded(bytes(content[:MAX_INPUT_BYTES]), "standard input")
 
@@ -137,10 +138,9 @@ def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None])
     size = 0
     while size <= MAX_INPUT_BYTES:
         if waits and not _has_data(descriptor, wait_seconds, notice):
-            state = (
-                "was open without data" if not chunks else f"paused for {wait_seconds:g} s and is treated as finished"
-            )
-            notice(f"standard input {state}; HOLMES_STDIN_TIMEOUT_SECONDS sets the time limit")
+            state = "finished" if chunks else "empty"
+            pause = f"standard input sent no data for {wait_seconds:g} s and is treated as {state}"
+            notice(f"{pause}; HOLMES_STDIN_TIMEOUT_SECONDS sets the time limit")
             break
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:

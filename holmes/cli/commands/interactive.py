@@ -104,7 +104,7 @@ class InteractiveLoop:
                     self._renderer.notice(f"{name:<9} {meaning}")
             case "/clear":
                 self._session.start_over()
-                self._renderer.notice("new conversation")
+                self._renderer.notice("started a new conversation")
             case "/tools":
                 self._renderer.notice(await self._list_tools())
             case "/context":
@@ -115,4 +115,4 @@ class InteractiveLoop:
             case "/cost":
                 self._renderer.notice(spending(self._session.stats))
             case _:
-                self._renderer.notice(f"unknown command {one_line(command)!r}: type /help")
+                self._renderer.notice(f"unknown command {one_line(command)!r}; type /help")

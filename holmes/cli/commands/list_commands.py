@@ -26,7 +26,7 @@ def report_lines(report: ToolsetReport) -> str:
 def toolset_lines(states: Sequence[ToolsetStatus]) -> str:
     """Return one line for each toolset, in columns, sorted by name."""
     if not states:
-        return "no toolsets"
+        return "no toolsets found"
     rows = sorted(states, key=lambda status: status.name)
     width = max(len(status.name) for status in rows)
     return "\n".join(_line(status, width) for status in rows)
@@ -39,7 +39,7 @@ def _line(status: ToolsetStatus, width: int) -> str:
 
 @click.group()
 def toolset() -> None:
-    """Show the toolsets of Holmes."""
+    """List and check the toolsets."""
 
 
 @toolset.command(name="list")
@@ -74,7 +74,7 @@ def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, re
 
 @click.group()
 def rules() -> None:
-    """Show the rules of `holmes scan`."""
+    """List and explain the rules of `holmes scan`."""
 
 
 @rules.command(name="list")
@@ -101,7 +101,7 @@ def explain(rule_id: str) -> None:
         row = rule.row
         click.echo(f"{row.id}  {row.title}  ({row.severity})\n")
         click.echo(textwrap.fill(row.explanation, 100))
-        click.echo(f"\nJudges: {', '.join(row.kinds)}")
+        click.echo(f"\nChecks: {', '.join(row.kinds)}")
         if row.needs:
             click.echo(f"Needs:  {', '.join(row.needs)}")
         click.echo("Reads:")

@@ -170,7 +170,7 @@ def _with_source(settings: Settings, overrides: Mapping[str, object]) -> Setting
     """Return the settings with exactly one alert source. An option takes precedence over the configuration file."""
     sources = settings.sources
     if not sources.alertmanager_url and not sources.alertmanager_file:
-        message = "no source of alerts: specify --alertmanager-url or --alertmanager-file"
+        message = "no alert source: specify --alertmanager-url or --alertmanager-file"
         raise click.UsageError(message)
     if not overrides["alertmanager_url"]:
         return settings

@@ -64,7 +64,7 @@ class Seconds(click.FloatRange):
         """Return `value` as a finite number. Raises a usage error for any other value."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+            self.fail(f"{value!r} is not a valid number of seconds", param, ctx)
         return number
 
 
@@ -99,7 +99,7 @@ class Seconds(click.FloatRange):
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "info"]),
-    help="Exit with code 1 if incidents of this severity or higher exist; with --baseline, only new incidents count.",
+    help="Exit with code 1 if incidents of this severity or higher exist; with --baseline, only if they are new.",
 )
 @click.option(
     "--baseline",

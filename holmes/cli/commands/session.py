@@ -167,7 +167,7 @@ class Session:
             raise HolmesError(end.error)
         if not isinstance(end, HistoryReplaced) or not shorter:
             if failure is not None:
-                raise HolmesError(f"not compacted, the conversation is unchanged: {failure.reason}")
+                raise HolmesError(f"not compacted: {failure.reason}")
             raise HolmesError("not compacted: the conversation cannot become shorter")
         if failure is not None:
             self._parts.renderer.show(failure)

@@ -126,7 +126,7 @@ class _Question:
 
 
 class TerminalApprover:
-    """Asks for approval of one call at a time. `y` allows a call; any other input refuses it.
+    """Asks for approval of one call at a time. The call runs only if the user types `y`.
 
     If several calls are waiting, `all` allows and `none` refuses all calls that were waiting when the question
     appeared.
@@ -173,7 +173,8 @@ class TerminalApprover:
         if self._decided + together == 1:
             return f"Holmes wants to run: {question.description}\n  {question.call}\nAllow it? [y/N] "
         number = f"{self._decided + 1} of {self._decided + together}"
-        choice = f"Type all to allow all {together} waiting calls, none to refuse them.\n" if together > 1 else ""
+        several = f"Type 'all' to allow all {together} waiting calls, or 'none' to refuse them.\n"
+        choice = several if together > 1 else ""
         return f"Holmes wants to run ({number}): {question.description}\n  {question.call}\n{choice}Allow it? [y/N] "
 
 

@@ -119,19 +119,19 @@ def _amount(message: ToolMessage) -> str:
     pictures = sum(isinstance(part, Image) for part in message.parts)
     lines = len(output_text(message).splitlines())
     amounts = [counted(lines, "line")] if lines or not pictures else []
-    return ", ".join([*amounts, counted(pictures, "picture")] if pictures else amounts)
+    return ", ".join([*amounts, counted(pictures, "image")] if pictures else amounts)
 
 
 def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
     match event:
         case ToolResultSpilled():
             limit = one_line(event.limit) or f"the limit is {event.cap_tokens:,} tokens"
-            text = f"  result of {one_line(event.call.name)} is too large: {tokens(event.tokens)} tokens, {limit}; "
+            text = f"  result of {one_line(event.call.name)} is too large ({tokens(event.tokens)} tokens; {limit})"
             if event.stored:
-                return Line(text=f"{text}stored, the model gets a preview", style="dim")
-            return Line(text=f"{text}it cannot be stored, so the model must request less", style="warning")
+                return Line(text=f"{text}: it is stored, and the model sees a preview", style="dim")
+            return Line(text=f"{text}: it cannot be stored, so the model must request less", style="warning")
         case ApprovalRequired():
-            return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
+            return Line(text=f"  requires approval: {one_line(event.description)}", style="warning")
         case _:
             assert_never(event)
 
@@ -179,7 +179,7 @@ def _compacted(event: HistoryCompacted) -> str:
         parts.append(price(event.stats))
     text = ", ".join(parts)
     if event.flagged:
-        text += f"; {counted(len(event.flagged), 'name')} not found in the source: "
+        text += f"; {counted(len(event.flagged), 'name')} not found in the conversation: "
         text += one_line(", ".join(event.flagged), _NAMES_CHARACTERS)
     if event.lost:
         text += "; removed messages could not be stored and are lost"
@@ -191,14 +191,15 @@ def _model_line(event: AttemptDiscarded | ModelSwitched | PromptShortened | Hook
         case HookFired():
             text = f"hook {one_line(event.hook_id)}: {one_line(event.text)}"
         case PromptShortened():
-            sizes = f"{tokens(event.reported_tokens)} of about {tokens(event.estimated_tokens)} tokens"
-            text = f"{one_line(event.model)} counted only {sizes}: it may have ignored part of the conversation"
+            counted_tokens = f"{tokens(event.reported_tokens)} of about {tokens(event.estimated_tokens)} tokens"
+            text = f"{one_line(event.model)}: the provider counted only {counted_tokens} "
+            text += "and may have ignored part of the conversation"
         case AttemptDiscarded():
             wait = event.retry_in_seconds
             when = f"retrying in {duration(wait)}" if wait else "retrying now"
             text = f"{one_line(event.model)} failed, {when}: {one_line(event.reason)}"
         case ModelSwitched():
-            text = f"continuing with {one_line(event.to_model)}: {one_line(event.from_model)} failed: "
+            text = f"continuing with {one_line(event.to_model)}, because {one_line(event.from_model)} failed: "
             text += one_line(event.reason)
         case _:
             assert_never(event)

@@ -127,9 +127,9 @@ def _compaction_share(stats: RequestStats) -> str:
     """Return the tokens and price of summaries, or `free` if no summary was written."""
     if not stats.compaction_tokens:
         return "free"
-    share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
+    share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of the total"
     if len(stats.summaries) == 1:
-        return f"{share} by {stats.summaries[0].model}"
+        return f"{share}, by {stats.summaries[0].model}"
     models = ", ".join(f"{each.model} {usage(each.stats)}" for each in stats.summaries)
     return f"{share}: {models}" if models else share
 
@@ -186,7 +186,7 @@ def _when(usage: ContextUsage) -> str:
         case "due":
             return "next compaction before the next step"
         case "resting":
-            return "compacted recently; the next compaction waits for some steps"
+            return "compacted recently; the next compaction runs some steps later"
         case "later":
             after = f"next compaction in {tokens(max(0, usage.trigger_tokens - usage.used_tokens))} tokens"
             return after if usage.messages_left is None else f"{after} or {counted(usage.messages_left, 'message')}"

@@ -92,7 +92,7 @@ def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
     """Return a clause that states the cap of a turn."""
-    return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
+    return f"the limit for the {results:,} results of this step is {cap_tokens:,} tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
         where = f" (file {result.path})" if result.path is not None else ""
         if result.media_type.startswith("image/"):
             how = f'use {IMAGE_TOOL}(result="{result.id}") to view it'
-            lines.append(f"Picture {result.media_type}, {result.size_bytes:,} bytes: result {result.id}{where}; {how}.")
+            lines.append(f"Image {result.media_type}, {result.size_bytes:,} bytes: result {result.id}{where}; {how}.")
             continue
         query = f"{QUERY_TOOL} evaluates a jq expression, " if json or result.media_type == "application/json" else ""
         lines.append(
@@ -292,7 +292,8 @@ def dropped_text(
     message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
 ) -> str:
     """Return the text that replaces a message that could not be stored. A user message keeps both ends."""
-    lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be stored: {reason}."
+    size = _size_text(measure, count_lines(message.text), limit_text(cap_tokens))
+    lost = f"{size} The content could not be stored: {reason}."
     ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
     if isinstance(message, UserMessage):
         room = min(cap_tokens * 3 // 4, cap_tokens - 200)

@@ -99,8 +99,8 @@ def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
     if not change.diff:
         return f"Unchanged since step {earlier.step} except {change.left_out} ({_lines(message)})."
     left_out = f"; {change.left_out} left out" if change.left_out else ""
-    heading = f"Changed since step {earlier.step}, {_counted(change.changed_lines)} of {_lines(message)}"
-    return f"{heading}{left_out}:\n{change.diff}"
+    size = f"{change.changed_lines:,} of {_lines(message)}"
+    return f"Changed since step {earlier.step} ({size}{left_out}):\n{change.diff}"
 
 
 def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
@@ -110,9 +110,9 @@ def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: s
     """
     label = label_of(message)
     if label is None and ids:
-        text = f"{text}\nThe full result is {', '.join(ids)}."
+        text = f"{text}\nThe full result is stored as {', '.join(ids)}."
     elif read_id is not None:
-        text = f"{text}\nIt is a part of result {read_id}."
+        text = f"{text}\nThe text is a part of result {read_id}."
     parts = (Text(text=text),) if label is None else (Text(text=text), Text(text=label))
     return replace(message, parts=parts, spilled=bool(message.stored))
 
@@ -154,8 +154,5 @@ def _pictures(message: ToolMessage) -> tuple[Image, ...]:
 
 
 def _lines(message: ToolMessage) -> str:
-    return _counted(count_lines(output_text(message)))
-
-
-def _counted(lines: int) -> str:
+    lines = count_lines(output_text(message))
     return "1 line" if lines == 1 else f"{lines:,} lines"

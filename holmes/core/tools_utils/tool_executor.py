@@ -110,7 +110,7 @@ def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> 
         return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
     if running < MAX_RUNNING_CALLS:
         return None
-    text = f"Not run: at most {MAX_RUNNING_CALLS} calls of one reply run. Repeat this call if it is still needed."
+    text = f"Not run: the limit is {MAX_RUNNING_CALLS} calls for each reply. Repeat this call if it is still needed."
     return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=text),))
 
 
@@ -118,7 +118,7 @@ def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | Non
     if answer is None:
         return None
     more = "1 more call" if removed == 1 else f"{removed:,} more calls"
-    note = f"Removed from the conversation without being run: {more} of this reply."
+    note = f"Not run and removed from the conversation: {more} of this reply."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 
@@ -291,7 +291,7 @@ def _result_text(result: ToolResult) -> str:
     elif result.status == "approval_required":
         lines = [f"Not run: {result.error or 'this call requires approval.'}", result.data]
     else:
-        lines = [result.error or "The tool ran and returned no output.", result.data]
+        lines = [result.error or "The tool returned no data.", result.data]
     if result.invocation and result.status != "success":
         lines.append(f"Command: {result.invocation}")
     return "\n".join(line for line in lines if line)

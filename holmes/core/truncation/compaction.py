@@ -73,7 +73,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
     plan = await asyncio.to_thread(plan_removal, history, room, context.counter)
     cap_tokens = summary_cap_tokens(plan, budget)
     if plan.removed_tokens <= _least_removed_tokens(history, cap_tokens, context):
-        return CompactionAttempt(failure=f"only {plan.removed_tokens:,} tokens could be removed")
+        return CompactionAttempt(failure=f"a summary would remove only {plan.removed_tokens:,} tokens")
     job = SummaryJob(history=history, removed=plan.removed, context=context, cap_tokens=cap_tokens)
     if context.policy.summary.verify_entities:
         found = await asyncio.to_thread(survey, plan.removed, plan.assemble(), history.messages(), context.tools)
@@ -105,7 +105,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
     compacted = history.replaced(plan.assemble(stand_in))
     tokens = await asyncio.to_thread(compacted.tokens)
     if tokens >= history.tokens() or await asyncio.to_thread(compacted.exceeds, context.budget.hard_limit_tokens):
-        return CompactionAttempt(failure="the summary does not make the history short enough")
+        return CompactionAttempt(failure="the conversation is still too long with the summary")
     groups = await store_groups(removed_groups(job), context) if _wants_groups(context) else ()
     rounds = sum(isinstance(message, AssistantMessage) for message in plan.tail)
     mark = CompactionMark(kept_rounds=rounds, tokens=tokens)

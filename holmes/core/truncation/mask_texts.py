@@ -47,10 +47,10 @@ class ResultFacts:
 
     @property
     def amount(self) -> str:
-        """The size of the result, for example `42 lines, 1.2 KB` or `1 picture, 34.5 KB`."""
+        """The size of the result, for example `42 lines, 1.2 KB` or `1 image, 34.5 KB`."""
         shown = [size_text(self.size_bytes)]
         if self.pictures:
-            shown.insert(0, _counted(self.pictures, "picture"))
+            shown.insert(0, _counted(self.pictures, "image"))
         if self.lines is not None and (self.lines or not self.pictures):
             shown.insert(0, _counted(self.lines, "line"))
         return ", ".join(shown)

@@ -158,7 +158,9 @@ async def _compact(
     masked = await apply_masks(history, plan, lambda message: stored_or_reason(message, store))
     metadata = replace(outcome.metadata, tokens_after=masked.tokens_after, moved=_moved(history, masked.history))
     compacted = OffloadOutcome(messages=masked.history.messages(), metadata=metadata)
-    return _failed(compacted, f"some results stay whole: {masked.failure}") if masked.failure else compacted
+    if not masked.failure:
+        return compacted
+    return _failed(compacted, f"some results could not be stored and stay whole: {masked.failure}")
 
 
 def _policy(options: OffloadOptions) -> ContextPolicy:

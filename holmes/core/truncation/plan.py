@@ -73,7 +73,7 @@ def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounte
         return message
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     pictures = sum(isinstance(part, Image) for part in message.parts)
-    removed = "1 picture was" if pictures == 1 else f"{pictures} pictures were"
+    removed = "1 image was" if pictures == 1 else f"{pictures} images were"
     dropped = f" {removed} removed." if pictures else ""
     if message.stored:
         ids = ", ".join(result.id for result in message.stored)

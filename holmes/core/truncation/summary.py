@@ -41,9 +41,9 @@ def split_groups(
 ) -> tuple[tuple[Message, ...], ...]:
     """Split messages into groups of at most `threshold_tokens`, in order. A larger turn is a separate group.
 
-    If the threshold is None or 0, all messages are one group. `weights` contains the tokens of each message. Each group
-    requires a request and a share of the summary. Therefore the threshold is doubled until the number of groups is at
-    most `most_groups`.
+    If the threshold is None or 0, all messages are one group. `weights` contains the token count of each message. Each
+    group requires a request and a share of the summary. Therefore the threshold is doubled until the number of groups
+    is at most `most_groups`.
     """
     if not messages:
         return ()
@@ -68,7 +68,7 @@ def _pack(sizes: Sequence[int], threshold_tokens: int) -> list[list[int]]:
     return groups
 
 
-# Covers the difference between the token counts of two providers.
+# Allows for the difference between the token counts of two providers.
 OTHER_PROVIDER_MARGIN = 1.35
 SMALLEST_GROUP_SUMMARY_TOKENS = 128
 _SUMMARY_MODEL_PIECES = 8
@@ -132,7 +132,7 @@ async def _in_place(job: SummaryJob) -> Summary:
     context = job.context
     request = await asyncio.to_thread(_in_place_request, job)
     if request is None:
-        return Summary(failure="the context window is too small for a summary request with this history")
+        return Summary(failure="the context window is too small for a summary request with this conversation")
     answer = await ask(context.model, request, f"{context.step_name}/summary", context)
     return await _checked(job, answer)
 
@@ -176,7 +176,7 @@ def _without_pictures(message: Message) -> Message:
     count = _pictures(message)
     if isinstance(message, SystemMessage | AssistantMessage) or not count:
         return message
-    note = Text(text=f"[{count} {'picture' if count == 1 else 'pictures'} left out]")
+    note = Text(text=f"[{count} {'image' if count == 1 else 'images'} left out]")
     return replace(message, parts=(*(part for part in message.parts if isinstance(part, Text)), note))
 
 
@@ -268,7 +268,7 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
         return Summary(failure="the context window is too small for a summary request")
     summary, stats = "", RequestStats()
     for number, piece in enumerate(pieces, start=1):
-        before = f"Summary of the parts before:\n{summary}\n\n" if summary else ""
+        before = f"Summary of the earlier parts:\n{summary}\n\n" if summary else ""
         text = f"{before}Transcript, part {number} of {len(pieces)}:\n\n{piece}"
         request = ModelRequest(
             messages=(system, user_text(text)), tools=(), tool_choice="none", max_output_tokens=writer.output_tokens
@@ -320,7 +320,7 @@ async def _checked(job: SummaryJob, summary: Summary) -> Summary:
     limit = int(job.cap_tokens * LONGEST_SHARE_OF_CAP)
     text = shortened(summary.text, limit, job.context.counter)
     if text is None:
-        reason = "the summary is far too long to make the history short enough"
+        reason = "the summary is far too long to shorten the conversation"
         return Summary(failure=reason, stats=summary.stats)
     if job.survey is not None and await asyncio.to_thread(job.survey.is_fabricated, text):
         return Summary(failure="most names in the summary do not occur in the conversation", stats=summary.stats)

@@ -179,7 +179,7 @@ async def store_removed(
 
 
 def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None) -> tuple[StoredResult, ...]:
-    """Return the stored results that the message that replaces `messages` refers to.
+    """Return the stored results to which the message in place of `messages` refers.
 
     These are `removed` and the newest stored results of `messages`. If `removed` is None, the stored results of
     `messages` can still be cited.

@@ -46,8 +46,8 @@ def transcript_pieces(
 ) -> tuple[str, ...]:
     """Split the text of `messages` into at most `most_pieces` parts of about `piece_tokens` each, in order.
 
-    `weights` contains the tokens of each message without images. Longer messages are cut to a common limit, which is as
-    large as possible. If the messages do not fit with 50 tokens each, the oldest messages are omitted.
+    `weights` contains the token count of each message without images. Longer messages are cut to a common limit, which
+    is as large as possible. If the messages do not fit with 50 tokens each, the oldest messages are omitted.
     """
     for limit in _MESSAGE_LIMITS_TOKENS:
         sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
@@ -103,7 +103,7 @@ def _heading_and_text(message: Message) -> tuple[str, str]:
         calls = (f"calls {call.name} with {call.arguments}" for call in message.tool_calls)
         return "assistant", "\n".join(part for part in (message.text, *calls) if part)
     pictures = sum(isinstance(part, Image) for part in message.parts)
-    shown = f", {pictures} {'picture' if pictures == 1 else 'pictures'} left out" if pictures else ""
+    shown = f", {pictures} {'image' if pictures == 1 else 'images'} left out" if pictures else ""
     if isinstance(message, ToolMessage):
         ids = "".join(f", result {stored.id}" for stored in message.stored if stored.id not in message.text)
         return f"result of {message.tool_name} ({message.status}{ids}{shown})", message.text
@@ -215,10 +215,10 @@ def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None
 
 
 REPAIR_PROMPT = (
-    "You get the summary of a conversation, and the names and values that it left out, each with a line that contains "
-    "it. Write an addition to the summary: one short line for each name that matters for the question, with what it is "
-    "and what was observed. Leave out names that do not matter. Do not repeat the summary, and do not add facts from "
-    "elsewhere. Answer with the lines only, in at most {cap_tokens:,} tokens."
+    "You receive the summary of a conversation, and the names and values that it omits, each with a line that "
+    "contains it. Write an addition to the summary: one short line for each name that matters for the question, "
+    "with its kind and what was observed. Leave out names that do not matter. Do not repeat the summary, and do not "
+    "add facts from other sources. Answer with the lines only, in at most {cap_tokens:,} tokens."
 )
 ADDED_HEADING = "Added:"
 _ADDITION_SHARE = 0.25

@@ -103,7 +103,7 @@ def insufficient(
     sizes["tool schemas"] = budget.schema_tokens
     listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
     return CompactionInsufficientError(
-        f"the conversation does not fit the model's context window of {budget.window_tokens:,} tokens, of which "
+        f"the conversation does not fit in the model's context window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are reserved for the reply. Parts that must stay, in tokens: {listed}. "
         "Shorten the largest part, start a new conversation, enable fewer toolsets, or use a model with a larger "
         "context window.",
@@ -117,8 +117,8 @@ HISTORY_SHARE = 0.60
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
     """Return the maximum sizes of the parts that stay after an overflow.
 
-    A history that fits according to the local count is cut to 60% of its size, because the provider counts more tokens
-    or has a smaller context window.
+    A history that fits according to the local count is cut to 60% of its size. In this case, the provider counts more
+    tokens or has a smaller context window.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))

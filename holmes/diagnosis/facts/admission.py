@@ -85,7 +85,7 @@ class Webhook:
         if ports and self.port not in ports:
             return f"{ref} has no port {self.port}; available: {', '.join(map(str, ports))}"
         if text(service.body, "spec", "type") != "ExternalName" and _has_no_ready_endpoint(state, service):
-            return f"{ref} has no ready endpoint"
+            return f"{ref} has no ready endpoints"
         return ""
 
     def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:

@@ -226,31 +226,31 @@ def _complete(job: ClusterObject) -> bool:
 
 
 EXIT_CODES: Final[dict[int, str]] = {
-    1: "an application error",
-    2: "an application error or wrong arguments",
-    126: "the command cannot be executed",
-    127: "the command was not found",
-    128: "an invalid exit argument",
-    134: "aborted (SIGABRT)",
-    137: "killed (SIGKILL)",
-    139: "a segmentation fault (SIGSEGV)",
-    143: "terminated (SIGTERM)",
-    255: "an application error",
+    1: "because of an application error",
+    2: "because of an application error or wrong arguments",
+    126: "because the command cannot be executed",
+    127: "because the command was not found",
+    128: "because of an invalid exit argument",
+    134: "because it aborted (SIGABRT)",
+    137: "because it was killed (SIGKILL)",
+    139: "because of a segmentation fault (SIGSEGV)",
+    143: "because it was terminated (SIGTERM)",
+    255: "because of an application error",
 }
 _TITLES: Final = {
     "access forbidden": "Application crashes: access to the API is forbidden",
     "wrong architecture": "Application crashes: the image is built for another architecture",
     "address in use": "Application crashes: its port is already in use",
-    "disk full": "Application crashes: no space left on the disk",
-    "too many open files": "Application crashes: too many open files",
+    "disk full": "Application crashes: the disk has no space left",
+    "too many open files": "Application crashes: it opens too many files",
     "certificate": "Application crashes: a certificate is rejected",
     "authentication": "Application crashes: authentication fails",
     "unknown host": "Application crashes: a host name is unknown",
     "unreachable": "Application crashes: it cannot reach a service",
-    "bad argument": "Application crashes: unknown argument",
+    "bad argument": "Application crashes: an argument is unknown",
     "missing configuration": "Application crashes: its configuration is wrong or missing",
-    "permission denied": "Application crashes: permission denied",
-    "out of memory": "Application crashes: out of memory",
+    "permission denied": "Application crashes: it lacks a permission",
+    "out of memory": "Application crashes: it runs out of memory",
 }
 _FEW_CHANGES: Final = 3
 _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "crash", "last words", "permission denied"})
@@ -328,18 +328,18 @@ def _cause(crash: Crash, words: LastWords | None, blamed: Blamed | None, state: 
             f"The {who} exits with code 0{times}: its command finishes, but a container of this kind must keep "
             f"running{said(words)}"
         )
-    meaning = EXIT_CODES.get(crash.exit_code, "an application error")
+    meaning = EXIT_CODES.get(crash.exit_code, EXIT_CODES[1])
     if crash.ending == "lost":
-        meaning = "its state was lost, usually because the node or the container runtime restarted"
+        meaning = "because its state was lost, usually in a restart of the node or the container runtime"
     because = f"; {blamed.words}" if blamed else ""
     if crash.exit_code < 0:
         return f"The {who} exits repeatedly{times}{said(words)}{because}"
-    return f"The {who} exits with code {crash.exit_code}, {meaning}{times}{said(words)}{because}"
+    return f"The {who} exits with code {crash.exit_code} {meaning}{times}{said(words)}{because}"
 
 
 def said(words: LastWords | None) -> str:
-    """Return the clause `; its log says: ...`, or an empty string if `words` is None."""
-    return f"; its log says: {words.quote}" if words else ""
+    """Return the clause `; its log contains: ...`, or an empty string if `words` is None."""
+    return f"; its log contains: {words.quote}" if words else ""
 
 
 def restarts(container: Container) -> str:

@@ -158,7 +158,13 @@ def _of_condition(state: ClusterState, each: ClusterObject, condition: JsonObjec
 
 
 def _words(kind: str) -> str:
-    return {"Error": "in error", "Succeeded": "successful", "ReconcileError": "reconciled"}.get(kind, kind.lower())
+    named = {
+        "Error": "in error",
+        "Failed": "in a failed state",
+        "Succeeded": "successful",
+        "ReconcileError": "not reconciled",
+    }
+    return named.get(kind, kind.lower())
 
 
 def _of_phase(each: ClusterObject) -> Trouble | None:

@@ -103,7 +103,7 @@ def verdict(probe: Probe, message: str) -> ProbeVerdict:
         return _exec_verdict(probe, lower)
     if _port_is_wrong(probe) and code is None:
         return ProbeVerdict(
-            title="wrong port",
+            title="the port is wrong",
             words=f"it checks port {probe.port}, but the container {_listening(probe)}",
             fields=((probe.action, "port"),),
             probe_is_wrong=True,
@@ -118,11 +118,13 @@ def _exec_verdict(probe: Probe, lower: str) -> ProbeVerdict:
     program = command[0] if command else ""
     if any(each in lower for each in _ABSENT_PROGRAM) and ("unknown state" in lower or "not found" in lower):
         words = f"its command {' '.join(command)!r} requires a program that is not in the image"
-        return ProbeVerdict(title="command not found", words=words, fields=(("exec", "command"),), probe_is_wrong=True)
+        return ProbeVerdict(
+            title="the command is not found", words=words, fields=(("exec", "command"),), probe_is_wrong=True
+        )
     if any(each in lower for each in _SLOW):
         return _slow(probe, f"its command {program} takes longer than timeoutSeconds")
     words = f"its command {' '.join(command)!r} fails"
-    return ProbeVerdict(title="its command fails", words=words, fields=(("exec", "command"),), depends=True)
+    return ProbeVerdict(title="the command fails", words=words, fields=(("exec", "command"),), depends=True)
 
 
 def _status_verdict(probe: Probe, code: int) -> ProbeVerdict:
@@ -130,26 +132,26 @@ def _status_verdict(probe: Probe, code: int) -> ProbeVerdict:
     place = ("httpGet", "path")
     if code in {404, 405}:
         words = f"the application returns {code}, because it does not have the path {path}"
-        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
+        return ProbeVerdict(title=f"the path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {401, 403}:
         words = f"the application returns {code}, because the path {path} requires a login"
-        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
+        return ProbeVerdict(title=f"the path returns {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {301, 302, 307, 308, 400}:
         words = f"the application returns {code} for {probe.words}; check path, scheme and host"
-        return ProbeVerdict(title=f"path returns {code}", words=words, fields=(place, ("httpGet", "scheme")))
+        return ProbeVerdict(title=f"the path returns {code}", words=words, fields=(place, ("httpGet", "scheme")))
     words = f"the application returns {code} for {probe.words}"
-    return ProbeVerdict(title=f"application returns {code}", words=words, fields=(place,), depends=True)
+    return ProbeVerdict(title=f"the application returns {code}", words=words, fields=(place,), depends=True)
 
 
 def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
     place = (probe.action, "port") if probe.action else ()
     if "strconv" in lower or "invalid syntax" in lower:
         words = f"no port of the container is named {probe.port!r}"
-        return ProbeVerdict(title="wrong port", words=words, fields=(place,), probe_is_wrong=True)
+        return ProbeVerdict(title="the port is wrong", words=words, fields=(place,), probe_is_wrong=True)
     if "server gave http response to https client" in lower or "malformed http response" in lower:
         words = f"it uses the scheme {text(probe.spec, 'httpGet', 'scheme') or 'HTTP'}, which the port does not accept"
         return ProbeVerdict(
-            title="wrong scheme", words=words, fields=(("httpGet", "scheme"), place), probe_is_wrong=True
+            title="the scheme is wrong", words=words, fields=(("httpGet", "scheme"), place), probe_is_wrong=True
         )
     if any(each in lower for each in _SLOW):
         return _slow(probe, f"{probe.words} does not respond within timeoutSeconds")
@@ -159,13 +161,13 @@ def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
         return ProbeVerdict(
             title="nothing listens on the port", words=words, fields=(place,), depends=True, may_be_starting=True
         )
-    return ProbeVerdict(title="unknown cause", words=f"{probe.words} fails", fields=(place,), depends=True)
+    return ProbeVerdict(title="the cause is unknown", words=f"{probe.words} fails", fields=(place,), depends=True)
 
 
 def _slow(probe: Probe, words: str) -> ProbeVerdict:
     seconds = integer(probe.spec, "timeoutSeconds") or 1
     return ProbeVerdict(
-        title="no response in time",
+        title="the probe times out",
         words=f"{words} = {seconds}",
         fields=(("timeoutSeconds",), (probe.action,) if probe.action else ()),
         depends=True,

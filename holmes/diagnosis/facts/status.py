@@ -28,4 +28,4 @@ def status_of(each: ClusterObject) -> str:
     if each.kind == "DaemonSet":
         return f"{integer(status, 'numberReady')}/{integer(status, 'desiredNumberScheduled')} ready"
     bad = [text(one, "type") for one in children(status, "conditions") if text(one, "status") == "False"]
-    return text(status, "phase") or (f"conditions False: {', '.join(bad)}" if bad else "present")
+    return text(status, "phase") or (f"conditions with status False: {', '.join(bad)}" if bad else "present")

@@ -119,7 +119,7 @@ def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, 
     asked = claim.text("spec", "resources", "requests", "storage")
     size = volume.text("spec", "capacity", "storage")
     if amount(asked) > amount(size):
-        found.append(("spec.capacity.storage", f"it has {size}, less than {asked}"))
+        found.append(("spec.capacity.storage", f"it has {size}, but the claim requests {asked}"))
     if (claim.text("spec", "volumeMode") or "Filesystem") != (volume.text("spec", "volumeMode") or "Filesystem"):
         found.append(("spec.volumeMode", f"its volume mode is {volume.text('spec', 'volumeMode') or 'Filesystem'}"))
     if not matches_selector(claim.child("spec", "selector"), volume.labels):

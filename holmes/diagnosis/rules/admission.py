@@ -80,7 +80,7 @@ def _concerns(state: ClusterState, webhook: Webhook) -> bool:
 
 @Row(
     id="A02",
-    title="Pod Security refuses new pods",
+    title="Pod Security rejects new pods",
     severity="critical",
     kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     needs=("Namespace",),

@@ -73,8 +73,9 @@ def _living(state: ClusterState) -> Iterator[ClusterObject]:
     needs=("APIService",),
     reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
     explanation="The autoscaler receives no metrics, so it does not change the number of pods. The metrics API may be "
-    "missing. For CPU and memory, metrics-server provides it as the APIService v1beta1.metrics.k8s.io. A container "
-    "may lack the resource request that a utilization target requires, or the pods may be too new or not ready.",
+    "missing. For CPU and memory, metrics-server provides this API as the APIService v1beta1.metrics.k8s.io. A "
+    "container may lack the resource request that a utilization target requires, or the pods may be too new or not "
+    "ready.",
 )
 def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
@@ -297,8 +298,8 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
         if least < most <= now and state.now - since >= _PATIENCE_GRACES * state.grace_seconds:
             yield Fault(
                 subject=scaler.ref,
-                cause=f"{scaler.ref} needs more than its maximum of {most} pods for {_target(scaler, 'kind')} "
-                f"{_target(scaler, 'name')}",
+                cause=f"{scaler.ref} needs more pods for {_target(scaler, 'kind')} {_target(scaler, 'name')} "
+                f"than its maximum of {most}",
                 evidence=(
                     evidence.field(scaler, "spec", "maxReplicas"),
                     evidence.field(scaler, "status", "currentReplicas"),

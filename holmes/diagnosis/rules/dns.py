@@ -188,7 +188,7 @@ def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[F
     needs=("Service", "Pod"),
     reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
     explanation=(
-        "The Corefile lacks the kubernetes plugin (which resolves Service names), contains a misspelt directive or "
+        "The Corefile lacks the kubernetes plugin (which resolves Service names), contains a misspelled directive or "
         "domain, or does not forward other names. It may also override the names of existing Services with rewrite, "
         "hosts or template. The rule also reports a parse error, a query loop or failed queries in the CoreDNS logs."
     ),

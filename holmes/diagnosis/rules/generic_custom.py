@@ -42,10 +42,10 @@ _LATE_GRACES: Final = 5
     kinds=("CustomResourceDefinition",),
     reads=_READS,
     explanation="Operators report the health of their objects in the status. After a grace period, the rule reports a "
-    "False condition such as Ready, a True condition such as Stalled, and a phase such as Failed. Conditions with "
-    "unknown names are ignored because their meaning is unknown. Suspended and paused objects are skipped. If the "
-    "message names an object that does not exist, the missing object is the culprit. If an object and its owner both "
-    "fail, the owner is reported as a symptom.",
+    "condition such as Ready that is False, a condition such as Stalled that is True, and a phase such as Failed. "
+    "Conditions with unknown names are ignored because their meaning is unknown. Suspended and paused objects are "
+    "skipped. If the message names an object that does not exist, the missing object is the culprit. If an object and "
+    "its owner both fail, the owner is reported as a symptom.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
@@ -215,7 +215,7 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
         return None
     return Trouble(
         title=f"{each.kind} for a certificate is {status}",
-        why=f"{status}: {reason or 'no reason given'}",
+        why=f"{status}: {reason or 'no reason is given'}",
         severity="critical",
         proof=(evidence.field(each, "status", "reason"), evidence.field(each, "status", "state")),
     )

@@ -37,10 +37,10 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
         "No controller handles the Ingress. Its class does not exist, or the Ingress names no class and the cluster "
-        "has no default class. An Ingress that has an address is treated as handled. It is still reported if its class "
-        "is clearly misspelt, because the address may be outdated. An Ingress without a class has severity info, "
-        "because some controllers require no class. The severity is warning if the cluster has classes and another "
-        "Ingress has an address. Correct the class name, or install an ingress controller."
+        "has no default class. An Ingress that has an address is treated as handled. It is still reported if its "
+        "class is clearly misspelled, because the address may be outdated. An Ingress without a class has severity "
+        "info, because some controllers require no class. The severity is warning if the cluster has classes and "
+        "another Ingress has an address. Correct the class name, or install an ingress controller."
     ),
 )
 def class_is_missing(state: ClusterState) -> Iterator[Fault]:

@@ -91,10 +91,10 @@ _MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
     reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
     explanation="A Job failed permanently. Too many of its pods failed (backoffLimit), it exceeded "
     "activeDeadlineSeconds, or its podFailurePolicy makes the failure final. The rule quotes the last log line of the "
-    "failed container. The cause is the setting or Service that this line names, or the object that the pods wait "
-    "for. For a CronJob, only the newest finished Job is reported. The severity falls to warning one hour after the "
-    "failure. For a Job without a CronJob, it falls to info after one week. For a CronJob that has never succeeded, "
-    "it stays critical.",
+    "failed container. The cause is the setting or Service that appears in this line, or the object that the pods "
+    "wait for. For a CronJob, only the newest finished Job is reported. The severity falls to warning one hour after "
+    "the failure. For a Job without a CronJob, it falls to info after one week. For a CronJob that has never "
+    "succeeded, it stays critical.",
 )
 def failed(state: ClusterState) -> Iterator[Fault]:
     for job in state.of("Job"):
@@ -234,7 +234,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=each.ref,
                     title=f"{kind} is suspended",
-                    cause=f"{each.ref} starts no pods because spec.suspend is true",
+                    cause=f"{each.ref} starts no {'pods' if kind == 'Job' else 'Jobs'} because spec.suspend is true",
                     evidence=(evidence.field(each, "spec", "suspend"),),
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
                 )

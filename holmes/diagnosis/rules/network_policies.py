@@ -240,7 +240,7 @@ def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
         return ""
     has = ", ".join(f"{key}={other.labels[key]}" for key in sorted(wanted) if key in other.labels)
     asked = ", ".join(f"{key}={label}" for key, label in sorted(wanted.items()))
-    return f" (it selects {asked}; the pods have {has or 'none of these labels'})"
+    return f" (the rule selects {asked}; the pods have {has or 'none of these labels'})"
 
 
 def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject) -> bool:

@@ -86,7 +86,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
             continue
         if status in {"False", "Unknown"}:
             why = text(ready, "message") or text(ready, "reason")
-            silent = "its kubelet has stopped reporting; " if status == "Unknown" else ""
+            silent = "its kubelet no longer reports its status; " if status == "Unknown" else ""
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is not ready (Ready {status}, {text(ready, 'reason')}): {silent}{why}",
@@ -238,9 +238,9 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
     severity="info",
     kinds=("Node",),
     reads=("event Rebooted", "event Starting", "event ContainerGCFailed", "event InvalidDiskCapacity"),
-    explanation="A restart of the machine within the last hour explains why its pods restarted. A kubelet that starts "
-    "repeatedly, or that cannot remove dead containers, is itself faulty. A single InvalidDiskCapacity event is "
-    "harmless when a kubelet starts.",
+    explanation="A restart of the machine within the last hour explains the restarts of the containers on the node. A "
+    "kubelet that starts repeatedly, or that cannot remove dead containers, is itself faulty. A single "
+    "InvalidDiskCapacity event is harmless when a kubelet starts.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
     events = events_by_node(state, "Rebooted", "Starting", "ContainerGCFailed", "InvalidDiskCapacity")

@@ -251,7 +251,7 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
                     found = evidence.value(role, f"rules[{index}].resources", list(texts(rule, "resources")))
                     yield Fault(
                         subject=role.ref,
-                        cause=f"{role.ref} grants nothing for {resource!r}, which is not a resource; "
+                        cause=f"{role.ref} grants nothing for {resource!r}, which is not a resource name; "
                         f"did you mean {right!r}?",
                         evidence=(found, evidence.value(role, f"rules[{index}]", rule)),
                         next_check=f"kubectl api-resources | grep -i {right}",

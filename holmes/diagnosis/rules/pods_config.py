@@ -49,10 +49,10 @@ _REASON: Final = "CreateContainerConfigError"
         "data of ConfigMaps",
     ),
     explanation=(
-        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for the container's "
-        "variables does not exist or lacks the required key, or runAsNonRoot forbids the image's user. References with "
-        "optional: true are ignored. If the name is clearly misspelt, correct the workload. Otherwise create the "
-        "missing object."
+        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for the "
+        "container's variables does not exist or lacks the required key, or runAsNonRoot forbids the image's user. "
+        "References with optional: true are ignored. If the name is clearly misspelled, correct the workload. "
+        "Otherwise create the missing object."
     ),
 )
 def config_error(state: ClusterState) -> Iterator[Fault]:
@@ -131,7 +131,7 @@ def _other_fault(container: Container, state: ClusterState) -> Fault:
 
 def _user_words(container: Container, message: str) -> str:
     if "non-numeric" in message:
-        return "the kubelet cannot check the user name in its image; set securityContext.runAsUser to a numeric user ID"
+        return "the kubelet cannot check the user name in the image; set securityContext.runAsUser to a numeric user ID"
     own, of_pod = at(container.spec, "securityContext", "runAsUser"), container.pod.at("spec", "securityContext")
     if own == 0 or (own is None and at(of_pod, "runAsUser") == 0):
         return "securityContext.runAsUser is 0"

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     "codes 1 and 2 mean an application error. Code 126 means that the command cannot be executed, and code 127 means "
     "that it was not found. Codes 134 and 139 mean a crash, and code 137 means that the process was killed. Code 0 "
     "means that the program finished. The log of the terminated container shows the cause. As evidence, the rule "
-    "quotes variables, arguments and mounted files that the log names. Rule P02 reports containers that run out of "
-    "memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, and rule "
-    "P09 reports init containers.",
+    "quotes the variables, arguments and mounted files that appear in the log. Rule P02 reports containers that run "
+    "out of memory, and rules P11 and P12 report failing probes. Rule P06 reports containers that cannot be started, "
+    "and rule P09 reports init containers.",
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
     for crash in crashes_of(state):
@@ -150,8 +150,8 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             continue
         words = last_words(container, state)
         ago = duration(state.now - (crash.finished or state.now))
-        meaning = EXIT_CODES.get(crash.exit_code, "an application error")
-        why = " because its command had finished" if crash.exit_code == 0 else f", {meaning},"
+        meaning = EXIT_CODES.get(crash.exit_code, EXIT_CODES[1])
+        why = " because its command had finished" if crash.exit_code == 0 else f" {meaning}"
         yield Fault(
             subject=crash.pod.ref,
             severity="info" if crash.ending == "lost" or crash.exit_code == 0 else "warning",
@@ -310,8 +310,8 @@ _LONG_INIT_SECONDS: Final = 300.0
         "logs of the init container",
     ),
     explanation="An init container fails or runs for more than five minutes, so the containers after it do not start "
-    "(Init:CrashLoopBackOff, Init:0/1). A hanging init container usually waits for a host that its command or log "
-    "names. If this host is a Service that does not exist or has no ready pods, the init container is reported "
+    "(Init:CrashLoopBackOff, Init:0/1). A hanging init container usually waits for a host that appears in its command "
+    "or log. If this host is a Service that does not exist or has no ready pods, the init container is reported "
     "earlier. Sidecars (init containers with restartPolicy Always) do not have to finish and are checked like main "
     "containers.",
 )

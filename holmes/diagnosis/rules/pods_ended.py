@@ -1,4 +1,4 @@
-"""Rules for pods that were evicted, refused or lost, or that do not terminate."""
+"""Rules for pods that were evicted, rejected or lost, or that do not terminate."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _REFUSALS: Final = {
     "NodeAffinity": "the node does not have the labels that the pod's nodeSelector or affinity requires",
     "OutOfcpu": "the node does not have enough CPU left",
     "OutOfmemory": "the node does not have enough memory left",
-    "OutOfpods": "the node has its maximum number of pods",
+    "OutOfpods": "the node has reached its maximum number of pods",
     "OutOfephemeral-storage": "the node does not have enough ephemeral storage left",
-    "NodePorts": "a host port that the pod requires is already used on the node",
+    "NodePorts": "a host port that the pod requires is already in use on the node",
     "PodOSNotSupported": "the node runs a different operating system than the pod requires",
     "SysctlForbidden": "the node does not allow a sysctl that the pod requires",
     "Terminated": "the node was shut down",
@@ -159,7 +159,7 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
 
 def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
     condition = pod.condition("DisruptionTarget")
-    why = _DISRUPTIONS.get(text(condition, "reason"), text(condition, "message") or "no reason is given")
+    why = _DISRUPTIONS.get(text(condition, "reason"), text(condition, "message") or "of an unknown disruption")
     return Fault(
         subject=pod.ref,
         title="Pod was terminated by a disruption",
@@ -194,14 +194,14 @@ def _preemption(found: ClusterEvent) -> Fault:
 
 @Row(
     id="P14",
-    title="Pod was refused by its node",
+    title="Pod was rejected by its node",
     severity="warning",
     kinds=("Pod",),
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
-        "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node was "
-        "shut down. These pods stay in phase Failed and do not start again."
+        "The kubelet rejected a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
+        "UnexpectedAdmissionError and others). Often the pod sets nodeName and bypasses the scheduler, or the node "
+        "was shut down. These pods stay in phase Failed and are not started again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:
@@ -220,10 +220,10 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
     message = pod.text("status", "message")
     return Fault(
         subject=pod.ref,
-        title="Pod was terminated by a shutdown of its node" if reason in _SHUTDOWNS else "Pod was refused by its node",
+        title="Pod was terminated by a node shutdown" if reason in _SHUTDOWNS else "Pod was rejected by its node",
         severity="info" if replaced else "warning",
         cause=(
-            f"{pod_words(pod, state)} was refused by {node} ({reason}): {_REFUSALS[reason]}"
+            f"{pod_words(pod, state)} was rejected by {node} ({reason}): {_REFUSALS[reason]}"
             f"{': ' + message if message else ''}"
         ),
         evidence=(
@@ -267,9 +267,8 @@ _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
         "spec.nodeName",
     ),
     explanation=(
-        "The state of these pods is unknown, because their node no longer reports its status or does not exist. "
-        "Rule N01 reports "
-        "the node. This rule lists the pods to show the affected workloads."
+        "The state of these pods is unknown, because their node no longer reports its status or does not exist. Rule "
+        "N01 reports the node, and this rule reports the affected workloads."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
@@ -337,10 +336,9 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         "events FailedKillPod, FailedPreStopHook",
     ),
     explanation=(
-        "A pod still exists more than one minute after its deletion time. A controller has not removed its finalizers, "
-        "its node no longer reports its status, or a container cannot be stopped. "
-        "A pod within its termination grace period is "
-        "not a fault."
+        "A pod still exists more than one minute after its deletion time. A controller has not removed the pod's "
+        "finalizers, the node no longer reports its status, or a container cannot be stopped. A pod within its "
+        "termination grace period is not a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
@@ -359,8 +357,8 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
     title, why = "Pod does not terminate", "it still exists, and no finalizer, node or event explains why"
     proof: tuple[Evidence, ...] = ()
     if finalizers:
-        title = "Pod is kept by a finalizer"
-        why = f"the finalizer {finalizers[0]} was not removed by its controller"
+        title = "Pod does not terminate: a finalizer keeps it"
+        why = f"no controller has removed the finalizer {finalizers[0]}"
         proof = (value(pod, "metadata.finalizers", list(finalizers)),)
     elif silent and node is not None:
         title, why = (
@@ -369,7 +367,7 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
         )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:
-        title, why = "Container cannot be stopped", events[-1].message
+        title, why = "Pod does not terminate: a container cannot be stopped", events[-1].message
     return Fault(
         subject=pod.ref,
         title=title,

@@ -60,14 +60,14 @@ def _error(problem: _PullProblem, title: str, words: str) -> _PullError:
 _BY_PATTERN: Final = (
     (
         r"invalidimagename|invalid reference format|couldn't parse image|must be lowercase",
-        _error("name", "Image name is invalid", "is not a valid image name"),
+        _error("name", "Image name is not valid", "is not a valid image name"),
     ),
     (
         r"errimageneverpull|pull policy of never",
         _error(
             "never",
-            "Image is not on the node and must not be pulled",
-            "is not on the node, and imagePullPolicy = Never forbids a pull",
+            "Image cannot be pulled: its pull policy is Never",
+            "is not on the node, and imagePullPolicy is Never",
         ),
     ),
     (
@@ -99,12 +99,12 @@ _BY_PATTERN: Final = (
         _error(
             "plain",
             "Image cannot be pulled: the registry uses plain HTTP",
-            "is in a registry that uses plain HTTP, which the container runtime refuses",
+            "is in a registry that uses plain HTTP, which the container runtime rejects",
         ),
     ),
     (
         r"no space left on device|disk quota",
-        _error("disk", "Image cannot be pulled: no space on the node", "does not fit on the node's disk"),
+        _error("disk", "Image cannot be pulled: the node has no space left", "does not fit on the node's disk"),
     ),
     (
         r"signaturevalidationfailed|signature",
@@ -122,13 +122,13 @@ _BY_PATTERN: Final = (
         r"denied|may require|authorization failed|unauthorized|\b40[13]\b|no basic auth|authentication req|forbidden",
         _error(
             "access",
-            "Image cannot be pulled: access denied",
-            "is refused by the registry, because it does not exist there or the credentials are missing or wrong",
+            "Image cannot be pulled: the registry denies access",
+            "cannot be accessed in the registry: it does not exist, or the credentials are missing or wrong",
         ),
     ),
     (
         r"manifest unknown|not found|name unknown|\b404\b|does not exist|failed to resolve reference.{0,400}not found",
-        _error("tag", "Image cannot be pulled: tag or repository not found", "does not exist in the registry"),
+        _error("tag", "Image cannot be pulled: the tag or repository is not found", "does not exist in the registry"),
     ),
     (
         r"timed? ?out|connection re|deadline|unreachable|no route|registryunavailable|dial tcp|\beof\b|\b50[0234]\b",
@@ -182,8 +182,8 @@ _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
         "repository does not exist, or access is denied. When access is denied, the rule checks the pull secrets of "
         "the pod and its ServiceAccount. The registry may also be unreachable, limit requests, have an untrusted "
         "certificate, or have no image for the platform of the node. InvalidImageName means that the image reference "
-        "is invalid. ErrImageNeverPull means that the image is not on the node and imagePullPolicy is Never. Tags of "
-        "the same image that other containers use are shown for comparison."
+        "is not valid. ErrImageNeverPull means that the image is not on the node and imagePullPolicy is Never. Tags "
+        "of the same image that other containers use are shown for comparison."
     ),
 )
 def image_not_pulled(state: ClusterState) -> Iterator[Fault]:

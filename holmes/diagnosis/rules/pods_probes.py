@@ -49,7 +49,7 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "The containers run, but the pod is not ready, so Services send no requests to it. The rule compares the "
         "message of the failed probe with the definition of the container. Typical causes are a port without a "
         "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
-        "the rule checks its log and the Services that the log names. A pod is ignored until the grace period and the "
+        "the rule checks the log and the Services that appear in it. A pod is ignored until the grace period and the "
         "time that its probe allows have passed."
     ),
 )

@@ -84,7 +84,7 @@ def _conflict(
     crash: tuple[Crash, LastWords] | None,
 ) -> Fault:
     (first, first_path), (second, second_path) = places
-    said = f"; its log says: {crash[1].quote}" if crash else ""
+    said = f"; the log contains: {crash[1].quote}" if crash else ""
     return Fault(
         subject=template.workload.ref,
         severity="critical" if crash else "info",

@@ -160,7 +160,7 @@ def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, po
 
 @Row(
     id="B01d",
-    title="Disruption budget cannot count its pods",
+    title="Pods of the disruption budget cannot be counted",
     severity="warning",
     kinds=(_PDB,),
     reads=("status.conditions[DisruptionAllowed]",),
@@ -176,7 +176,7 @@ def cannot_count(state: ClusterState) -> Iterator[Fault]:
             said = text(condition, "message")
             yield Fault(
                 subject=budget.ref,
-                cause=f"{budget.ref} allows no eviction because it cannot count its pods: {said}",
+                cause=f"{budget.ref} allows no eviction because its pods cannot be counted: {said}",
                 evidence=(
                     evidence.field(budget, "spec", "selector"),
                     evidence.value(budget, "status.conditions[type=DisruptionAllowed].message", said),
@@ -187,7 +187,7 @@ def cannot_count(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="B01e",
-    title="Disruption budget selects no pod",
+    title="Disruption budget selects no pods",
     severity="info",
     kinds=(_PDB, "Pod"),
     needs=("Deployment", "StatefulSet"),
@@ -236,8 +236,8 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
     needs=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     reads=("status.used", "status.hard"),
     explanation=(
-        "At least 90% of a quota is used. The severity is warning if the API server refuses a pod because of the "
-        "quota, otherwise info. Rule W03a reports the refused pods."
+        "At least 90% of a quota is used. The severity is warning if the API server rejects a pod because of the "
+        "quota, otherwise info. Rule W03a reports the rejected pods."
     ),
 )
 def used_up(state: ClusterState) -> Iterator[Fault]:
@@ -253,7 +253,7 @@ def used_up(state: ClusterState) -> Iterator[Fault]:
             subject=quota.ref,
             role="symptom" if refuses else "cause",
             severity="warning" if refuses else "info",
-            cause=f"{quota.ref} has little or nothing left: "
+            cause=f"{quota.ref} is almost or fully used: "
             + "; ".join(f"{name} {used.get(name, '0')} of {hard[name]}" for name in full),
             evidence=tuple(
                 each
@@ -279,8 +279,8 @@ def _is_nearly_used(used: str, hard: str) -> bool:
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),
     explanation=(
-        "A container of a workload requests more or less than the LimitRange of the namespace allows. Running pods are "
-        "not affected, but the API server will refuse the next pod."
+        "A container of a workload requests more or less than the LimitRange of the namespace allows. Running pods "
+        "are not affected, but the API server will reject the next pod."
     ),
 )
 def does_not_fit(state: ClusterState) -> Iterator[Fault]:
@@ -295,7 +295,7 @@ def does_not_fit(state: ClusterState) -> Iterator[Fault]:
             first = broken[0]
             yield Fault(
                 subject=workload.ref,
-                cause=f"The API server will refuse the next pod of {workload.ref}: {first.found.path} is "
+                cause=f"The API server will reject the next pod of {workload.ref}: {first.found.path} is "
                 f"{first.found.value}, but {first.limit_range.ref} has {first.bound.path} {first.bound.value}",
                 evidence=tuple(each for violation in broken for each in (violation.found, violation.bound)),
                 next_check=f"kubectl -n {workload.namespace} describe limitrange {first.limit_range.name}",

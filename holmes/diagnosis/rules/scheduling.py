@@ -74,7 +74,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     elif largest < asked:
         title = f"Pod requests more {resource} than any node has"
         offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node has any"
-        why = f"{offer}, so no node can ever run it"
+        why = f"{offer}, so no node can ever run the pod"
     else:
         left = free(nodes, pods_by_node(state), resource)
         best = max(left, key=lambda name: left[name])
@@ -110,7 +110,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.nodeSelector", "spec.affinity.nodeAffinity", "Node metadata.labels"),
-    explanation="The `nodeSelector` or required node affinity of the pod names labels that no node has, so no node "
+    explanation="The `nodeSelector` or required node affinity of the pod requires labels that no node has, so no node "
     "can run the pod. Correct the key or value in the workload, or label a node. A selector that excludes some nodes "
     "is not a fault while it matches others.",
 )
@@ -174,7 +174,7 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
 
 @Row(
     id="S03",
-    title="The pod does not tolerate the taints of the nodes",
+    title="Pod does not tolerate the taints of the nodes",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),
@@ -291,7 +291,7 @@ def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
     for index, term in enumerate(terms):
         key = text(term, "topologyKey")
         if nodes and not any(key in node.labels for node in nodes):
-            return f"{path}[{index}].topologyKey", f"spreads by label {key}, which no node has"
+            return f"{path}[{index}].topologyKey", f"has the topologyKey {key}, but no node has this label"
         near = state.matched("Pod", pod.namespace, child(term, "labelSelector"))
         if not anti and not any(each.text("spec", "nodeName") for each in near):
             selector = evidence.shown(child(term, "labelSelector"))
@@ -315,10 +315,10 @@ def _spread_rule(pod: ClusterObject, told: str, nodes: tuple[ClusterObject, ...]
         if nodes and not any(key in node.labels for node in nodes):
             return (
                 f"topologySpreadConstraints[{index}].topologyKey",
-                f"must be spread by label {key}, which no node has",
+                f"must be spread by label {key}, but no node has this label",
             )
         if "missing required label" not in told:
             return f"topologySpreadConstraints[{index}]", (
-                f"must be spread evenly by {key}, which no available node allows"
+                f"must be spread evenly by {key}, but no available node allows this"
             )
     return "topologySpreadConstraints", f"has spread constraints that no node satisfies ({told})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.evidence import owner_words, spec_field
+from holmes.diagnosis.facts.evidence import owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.nodes import host_ports
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
@@ -32,7 +32,7 @@ _MOST: Final = 5
 
 @Row(
     id="S05",
-    title="The pod waits for a volume",
+    title="Pod waits for a volume",
     severity="critical",
     kinds=("Pod",),
     needs=("PersistentVolumeClaim", "PersistentVolume"),
@@ -206,7 +206,7 @@ _LONG_GRACES: Final = 5
 
 @Row(
     id="S07",
-    title="A scheduling gate holds the pod back",
+    title="Pod is held back by a scheduling gate",
     severity="warning",
     kinds=("Pod",),
     reads=("spec.schedulingGates", "status.conditions[PodScheduled].reason"),
@@ -241,7 +241,7 @@ def gated(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=("Pod",),
     reads=("spec.schedulerName", "status.conditions[PodScheduled]"),
-    explanation="The pod has no node and no event from a scheduler. `schedulerName` names a scheduler that is not "
+    explanation="The pod has no node and no event from a scheduler. `schedulerName` specifies a scheduler that is not "
     "running, or the default scheduler is down. Correct the name, or repair the scheduler.",
 )
 def no_scheduler(state: ClusterState) -> Iterator[Fault]:
@@ -292,14 +292,14 @@ def _own_scheduler(state: ClusterState) -> ObjectRef | None:
 
 @Row(
     id="S08b",
-    title="The pod is bound to a node that does not exist",
+    title="Pod is bound to a node that does not exist",
     severity="critical",
     kinds=("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Pod"),
     needs=("Node",),
     reads=("spec.template.spec.nodeName", "Node metadata.name"),
     explanation="`nodeName` in a template assigns pods to a node without the scheduler. If the node does not exist, "
-    "no kubelet starts the pods. They are deleted and created again without an event. Remove the field, or correct "
-    "the name.",
+    "no kubelet starts the pods. The pods are deleted and created again without an event. Remove the field, or "
+    "correct the name.",
 )
 def unknown_node(state: ClusterState) -> Iterator[Fault]:
     if not state.covers("Node") or not state.of("Node"):
@@ -369,8 +369,8 @@ def _may_not(state: ClusterState, pod: ClusterObject, lowest: int) -> Fault:
     own = evidence.field(pod, "spec", "preemptionPolicy")
     return Fault(
         subject=pod.ref,
-        cause=f"{owner_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with {lowest} "
-        f"run, but PriorityClass {class_name or '(none)'} has preemptionPolicy Never",
+        cause=f"{pod_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with priority "
+        f"{lowest} are running, but PriorityClass {class_name or '(none)'} has preemptionPolicy Never",
         evidence=(
             own if known is None else evidence.field(known, "preemptionPolicy"),
             evidence.field(pod, "spec", "priority"),
@@ -388,7 +388,7 @@ def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
         subject=pod.ref,
         title="Preempted pods do not terminate",
         severity="warning",
-        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods still exist",
+        cause=f"{pod_words(pod, state)} is nominated for node {node}, but the preempted pods still exist",
         evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
         next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
         because=tuple(leaving),

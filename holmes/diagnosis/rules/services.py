@@ -352,15 +352,14 @@ def _target_service(name: str) -> ObjectRef:
 
 @Row(
     id="N-S07c",
-    title="Service restricts requests to the node, but a client's node has no endpoint",
+    title="Service uses only endpoints on the client's node, but that node has none",
     severity="warning",
     kinds=("Service", "Pod"),
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
         "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. If that node has "
-        "no ready pod, the requests are dropped. "
-        "Only clients whose configuration names the Service are checked. Usually, "
-        "either remove the policy or run the workload on every node (DaemonSet)."
+        "no ready pod, the requests are dropped. Only clients whose configuration names the Service are checked. "
+        "Usually you must remove the policy, or run the workload on every node (DaemonSet)."
     ),
 )
 def local_policy_without_endpoint(state: ClusterState) -> Iterator[Fault]:

@@ -151,7 +151,8 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
         return
     consumers = [edge.consumer for edge in about.edges] + [failure.consumer for failure in about.failures]
     logs = consumer_logs(state, consumers)
-    who = ", ".join(dict.fromkeys(str(each.ref) for each in consumers[:3]))
+    named = dict.fromkeys(str(each.ref) for each in consumers[:3])
+    who = ", ".join(named)
     existing = [each.name for each in state.of("Service", about.ref.namespace)]
     places = {edge.named.object: edge for edge in reversed(about.edges)} if about.meant else {}
     for place, edge in sorted(places.items()):
@@ -173,8 +174,8 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             subject=about.ref,
             culprit=about.ref if not about.meant else consumers[0].ref,
             cause=(
-                f"{about.ref} does not exist, but {who} needs it"
-                + (f" ({_setting(about.edges[0])} names it)" if about.edges else " (according to its log)")
+                f"{about.ref} does not exist, but {who} {'needs' if len(named) == 1 else 'need'} it"
+                + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
                 + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
                 + ("" if about.orphan else hint(about.ref.name, existing))
             ),

@@ -36,9 +36,9 @@ _MOST_PROOFS: Final = 2
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
-        "containers declare other ports, and their command, variables and probes name only those ports. Refused client "
-        "connections prove the fault. Usually targetPort must be corrected. If the last rollout of the workload "
-        "renamed the container port, correct the workload instead."
+        "containers declare other ports, and only these ports appear in their commands, variables and probes. Refused "
+        "client connections prove the fault. Usually targetPort must be corrected. If the last rollout of the "
+        "workload renamed the container port, correct the workload instead."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -195,7 +195,7 @@ def _has_other_service(
 
 @Row(
     id="N-S04",
-    title="Service also selects pods that do not serve it",
+    title="Service also selects pods of another program",
     severity="warning",
     kinds=("Service", "Pod"),
     reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
@@ -279,7 +279,7 @@ def _unproved(
         cause=(
             f"The selector of {service.ref} also matches the pods of {names}, which do not run the same program as "
             f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at the target port"
-            + (": some requests are refused" if refused else "")
+            + (": some connections are refused" if refused else "")
         ),
         evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),
         severity=("critical" if sick else "warning") if refused else "info",

@@ -167,13 +167,13 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
     explanation=(
         "The class exists, but its provisioner has created no volume for longer than five grace periods. Either the "
-        "provisioner refuses to create a volume and its event shows why (quota, parameters, permissions), or no "
+        "provisioner cannot create the volume and its event shows why (quota, parameters, permissions), or no "
         "provisioner with this name is running. Check the provisioner's pods, and the class fields `provisioner` and "
         "`parameters`."
     ),
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
-    """Report the class as the culprit if its provisioner is down or refuses its parameters, otherwise the claim."""
+    """Report the class as the culprit if its provisioner is down or rejects its parameters, otherwise the claim."""
     users = pods_by_claim(state)
     for claim in pending_claims(state, _LONG_GRACES):
         storage_class = _class_of(state, claim)
@@ -205,7 +205,7 @@ def _not_provisioned(
     blames_class = not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message))
     values: tuple[Evidence, ...] = (own, made_by)
     if refusals:
-        why = f"provisioner {provisioner} refuses to create a volume: {refusals[0].message}"
+        why = f"provisioner {provisioner} cannot create the volume: {refusals[0].message}"
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
     elif makers:

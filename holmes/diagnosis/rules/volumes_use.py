@@ -230,8 +230,8 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
     kinds=("PersistentVolume",),
     needs=("Node",),
     reads=("spec.nodeAffinity", "Node metadata.labels", "status.phase"),
-    explanation="A local or zonal volume can be used only on the nodes that its `nodeAffinity` names, and none of "
-    "them exists. The node was removed or renamed, or the label is misspelt. No pod that uses the claim can be "
+    explanation="A local or zonal volume can be used only on the nodes in its `nodeAffinity`, and none of these nodes "
+    "exists. The node was removed or renamed, or the label is misspelled. No pod that uses the claim can be "
     "scheduled. Only volumes that a pod uses are checked.",
 )
 def on_no_node(state: ClusterState) -> Iterator[Fault]:
@@ -290,10 +290,11 @@ def deletion_waits(state: ClusterState) -> Iterator[Fault]:
         pods = users.get((claim.namespace, claim.name), [])
         if not pods:
             continue
-        by = ", ".join(dict.fromkeys(owner_words(pod, state) for pod in pods[:_MOST]))
+        users_of = dict.fromkeys(owner_words(pod, state) for pod in pods[:_MOST])
         yield Fault(
             subject=claim.ref,
-            cause=f"{claim.ref} was deleted {duration(state.now - claim.deleted)} ago, but {by} still uses it",
+            cause=f"{claim.ref} was deleted {duration(state.now - claim.deleted)} ago, but {', '.join(users_of)} still "
+            f"{'uses' if len(users_of) == 1 else 'use'} it",
             evidence=(
                 evidence.field(claim, "metadata", "deletionTimestamp"),
                 evidence.field(claim, "metadata", "finalizers"),

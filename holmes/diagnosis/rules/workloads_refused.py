@@ -1,4 +1,4 @@
-"""Rules for pods that the API server refuses because of quotas, LimitRanges, ServiceAccounts, webhooks or policies."""
+"""Rules for pods that the API server rejects because of quotas, LimitRanges, ServiceAccounts, webhooks or policies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _pairs(written: str) -> dict[str, str]:
 
 @Row(
     id="W03a",
-    title="ResourceQuota refuses new pods",
+    title="ResourceQuota rejects new pods",
     severity="critical",
     kinds=_KINDS,
     needs=("ResourceQuota",),
@@ -91,8 +91,9 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
     needs=("ResourceQuota",),
     reads=(*_READS, "spec.template.spec.containers[].resources"),
     explanation=(
-        "If a quota covers requests or limits, every container of the namespace must set them. The API server refuses "
-        "a pod without them. Set them in the workload's containers, or create a LimitRange with defaults."
+        "If a quota covers requests or limits, every container of the namespace must set these values. The API server "
+        "rejects a pod without these values. Set them in the workload's containers, or create a LimitRange with "
+        "defaults."
     ),
 )
 def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
@@ -134,13 +135,13 @@ def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonO
 
 @Row(
     id="W03c",
-    title="LimitRange refuses new pods",
+    title="LimitRange rejects new pods",
     severity="critical",
     kinds=_KINDS,
     needs=("LimitRange",),
     reads=(*_READS, "LimitRange spec.limits[].min", "LimitRange spec.limits[].max"),
-    explanation="A container requests more or less than the LimitRange of the namespace allows, so the pod is "
-    "refused. Change the resources of the workload or the LimitRange.",
+    explanation="A container requests more or less than the LimitRange of the namespace allows, so the API server "
+    "rejects the pod. Change the resources of the workload or the LimitRange.",
 )
 def limit_range_refuses(state: ClusterState) -> Iterator[Fault]:
     """Report the workload as the culprit if it sets the value, otherwise the LimitRange that sets the default."""
@@ -176,7 +177,7 @@ def _out_of_bounds(state: ClusterState, refusal: Refusal, told: str) -> Fault:
 
 
 def _field(violation: Violation) -> str:
-    return f"{violation.found.path} is {violation.found.value}, {violation.bound.path} is {violation.bound.value}"
+    return f"{violation.found.path} is {violation.found.value}, and {violation.bound.path} is {violation.bound.value}"
 
 
 def _sets_resources(container: JsonObject) -> bool:
@@ -191,8 +192,8 @@ def _sets_resources(container: JsonObject) -> bool:
     needs=("ServiceAccount",),
     reads=(*_READS, "spec.template.spec.serviceAccountName"),
     explanation=(
-        "The ServiceAccount of a pod must exist before the pod can be created. Create it, or correct the name in "
-        "the workload."
+        "The ServiceAccount of a pod must exist before the pod can be created. Create the ServiceAccount, or correct "
+        "the name in the workload."
     ),
 )
 def service_account_missing(state: ClusterState) -> Iterator[Fault]:
@@ -218,7 +219,7 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="W03e",
-    title="Admission webhook cannot be called, so pods are refused",
+    title="Admission webhook cannot be called, so pods are rejected",
     severity="critical",
     kinds=_KINDS,
     needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),
@@ -279,7 +280,7 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
                 subject=refusal.maker.ref,
                 severity=refusal.severity,
                 cause=f"Admission {noun} {found[noun]} denies the pods of {refusal.workload.ref}: "
-                f"{found['why'] or 'no reason given'}",
+                f"{found['why'] or 'no reason is given'}",
                 evidence=(refusal.proof,),
                 next_check=f"kubectl -n {refusal.maker.namespace} get {refusal.workload.kind.lower()} "
                 f"{refusal.workload.name} -o yaml",
@@ -293,7 +294,7 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=_KINDS,
     reads=_READS,
-    explanation="The API server refuses the pods of a workload for a reason that no other rule covers, such as a "
+    explanation="The API server rejects the pods of a workload for a reason that no other rule covers, such as a "
     "missing PriorityClass or RuntimeClass. The message of the API server is the evidence.",
 )
 def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
@@ -304,7 +305,7 @@ def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=_missing_class(state, refusal.message),
             severity=refusal.severity,
-            cause=f"The API server refuses the pods of {refusal.workload.ref}: {refusal.message}",
+            cause=f"The API server rejects the pods of {refusal.workload.ref}: {refusal.message}",
             evidence=(*_class_evidence(refusal.workload, refusal.message), refusal.proof),
             next_check=f"kubectl -n {refusal.maker.namespace} describe {refusal.maker.kind.lower()} "
             f"{refusal.maker.name}",

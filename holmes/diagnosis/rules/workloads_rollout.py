@@ -242,7 +242,7 @@ _SCALE_TO_ZERO: Final = "keda.sh"
 
 @Row(
     id="W04",
-    title="Scaled to zero although it is needed",
+    title="Workload is scaled to zero although it is needed",
     severity="critical",
     kinds=("Deployment", "StatefulSet"),
     needs=("Service",),
@@ -253,9 +253,9 @@ _SCALE_TO_ZERO: Final = "keda.sh"
     explanation=(
         "The workload has spec.replicas 0. A Service without other pods selects it, or an autoscaler targets it. The "
         "severity is critical when an Ingress or autoscaler needs the workload, when clients of the Service fail, or "
-        "when the workload has clients and was scaled down within the last hour. It is warning when only the settings "
-        "of another workload name the Service. Otherwise it is info, because the scaling is probably intended. The "
-        "rule ignores a workload that has a replacement behind its Service, or that KEDA scales."
+        "when the workload has clients and was scaled down within the last hour. It is warning when the Service "
+        "appears only in the settings of another workload. Otherwise it is info, because the scaling is probably "
+        "intended. The rule ignores a workload that has a replacement behind its Service, or that KEDA scales."
     ),
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
@@ -274,7 +274,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=workload.ref,
             severity=severity,
-            title="Scaled to zero, with no known client" if severity == "info" else None,
+            title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
             + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users)),
             evidence=(

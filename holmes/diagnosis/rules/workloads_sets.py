@@ -119,7 +119,7 @@ def _ready_condition(pod: ClusterObject) -> Evidence:
     reads=("spec.serviceName",),
     explanation=(
         "The Service that gives the pods of a StatefulSet their host names does not exist, so these names cannot be "
-        "resolved. The severity is warning when the name is misspelt or when a workload in the namespace uses these "
+        "resolved. The severity is warning when the name is misspelled or when a workload in the namespace uses these "
         "host names. Otherwise it is info."
     ),
 )
@@ -188,15 +188,15 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="W09b",
-    title="DaemonSet matches no node",
+    title="DaemonSet matches no nodes",
     severity="warning",
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation=(
         "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels that a "
         "vendor or Kubernetes sets, for example for a GPU or an operating system, this is normal until a node has the "
-        "label. The severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
-        "DaemonSet off, is not a fault."
+        "label. The severity is then info, unless the value is misspelled. A label such as `disabled`, which turns "
+        "the DaemonSet off, is not a fault."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
@@ -212,7 +212,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         values = sorted({node.labels[key] for node in nodes if key in node.labels})
         slip = meant(value, values) or (not values and meant(key, {label for node in nodes for label in node.labels}))
         known = (
-            f"; nodes have {', '.join(values)}"
+            f"; the nodes have {key}={', '.join(values)}"
             if values
             else hint(key, {label for node in nodes for label in node.labels})
         )

@@ -214,7 +214,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=pod.ref,
                     cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"{workload.ref} started earlier and reads environment variables from it only at startup",
+                    f"the containers of {workload.ref} started earlier and read environment variables only at startup",
                     evidence=(
                         evidence.value(pod, path, name),
                         evidence.field(pod, "status", "startTime"),

@@ -134,7 +134,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """Return the limit that bars the next investigation of `route` from using an LLM, or None if it may use one."""
+        """Return why the next investigation of `route` must not use an LLM, or None if it may use an LLM."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))
@@ -165,7 +165,7 @@ class _Limits:
             return None
         if route is not None:
             return f"the route {route!r} has reached its hourly limit (max_per_hour: {most})"
-        return f"investigations with a model have reached their hourly limit (alerts.max_per_hour: {most})"
+        return f"investigations with an LLM have reached their hourly limit (alerts.max_per_hour: {most})"
 
     def _count(self, route: str | None) -> int:
         columns = INVESTIGATIONS.c

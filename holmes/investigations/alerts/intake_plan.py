@@ -46,7 +46,7 @@ _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
 """Maximum time between the last message about a firing alert and a later start time of the same alert.
 
-If more time has passed, the alert counts as resolved and firing again.
+If more time has passed, the alert is treated as resolved and firing again.
 """
 
 
@@ -74,7 +74,7 @@ class IntakePlan:
         self._counts: Counter[str] = Counter()
 
     def take(self, group: AlertGroup) -> None:
-        """Process the alerts of `group`, resolved alerts first, so that an alert that fires again counts as new."""
+        """Process the alerts of `group`, resolved alerts first, so that an alert that fires again is treated as new."""
         for alert in group.alerts:
             if alert.status == "resolved":
                 self._resolve(alert)

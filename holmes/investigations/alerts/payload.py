@@ -1,6 +1,6 @@
 """Parses the payloads of Alertmanager: webhook payloads (version 4) and the list from `/api/v2/alerts`.
 
-All fields are optional, unknown fields are ignored, and values of the wrong type are converted to text. A payload in
+All fields are optional, unknown fields are ignored, and values of the wrong type are converted to strings. A payload in
 another format is rejected with `AlertPayloadError`. Secrets are masked before any text is used or cut. Every text is
 limited in length and contains neither NUL characters nor lone surrogates.
 
@@ -75,7 +75,8 @@ def parse_alertmanager(
 ) -> AlertGroup:
     """Parse a webhook payload. Raises `AlertPayloadError`.
 
-    The key of the group is empty if the payload has no group key and no group labels. `mask` masks secrets in a text.
+    The key of the group is empty if the payload has no group key and no group labels. `mask` masks the secrets in a
+    string.
     """
     return _guarded(_group, body, now, mask)
 
@@ -111,7 +112,7 @@ def _group(content: JsonValue, now: datetime) -> AlertGroup:
         raise AlertPayloadError("the payload is not a JSON object; expected a webhook payload of Alertmanager")
     sent = content.get("alerts")
     if not isinstance(sent, list):
-        raise AlertPayloadError("the payload has no list 'alerts'; expected a webhook payload of Alertmanager")
+        raise AlertPayloadError("the payload has no 'alerts' list; expected a webhook payload of Alertmanager")
     receiver = _text(content.get("receiver"), _MOST_NAME_CHARACTERS)
     return AlertGroup(
         key=_group_key(content, receiver),
@@ -181,7 +182,7 @@ def _status(word: str, ends_at: datetime | None, now: datetime) -> AlertStatus:
 
 
 def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
-    """Read labels or annotations as text, without empty values."""
+    """Read labels or annotations as strings, without empty values."""
     if not isinstance(sent, dict):
         return {}
     texts: dict[str, str] = {}
@@ -194,7 +195,7 @@ def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
 
 
 def _text(value: JsonValue, most_characters: int | None = None) -> str:
-    """Convert a value to text that every database can store."""
+    """Convert a value to a string that every database can store."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -90,7 +90,7 @@ class DeliveryWorker:
             lane.wake()
 
     async def run(self) -> None:
-        """Send due deliveries until cancelled. Running deliveries then get a few seconds to finish."""
+        """Send due deliveries until cancelled. Running deliveries then have a few seconds to finish."""
         async with asyncio.TaskGroup() as lanes:
             for name, lane in self._lanes.items():
                 lanes.create_task(lane.run(), name=f"holmes-deliveries-{name}")
@@ -225,12 +225,12 @@ class _Lane:
             self._paused_until = time.monotonic() + pause
         gave_up = failure.retryable and delivery.attempts >= policy.attempts
         if gave_up or not failure.retryable:
-            _log.error("delivery %s failed, no more retries: %s", delivery.key, reason)
+            _log.error("delivery %s failed permanently: %s", delivery.key, reason)
             await self._claims.failed(claim, reason, gave_up=gave_up, reference=failure.reference)
             self._count(self._destination.name, "gave_up")
             return
         if delivery.attempts == 1:
-            _log.warning("delivery %s failed, will retry: %s", delivery.key, reason)
+            _log.warning("delivery %s failed; will retry: %s", delivery.key, reason)
         seconds = policy.pause_seconds(delivery.attempts, failure.retry_after_seconds)
         await self._claims.later(claim, reason, seconds=seconds, reference=failure.reference)
         self._count(self._destination.name, "retried")

@@ -1,6 +1,7 @@
-"""Refuses calls to paid models when a budget is exhausted, and records the costs of chats.
+"""Rejects calls to paid models when a budget is exhausted, and records the costs of chats.
 
-After a refusal, the run continues with the next model in the chain. The last model is `builtin/triage`, which is free.
+After a rejected call, the run continues with the next model in the chain. The last model is `builtin/triage`, which is
+free.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Budget:
         self._keep = keep
 
     async def refusal(self) -> str | None:
-        """Return a message that explains the refusal, or None if the budget is not exhausted."""
+        """Return a message that explains the rejection, or None if the budget is not exhausted."""
         if self._max_cost is not None and self._spent >= self._max_cost:
             return f"the budget of this investigation is exhausted: ${self._spent:.2f} of ${self._max_cost:.2f}"
         if self._max_cost_per_day is None:
@@ -64,7 +65,7 @@ class Budget:
 
 
 class Budgeted:
-    """A `ChatModel` that refuses calls when the budget is exhausted."""
+    """A `ChatModel` that rejects calls when the budget is exhausted."""
 
     def __init__(self, inner: ChatModel, budget: Budget) -> None:
         self._inner = inner

@@ -209,7 +209,7 @@ class InvestigationWorker:
         connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
         if barren <= MAX_BARREN_ATTEMPTS:
             return record
-        message = f"The server crashed during {barren} attempts without progress. Check its memory limit and its logs."
+        message = f"The server crashed in {barren} attempts without progress. Check its memory limit and its logs."
         self._finish(connection, record, Outcome(state="failed", error=message))
         return None
 
@@ -236,7 +236,7 @@ class InvestigationWorker:
                 async with asyncio.timeout(_WITHOUT_MODEL_SECONDS):
                     return await self._investigate(again, journal, _WITHOUT_MODEL)
             except (HolmesError, TimeoutError) as error:
-                _log.warning("investigation %s also failed without a model: %s", record.id, error)
+                _log.warning("investigation %s also failed without an LLM: %s", record.id, error)
         return Outcome(state="failed", error=f"The investigation {late}.")
 
     async def _investigate(self, record: InvestigationRecord, journal: Journal, prefix: str = "") -> Outcome:
@@ -246,7 +246,7 @@ class InvestigationWorker:
         if record.attempts > 1 and not prefix:
             await recorder.notice(
                 f"resumed-{record.attempts}",
-                f"Taken over by {self._parts.replica}. Finished steps ({len(recorded)}) are not repeated.",
+                f"Resumed by the replica {self._parts.replica}. Finished steps ({len(recorded)}) are not repeated.",
             )
         steps = DurableStepRunner(journal, recorded, prefix)
         stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))
@@ -327,7 +327,7 @@ class InvestigationWorker:
 
 def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
     """Return the answer, followed by a note with `without_llm` if it is set."""
-    return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
+    return f"{answer}\n\nAnswered without an LLM: {without_llm}." if answer and without_llm else answer
 
 
 def _summary(record: InvestigationRecord) -> str:

@@ -50,7 +50,7 @@ _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 class DatabaseUnavailable(HolmesError):
     """Raised if the database is unavailable or full, even after retries.
 
-    `is_full` is true if the disk is full. Retries cannot help in that case.
+    `is_full` is true if the disk is full. In that case, retries cannot succeed.
     """
 
     exit_code = 3
@@ -139,7 +139,7 @@ class Database:
         return await self._tried((self._reader, self._reading), work, wait_seconds)
 
     def _require_file(self) -> None:
-        """Refuse writes to a deleted SQLite file, because they would be lost when the process ends."""
+        """Reject writes to a deleted SQLite file, because the data would be lost when the process ends."""
         if self._file is not None and _identity(self.url) != self._file:
             raise DatabaseUnavailable(self._name(), "its file was removed or replaced; restart holmes serve")
 
@@ -214,7 +214,7 @@ def lock_recovery(connection: Connection) -> None:
 def _lock(connection: Connection, key: int) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
-    # SQLite needs no lock, because BEGIN IMMEDIATE already serializes all transactions (see `_engine`).
+    # SQLite needs no lock, because BEGIN IMMEDIATE already serialises all transactions (see `_engine`).
 
 
 def _parsed(address: str) -> URL:

@@ -217,12 +217,12 @@ class ListedIncidents:
 
     @property
     def cursor(self) -> str | None:
-        """`next_after` as text that `position_of` can parse."""
+        """`next_after` as a string that `position_of` can parse."""
         return None if self.next_after is None else "{!r}_{}".format(*self.next_after)
 
 
 def position_of(cursor: str) -> tuple[float, str] | None:
-    """Parse a cursor into the position of an incident. Returns None for invalid text."""
+    """Parse a cursor into the position of an incident. Returns None for an invalid cursor."""
     match = _CURSOR.fullmatch(cursor)
     return (float(match[1]), match[2]) if match else None
 

@@ -108,7 +108,7 @@ def single_owner(database: Database) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigError(
-                f"another holmes serve uses the database {file!r}: stop it first, or set another "
+                f"another holmes serve uses the database {file!r}: stop that server, or set another "
                 "HOLMES_DATABASE_URL; several replicas require postgresql://..."
             ) from error
         yield

@@ -209,7 +209,7 @@ def stats_to_json(stats: RequestStats) -> str:
 
 
 def labels_to_json(labels: object) -> str:
-    """Encode labels sorted by name, so that equal labels result in equal text."""
+    """Encode labels sorted by name, so that equal labels result in equal strings."""
     return json.dumps(labels, sort_keys=True, ensure_ascii=False)
 
 

@@ -90,7 +90,7 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
 
 
 def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
-    """Describe the result of a tool call, with the text that the model sees and the ids of the stored results."""
+    """Describe the result of a tool call, with the text that the model receives and the ids of the stored results."""
     message = event.message
     return {
         "status": message.status,
@@ -109,7 +109,7 @@ def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
 
 
 def arguments_of(call: ToolCall) -> JsonValue:
-    """Return the arguments of a tool call as JSON, or as text if they are not valid JSON."""
+    """Return the arguments of a tool call as JSON, or as a string if they are not valid JSON."""
     try:
         value: JsonValue = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -175,8 +175,8 @@ def _of_tools(
             }
             return WireEvent(name="tool_calling_result", data=finished)
         case ToolResultSpilled():
-            stored, lost = "is stored, and the model sees a preview", "cannot be stored, so the model must request less"
-            end = stored if event.stored else lost
+            stored = "is stored, and the model sees a preview"
+            end = stored if event.stored else "cannot be stored, so the model must send a narrower query"
             text = f"The result of {event.call.name} ({event.tokens:,} tokens) {end}."
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
@@ -185,7 +185,7 @@ def _of_tools(
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
             results = "tool result" if event.count == 1 else "tool results"
-            return _notice(event.kind, f"Masked {event.count} old {results} ({sizes}).")
+            return _notice(event.kind, f"Masked {event.count} old {results} (from {sizes}).")
         case _:
             assert_never(event)
 

@@ -8,7 +8,7 @@ from typing import Final
 from holmes.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.redaction.values import is_prose, is_reference, is_word, looks_random
 
-# Separators between the words of a command: blanks, or the commas, quotes and dashes of a list.
+# Separators between the words of a command: spaces, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|[\"'][ \t]{1,4}[\"']|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"

@@ -80,7 +80,8 @@ class CheckRoutes:
             return _failed(run, body, "no LLM answered, and the diagnosis failed", text)
         critical = [each.title for each in report.incidents if each.severity == "critical"]
         if critical:
-            count = "1 critical incident" if len(critical) == 1 else f"{len(critical)} critical incidents, first"
+            number = len(critical)
+            count = "1 critical incident" if number == 1 else f"{number} critical incidents. First incident"
             return _answer(
                 run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {count}: {critical[0]}"
             )

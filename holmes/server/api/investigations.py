@@ -136,7 +136,8 @@ class InvestigationRoutes:
         """Queue a copy of an investigation that failed or was cancelled."""
         record = await self._record(identity)
         if record.state not in _RETRIED:
-            raise ApiError(409, f"investigation {identity!r} is {record.state}; it must be failed or cancelled")
+            message = f"investigation {identity!r} is {record.state}; only failed or cancelled ones can be repeated"
+            raise ApiError(409, message)
         return _receipt(await self._new.again(record, client_of(request)), request, response)
 
     async def listed(
@@ -174,7 +175,7 @@ class InvestigationRoutes:
         """Cancel an unfinished investigation."""
         record = await self._record(identity)
         if not await cancel_investigation(self._service, record.id):
-            raise ApiError(409, f"the investigation {identity!r} is already finished")
+            raise ApiError(409, f"investigation {identity!r} is already finished")
         return Response(status_code=204)
 
     async def events(
@@ -244,7 +245,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
         handlers.retry,
         methods=["POST"],
         status_code=202,
-        summary="Repeat a failed investigation",
+        summary="Repeat a failed or cancelled investigation",
         responses=documented(400, 404, 409, 429, *general),
     )
     routes.add_api_route(
@@ -314,7 +315,7 @@ def results_router(service: Service) -> APIRouter:
         kind = stored.media_type if stored.media_type in _AS_SENT else "text/plain"
         if lines is not None:
             if kind in PICTURE_TYPES:
-                raise ApiError(400, "an image has no lines")
+                raise ApiError(400, "the stored result is an image, which has no lines")
             text = await asyncio.to_thread(_lines, found, lines_range(lines))
             return Response(text, media_type="text/plain; charset=utf-8")
         kind = f"{kind}; charset=utf-8" if kind == "text/plain" else kind

@@ -22,12 +22,12 @@ from holmes.values.verdicts import VerdictAuthor, VerdictKind
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("a NUL character is not allowed")  # PostgreSQL refuses NUL
+        raise ValueError("a NUL character is not allowed")  # PostgreSQL rejects NUL
     return text
 
 
 Clean = Annotated[str, AfterValidator(_without_nul)]
-"""Text without NUL characters, which PostgreSQL refuses."""
+"""Text without NUL characters, which PostgreSQL rejects."""
 
 
 class InvestigationDocument(BaseModel):
@@ -123,7 +123,7 @@ class InvestigationRequest(BaseModel):
 
     question: Clean = Field(min_length=1, max_length=100_000, pattern=r"\S")
     title: Clean | None = Field(
-        default=None, min_length=1, max_length=500, description="Title in lists; default: the start of the question."
+        default=None, min_length=1, max_length=500, description="Title in lists. Default: the start of the question."
     )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
     model: str | None = Field(default=None, min_length=1, max_length=200)

@@ -1,7 +1,7 @@
 """Defines the bodies of chat requests and responses, and converts requests to jobs.
 
 An invalid request raises `ConfigError` with a one-line message. Images are data URLs or base64. Their size is limited,
-and the model must accept their type. Other URLs are refused, because the server must not fetch URLs for clients.
+and the model must accept their type. Other URLs are rejected, because the server must not fetch URLs for clients.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> t
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
         unknown = sorted(wanted - {call.id for call in calls})
-        raise ConfigError(f"tool_decisions: call {unknown[0]!r} does not wait for a decision")
+        raise ConfigError(f"tool_decisions: call {unknown[0]!r} is not waiting for a decision")
     return tuple(call for call in calls if hook_of(call.id) is None)
 
 
@@ -165,7 +165,7 @@ def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest
         images = images or tuple(part for part in asked[-1].parts if isinstance(part, Image))
         earlier = earlier[:-1]
     said = [
-        f"About the call {each.tool_call_id!r} the user says: {each.feedback}" for each in decisions if each.feedback
+        f"The user's comment on the call {each.tool_call_id!r}: {each.feedback}" for each in decisions if each.feedback
     ]
     text = "\n\n".join((question, *said))
     return AskRequest(question=text, images=images, conversation=earlier, instructions=ask.instructions)
@@ -206,7 +206,7 @@ class ChatRequest(Document):
     model: ModelName
     stream: bool = Field(default=False, description="Respond with server-sent events.")
     images: list[str | Object] | None = Field(
-        default=None, description="Data URLs, base64, or objects with `image_url`; other URLs are refused."
+        default=None, description="Data URLs, base64, or objects with `image_url`; other URLs are rejected."
     )
     response_format: Object | None = Field(
         default=None,
@@ -215,7 +215,7 @@ class ChatRequest(Document):
     additional_system_prompt: str | None = Field(default=None, max_length=200_000)
     enable_tool_approval: bool = Field(
         default=False,
-        description="End the chat with `pending_approvals` if a tool call requires approval. Default: refuse the call.",
+        description="End the chat with `pending_approvals` if a tool call requires approval. Default: reject the call.",
     )
     tool_decisions: list[ToolDecision] | None = None
     behavior_controls: Object | None = Field(default=None, description="Accepted for compatibility, but ignored.")

@@ -1,7 +1,7 @@
 """Runs each chat as a task that writes its events to a log, and lets clients resume the event stream.
 
 If the client of a streamed chat disconnects, it can resume the stream within `resume_seconds`. After that, the chat is
-cancelled: its tools stop, and the connection to the provider is closed. New chats are refused if a limit is exceeded.
+cancelled: its tools stop, and the connection to the provider is closed. New chats are rejected if a limit is exceeded.
 
 A client can read the log from any event until `resume_seconds` after the end of the chat. The size of the log is
 limited. If the log is full, events that all readers have received are dropped. A slow reader slows down the chat. If no

@@ -1,4 +1,4 @@
-"""Converts answers from Markdown to safe HTML. The rendered HTML is sanitized.
+"""Converts answers from Markdown to safe HTML. The rendered HTML is sanitised.
 
 HTML in an answer is shown as text. Only http, https and mailto URLs become links. Images become links, because loading
 an image would reveal the reader to another site. Citations (`[[<result id>:12-18]]`) become numbers that link to the
@@ -60,7 +60,7 @@ def render_answer(text: str) -> RenderedAnswer:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
-    return RenderedAnswer(html=Markup(clean), citations=tuple(numbers))  # noqa: S704  sanitized by nh3
+    return RenderedAnswer(html=Markup(clean), citations=tuple(numbers))  # noqa: S704  sanitised by nh3
 
 
 def result_address(marker: Marker) -> str:

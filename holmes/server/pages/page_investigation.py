@@ -183,7 +183,7 @@ def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float
 
 
 def _output(event: StoredEvent) -> dict[str, object]:
-    """Return the template values for a tool result as the model saw it.
+    """Return the template values for a tool result as the model received it.
 
     Call this function in a thread, because it is CPU-bound.
     """

@@ -215,7 +215,7 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
 
 
 def _searched(text: str) -> str:
-    """Remove NUL characters, which PostgreSQL refuses, from a search text, and replace lone surrogates."""
+    """Remove NUL characters, which PostgreSQL rejects, from a search text, and replace lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
 
 

@@ -1,7 +1,7 @@
 """Protects the web pages with a login form, a session cookie and a check before every other route.
 
 Browsers cannot send a key header when they open a page or an event stream, so the login sets a cookie. Forms from other
-sites, redirects to other sites, and clients with too many wrong keys are refused.
+sites, redirects to other sites, and clients with too many wrong keys are rejected.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 def _to_login(request: Request) -> Response:
     """Redirect to the login form, which leads back to the requested page.
 
-    Requests from scripts get 401, because scripts cannot log in.
+    Requests from scripts receive 401, because scripts cannot log in.
     """
     if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
         return problem(401, "You are not logged in", "Your session has expired. Reload the page to log in.")

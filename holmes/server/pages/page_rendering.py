@@ -117,7 +117,7 @@ def stamp(at: datetime) -> str:
 def visible(text: str) -> str:
     """Make hidden characters in untrusted text visible.
 
-    Terminal color sequences are removed. Other control characters, characters that change the writing direction, and
+    Terminal colour sequences are removed. Other control characters, characters that change the writing direction, and
     lone surrogates become visible symbols. Newlines and tabs are kept.
     """
     if text.isascii() and text.isprintable():
@@ -141,7 +141,7 @@ def verdict_words(verdict: VerdictKind) -> str:
 
 
 def severity_level(severity: str | None) -> str:
-    """Return the color class of a severity: `critical`, `warning`, `info` or `other`."""
+    """Return the colour class of a severity: `critical`, `warning`, `info` or `other`."""
     return _LEVELS.get((severity or "").strip().lower(), "other")
 
 

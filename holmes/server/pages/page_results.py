@@ -48,7 +48,7 @@ class StoredOutputs:
         if self._store is None:
             raise ResultStoreError("result storage is disabled")
         if not _ID.fullmatch(identity):
-            raise ResultStoreError("this is not a valid result id")
+            raise ResultStoreError("the result id is not valid")
         async with self._free:
             content, stored = await self._store.read(ResultId(identity))
             return await asyncio.to_thread(work, content, stored)
@@ -136,7 +136,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineWindow:
-    """The lines on one page. `earlier` and `later` are the first line numbers of the neighboring pages."""
+    """The lines on one page. `earlier` and `later` are the first line numbers of the neighbouring pages."""
 
     lines: tuple[LineView, ...]
     total_lines: int

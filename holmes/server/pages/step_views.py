@@ -133,7 +133,7 @@ def map_in(data: JsonMap, name: str) -> JsonMap:
 
 
 def text_in(data: JsonMap, *names: str) -> str:
-    """Return the first non-empty text in the fields `names`, or an empty string."""
+    """Return the first non-empty string in the fields `names`, or an empty string."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
@@ -151,7 +151,7 @@ def number_in(data: JsonMap, *names: str) -> float | None:
 
 
 def result_of(data: JsonMap) -> JsonMap:
-    """Return the result in a `tool_calling_result` event. A result that is only text becomes the field `data`."""
+    """Return the result in a `tool_calling_result` event. A result that is only a string becomes the field `data`."""
     result = data.get("result")
     if isinstance(result, dict):
         return result

@@ -203,7 +203,9 @@ def _query(recording: Recording, query: Mapping[str, str]) -> LogQuery:
     if "sinceTime" in query:
         since = nanoseconds(query["sinceTime"])
         if since is None:
-            raise bad_request(f"sinceTime: {query['sinceTime']!r} is not a time like 2026-01-31T12:00:00Z")
+            raise bad_request(
+                f"sinceTime: {query['sinceTime']!r} is not a valid time; expected for example 2026-01-31T12:00:00Z"
+            )
     elif (seconds := _number(query, "sinceSeconds")) is not None:
         since = int((recording.recorded_at.timestamp() - seconds) * 1_000_000_000)
     return LogQuery(

@@ -38,7 +38,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """Return a text that lists the objects related to `resource`.
+    """List the objects related to `resource`, as text.
 
     If `resource` is not found, raises `ToolError` with the most similar name.
     """

@@ -53,7 +53,9 @@ def _text(name: str, description: str, *, required: bool = False) -> Parameter:
     return Parameter(name=name, schema=ParameterSchema(types=("string",), description=description), required=required)
 
 
-_NAMESPACE: Final = _text("namespace", "Default: the user's namespace, else the whole cluster. `*`: whole cluster")
+_NAMESPACE: Final = _text(
+    "namespace", "Default: the user's namespace, or the whole cluster if not set. `*` selects the whole cluster"
+)
 DIAGNOSE: Final = Tool(
     name=DIAGNOSE_TOOL,
     description=(
@@ -133,10 +135,10 @@ class KubernetesDiagnosisToolset:
         if invocation.tool.name == FIRST_LOOK_TOOL:
             return f"First look{place}"
         if invocation.tool.name == RELATED_TOOL:
-            return f"Objects related to {given.get('resource', '?')}{place}"
-        about = f" {given['resource']}" if "resource" in given else ""
-        everywhere = " the whole cluster" if namespace == "*" and not about else ""
-        return f"Diagnose{about}{place}{everywhere}"
+            return f"Find objects related to {given.get('resource', '?')}{place}"
+        if "resource" in given:
+            return f"Diagnose {given['resource']}{place}"
+        return f"Diagnose {f'namespace {namespace}' if place else 'the cluster'}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run a scan, or find the objects related to an object.
@@ -209,7 +211,7 @@ def _max_tokens(arguments: JsonObject) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesDiagnosisFactory:
     name: str = "kubernetes/diagnosis"
-    description: str = "Finds faults and their causes by rules, without a model, and finds objects related to an object"
+    description: str = "Finds faults and their causes with built-in rules, and lists the objects related to an object"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 

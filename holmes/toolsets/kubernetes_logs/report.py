@@ -61,7 +61,7 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     if report.shown_lines < matching:
         cut_by_tail = any(len(section.lines) == request.tail_lines for section in read)
         raise_tail = "raise tail or " if cut_by_tail else ""
-        hint = f"; to see other lines, {raise_tail}narrow with include, since, until or container"
+        hint = f"; to see other lines, {raise_tail}narrow the search with include, since, until or container"
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
     logs_text = f"{len(read)} container log{'' if len(read) == 1 else 's'}"
     return f"{what}: {pods_text}, {logs_text}, {counts}{_searched(request)}{hint}"

@@ -112,7 +112,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
 
 
 def line_filter(request: LogRequest) -> LineFilter:
-    """Compile the filters of `request`. Raises `ToolError` for an invalid or refused pattern."""
+    """Compile the filters of `request`. Raises `ToolError` for an invalid or rejected pattern."""
     return LineFilter(
         include=_pattern("include", request.include),
         exclude=_pattern("exclude", request.exclude),
@@ -125,7 +125,7 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         return default
     if value < 1:
-        raise ToolError(f"{name} is {value}; it must be at least 1")
+        raise ToolError(f"{name} is {value}; expected at least 1")
     return value
 
 

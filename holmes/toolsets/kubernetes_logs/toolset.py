@@ -56,7 +56,7 @@ KUBERNETES_LOGS = Tool(
     parameters=(
         Parameter(
             name="name",
-            schema=ParameterSchema(types=("string",), description="Pod name, or workload name"),
+            schema=ParameterSchema(types=("string",), description="Name of a pod or workload"),
         ),
         _optional("namespace", "string", "Default: the namespace of the kubeconfig context"),
         _optional("kind", "string", "Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet"),
@@ -85,8 +85,9 @@ class KubernetesLogsToolset:
     @property
     def instructions(self) -> str:
         return (
-            "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result says "
-            '"showing n of m lines", search the rest with include. An empty result lists the filters of the search.'
+            "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result "
+            'contains "showing n of m lines", search the rest with include. An empty result lists the filters of the '
+            "search."
         )
 
     @property
@@ -99,18 +100,19 @@ class KubernetesLogsToolset:
         return (replace(KUBERNETES_LOGS, parameters=tuple(parameters)),)
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """Return one line for the user, for example `Logs of checkout in shop, include 'error'`."""
+        """Return one line for the user, for example `Read logs of checkout in shop, include 'error'`."""
         given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
         kind = f"{given['kind']} " if "kind" in given else ""
         place = f" in {given['namespace']}" if "namespace" in given else ""
         rest = "".join(f", {name} {given[name]!r}" for name in ("container", "since", "include") if name in given)
         previous = ", previous instance" if invocation.arguments.get("previous") is True else ""
-        return f"Logs of {kind}{given.get('name', '?')}{place}{rest}{previous}"
+        return f"Read logs of {kind}{given.get('name', '?')}{place}{rest}{previous}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Read the logs.
 
-        Raises `ToolError` for invalid arguments and refused requests, and `ClusterUnreachable` if the connection fails.
+        Raises `ToolError` for invalid arguments and rejected requests. Raises `ClusterUnreachable` if the connection
+        fails.
         """
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
@@ -154,7 +156,7 @@ async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
-    """Return the pods to read and the pods to omit. Pods with problems are read first."""
+    """Return the pods to read and the pods to omit. Pods that are not ready are read first."""
     ordered = sorted(found.pods, key=lambda pod: (pod.ready, -pod.restarts, pod.name))
     return tuple(ordered[:max_pods]), tuple(ordered[max_pods:])
 
@@ -179,7 +181,7 @@ def _targets(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesLogsFactory:
     name: str = "kubernetes/logs"
-    description: str = "Container logs by pod or workload: all containers, previous instances, time range, regex"
+    description: str = "Reads container logs by pod or workload: all containers, previous instances, time range, regex"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 

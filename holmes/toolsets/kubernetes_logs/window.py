@@ -76,7 +76,7 @@ class LineWindow:
                 matching = [line for line in lines if self._matches(line)]
             except TimeoutError as error:
                 raise ToolError(
-                    "include or exclude takes too long; use a simpler pattern without nested repetition"
+                    "matching include or exclude took too long; use a simpler pattern, without nested repetition"
                 ) from error
         self.matching_lines += len(matching)
         for line in matching[-self._tail_lines :]:

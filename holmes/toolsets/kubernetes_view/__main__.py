@@ -35,7 +35,7 @@ def show_jq(document: str, expression: str) -> str:
 
 
 def _refuse_files(program: str) -> None:
-    """Refuse modules, because jq can load their files from any folder that the expression specifies."""
+    """Reject modules, because jq can load their files from any folder that the expression specifies."""
     if "\\\n" in program or "\x00" in program:
         raise ViewError("jq: a line of the expression cannot end with a backslash")
     code = re.sub(r"^(\s|#[^\n]*)+", "", program)

@@ -4,7 +4,7 @@ Secrets in values are recognised by their names, in multi-line texts (`config: |
 variables, in URLs, and as private keys. Recognition is heuristic, so a secret with a harmless name remains visible.
 
 PyYAML has types that the YAML parser of Kubernetes lacks: dates, `22:30` as a number in base 60, and `=`, which PyYAML
-refuses. In this module, these values remain strings, as in the cluster.
+rejects. In this module, these values remain strings, as in the cluster.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _masked_text(text: str) -> str:
 def _structure(text: str) -> Json:
     """Parse a text that has several lines or begins with a bracket as YAML or JSON. Returns None for any other text.
 
-    Refuses aliases, because they can expand a small text into a large value. Refuses deep nesting, because the YAML
+    Rejects aliases, because they can expand a small text into a large value. Rejects deep nesting, because the YAML
     parser (written in C) crashes on thousands of nested collections.
     """
     if not ("\n" in text.strip() or text.lstrip().startswith(("{", "["))):

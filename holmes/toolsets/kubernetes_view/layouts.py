@@ -1,8 +1,8 @@
 """Formats objects as YAML, as a table of columns, or as counts. Secrets must already have been removed.
 
 Columns and counts use kubectl's paths: `.metadata.name`, `.spec.containers[*].image`, `[?(@.type=="Ready")]`. Paths may
-contain names with escaped dots, quoted names, indices, `*`, and a comparison with one constant. Other paths are refused
-with a hint to use jq.
+contain names with escaped dots, quoted names, indices, `*`, and a comparison with one constant. Other paths are
+rejected with a hint to use jq.
 """
 
 from __future__ import annotations

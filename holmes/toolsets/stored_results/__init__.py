@@ -1,7 +1,7 @@
 """Implements the toolset `holmes/results`: search, line ranges, jq, statistics and images for stored results.
 
-It reads only the `ResultStore`, and uses no other files, no shell and no cluster. Every result is within the limit for
-a single result, states how much more exists, and is never stored again.
+The toolset reads only the `ResultStore`, and uses no other files, no shell and no cluster. Every result is within the
+limit for a single result, states how much is omitted, and is never stored again.
 """
 
 from holmes.toolsets.stored_results.toolset import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset

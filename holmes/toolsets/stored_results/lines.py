@@ -66,7 +66,7 @@ class SearchFound:
 
 
 async def search_result(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """Search a stored result for `pattern`. Raises `ResultStoreError`, and `ToolError` for a refused pattern."""
+    """Search a stored result for `pattern`. Raises `ResultStoreError`, and `ToolError` for a rejected pattern."""
     query = SearchQuery(
         pattern=str(arguments["pattern"]),
         ignore_case=bool(arguments.get("ignore_case", False)),
@@ -97,7 +97,7 @@ def _search(reader: Reader, content: bytes, stored: StoredResult, query: SearchQ
 
 
 def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
-    """Search all `lines`. Raises `ToolError` for a refused or slow pattern."""
+    """Search all `lines`. Raises `ToolError` for a rejected or slow pattern."""
     pattern = bounded_pattern(query.pattern, name="pattern", ignore_case=query.ignore_case)
     deadline = time.monotonic() + query.timeout_seconds
     shown: list[SearchMatch] = []
@@ -109,7 +109,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
                 if query.skip_matches < total <= query.skip_matches + query.max_matches:
                     shown.append(SearchMatch(text=_render(lines, index, (start, end), query.context_lines)))
     except TimeoutError as error:
-        reason = f"the pattern {query.pattern!r} took longer than {query.timeout_seconds:g} seconds"
+        reason = f"the search for {query.pattern!r} took longer than {query.timeout_seconds:g} seconds"
         raise ToolError(f"{reason}; use a simpler pattern, without nested repetition") from error
     return SearchFound(matches=tuple(shown), total_matches=total)
 

@@ -1,7 +1,7 @@
 """Runs `query_stored_result`, which applies a jq expression to stored JSON or JSON Lines.
 
 libjq cannot be interrupted and has no memory limit, so the expression runs in a separate process with `jq_program`. The
-process ends after a time limit, or when the call or Holmes ends. Results that are not JSON are refused.
+process ends after a time limit, or when the call or Holmes ends. Results that are not JSON are rejected.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _
     )
     if answer.error is not None and not answer.total:
         hint = f"; the result is not JSON: use {SEARCH_TOOL}" if "parse error" in answer.error else ""
-        raise ToolError(f"jq over result {stored.id}: {answer.error}{hint}")
+        raise ToolError(f"jq failed on result {stored.id}: {answer.error}{hint}")
     return answer
 
 

@@ -83,7 +83,7 @@ class Reader:
         """Return a stored text. Raises `ResultStoreError`, and `ToolError` for an image."""
         content, stored = await self.read(result_id)
         if stored.media_type.startswith("image/"):
-            raise ToolError(f"result {stored.id} is a picture ({stored.media_type}); use {IMAGE_TOOL}")
+            raise ToolError(f"result {stored.id} is an image ({stored.media_type}); use {IMAGE_TOOL}")
         return content, stored
 
     def bounded(self, text: str) -> ToolResult:

@@ -52,8 +52,8 @@ TEXT_TOOLS: Final = (
             _RESULT_ID,
             _text("pattern", "Regular expression, matched line by line"),
             Parameter(name="ignore_case", schema=ParameterSchema(types=("boolean",)), required=False, default=False),
-            _integer("context_lines", "Lines shown before and after each match", 2),
-            _integer("skip_matches", "Number of matches to skip, to see the next ones", 0),
+            _integer("context_lines", "Number of lines to show before and after each match", 2),
+            _integer("skip_matches", "Number of matches to skip, to see later matches", 0),
         ),
     ),
     Tool(
@@ -69,12 +69,12 @@ TEXT_TOOLS: Final = (
                 ),
                 required=False,
             ),
-            _integer("start_column", "First column to show of each line, counted from 1", 1),
+            _integer("start_column", "First column to show in each line, counted from 1", 1),
         ),
     ),
     Tool(
         name=QUERY_TOOL,
-        description="Run a jq expression over a stored JSON or JSON Lines result. Strings are shown without quotes.",
+        description="Run a jq expression on a stored JSON or JSON Lines result. Strings are shown without quotes.",
         parameters=(
             _RESULT_ID,
             _text("expression", 'jq expression, e.g. .items[] | select(.status.phase != "Running")'),
@@ -89,7 +89,7 @@ TEXT_TOOLS: Final = (
 IMAGE_TOOLS: Final = (
     Tool(
         name=IMAGE_TOOL,
-        description="View a stored picture.",
+        description="View a stored image.",
         parameters=(_text("result", "Id or path from the pointer"),),
     ),
 )
@@ -100,17 +100,17 @@ async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
     """Return the image with the given id or path. Raises `ResultStoreError` and `ToolError`."""
     content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
-        raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
+        raise ToolError(f"result {stored.id} is {stored.media_type}, not an image; use {LINES_TOOL}")
     if not reader.vision:
-        raise ToolError("this model cannot read pictures")
+        raise ToolError("this model cannot read images")
     image = Image(data=content, media_type=stored.media_type)
     tokens, cap = reader.counter.image_tokens(image), reader.cap_tokens
     if tokens > cap:
         raise ToolError(
-            f"the picture takes about {tokens:,} tokens; the limit for a result is {cap:,}: "
-            "use a smaller picture or another source"
+            f"the image takes about {tokens:,} tokens; the limit for a result is {cap:,}: "
+            "use a smaller image or another source"
         )
-    text = f"Picture {stored.id}, {stored.media_type}, {stored.size_bytes:,} bytes."
+    text = f"Image {stored.id}, {stored.media_type}, {stored.size_bytes:,} bytes."
     return ToolResult(status="success", data=text, images=(image,), spillable=False)
 
 
@@ -150,16 +150,16 @@ class StoredResultsToolset:
         result = arguments.get("result_id")
         match invocation.tool.name:
             case name if name == SEARCH_TOOL:
-                return f"search stored result {result} for {arguments.get('pattern')!r}"
+                return f"Search stored result {result} for {arguments.get('pattern')!r}"
             case name if name == LINES_TOOL:
                 first, last = arguments.get("first_line", 1), arguments.get("last_line")
-                return f"read lines {first}-{last or '...'} of stored result {result}"
+                return f"Read lines {first}-{last or '...'} of stored result {result}"
             case name if name == QUERY_TOOL:
-                return f"query stored result {result} with jq {arguments.get('expression')!r}"
+                return f"Query stored result {result} with jq {arguments.get('expression')!r}"
             case name if name == STATS_TOOL:
-                return f"summarize stored result {result}"
+                return f"Show statistics of stored result {result}"
             case _:
-                return f"view stored picture {arguments.get('result')}"
+                return f"View stored image {arguments.get('result')}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run one of the tools. For an invalid id, pattern or range, returns an error result with the next step."""

@@ -325,7 +325,7 @@ def lint_command(
     """Return the warnings for one command. `declared` are its parameters, and `used` are the names in the command."""
     messages = [*_quoted_expressions(template)]
     if _EVAL.search(template):
-        messages.append("'eval' parses its text twice, so values may contain only letters, digits and _@%+=:,./-")
+        messages.append("'eval' parses its arguments twice, so values may contain only letters, digits and _@%+=:,./-")
     messages += [f"the parameter {name!r} is declared but never used" for name in declared if name not in used]
     return tuple(LintWarning(place=place, tool=tool, message=message) for message in messages)
 

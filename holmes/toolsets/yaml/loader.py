@@ -147,7 +147,7 @@ def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[s
         current = _OLD_NAMES.get(key, key)
         if current != key:
             place = value.document.place(value.path)
-            warnings.append(f"{place}: {key!r} of toolset {written.name!r} is deprecated; write {current!r}")
+            warnings.append(f"{place}: {key!r} of toolset {written.name!r} is deprecated; use {current!r}")
         keys[current] = value
     return replace(written, keys=keys), tuple(warnings)
 
@@ -196,7 +196,7 @@ def with_environment(value: object, variables: Mapping[str, str], *, key: str = 
 def _look_up(found: re.Match[str], variables: Mapping[str, str]) -> str:
     name = found.group(1)
     if name not in variables:
-        raise ConfigError(f"the environment variable {name!r} is not set, and the toolset uses {{{{ env.{name} }}}}")
+        raise ConfigError(f"the environment variable {name!r} is not set, but the toolset uses {{{{ env.{name} }}}}")
     return variables[name]
 
 

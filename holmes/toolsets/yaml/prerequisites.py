@@ -49,7 +49,7 @@ def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) 
     """
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
-            return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")
+            return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in the toolset file")
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, EnvironmentPrerequisite):
             for name in prerequisite.names:

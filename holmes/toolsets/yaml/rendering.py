@@ -11,7 +11,7 @@ If the script is parsed twice (eval, ssh), a value must consist of harmless char
 characters becomes part of the script. Any other value is stored in the environment variable `HOLMES_ARGUMENT_n`, and
 the script refers to the variable, so bash never parses the value as code.
 
-A refused value raises `ToolError` with a message that tells the model what to change.
+A rejected value raises `ToolError` with a message that tells the model what to change.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RenderedCommand:
 def render_command(
     tool: YamlTool, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> RenderedCommand:
-    """Render the command of `tool`. Raises `ToolError` for a refused value or a failing template."""
+    """Render the command of `tool`. Raises `ToolError` for a rejected value or a failing template."""
     return _spliced(*_rendered(tool, tool.template, arguments, config=config, environment=environment))
 
 
@@ -76,7 +76,7 @@ def render_text(
 ) -> str:
     """Render a text of `tool` that is not a command.
 
-    Raises `ToolError` for a value that a command would refuse at the same position.
+    Raises `ToolError` for a value that a command would reject at the same position.
     """
     text, values = _rendered(tool, template, arguments, config=config, environment=environment)
     marks = locate_marks(text)
@@ -155,7 +155,8 @@ def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
     if ARGUMENT_PREFIX in text:
         raise ToolError(f"the parameter {name!r} cannot contain {ARGUMENT_PREFIX!r}")
     if rule is not None and rule.pattern is not None and re.fullmatch(rule.pattern, text) is None:
-        raise ToolError(f"{name!r} cannot be {shortened(text, 80)!r}: it must match the pattern {rule.pattern}")
+        value = shortened(text, 80)
+        raise ToolError(f"the parameter {name!r} cannot be {value!r}: it must match the pattern {rule.pattern}")
 
 
 def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
@@ -203,7 +204,7 @@ def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
     """Return why the value is not allowed at the position of the mark, or None."""
     if mark is None or _stands_literally(mark):
         if _NOT_PLAIN.search(value.text):
-            return "only plain words are accepted here, without quotes or symbols"
+            return "only plain words, without quotes or symbols, are accepted here"
     elif mark.place == "arithmetic":
         if _DIGITS.fullmatch(value.text) is None:
             return "it must be a whole number"

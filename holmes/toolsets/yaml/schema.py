@@ -1,4 +1,4 @@
-"""The keys of a toolset file as users write them, validated by pydantic. Refuses unknown keys."""
+"""The keys of a toolset file as users write them, validated by pydantic. Rejects unknown keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sets the cluster, namespace and variables of a command.
 
 By default, a command uses the chosen context and namespace, unless it specifies others. If SCOPED_NAMESPACES is set, a
-command that refers to any other namespace is refused. Commands are split into words as bash splits them, even in
+command that refers to any other namespace is rejected. Commands are split into words as bash splits them, even in
 scripts within quotes. Programs that access the cluster in other ways are not recognised.
 """
 

@@ -4,7 +4,7 @@ Jinja2 runs in its sandbox. A value never becomes script text. `{{ x }}`, `{{ "-
 are rewritten. Literals of the author are kept, and every other value passes through `place`. `place` writes a mark into
 the script and collects the value. The renderer later decides how to pass the value to the script. A string that the
 rewriting misses is treated as a value, so a mistake quotes too much, never too little. Statements that could undo this
-are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
+are rejected: macros, call blocks, filter blocks, includes, imports and inheritance.
 """
 
 from __future__ import annotations

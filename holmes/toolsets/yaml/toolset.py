@@ -85,7 +85,7 @@ class YamlToolset:
         return f"{tool.tool.name} {arguments}".strip()
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the command. A refused argument returns an error result. Cancellation ends the process group."""
+        """Run the command. A rejected argument returns an error result. Cancellation ends the process group."""
         tool = self._tool(invocation.tool.name)
         limits = ProcessLimits(
             timeout_seconds=tool.timeout_seconds,

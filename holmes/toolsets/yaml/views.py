@@ -118,7 +118,7 @@ def _is_whole(outcome: ProcessOutcome) -> bool:
 
 
 async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
-    """Return the objects of a table as JSON, or "" if they cannot be read. In that case, the view refuses the table."""
+    """Return the objects of a table as JSON, or "" if they cannot be read. In that case, the view rejects the table."""
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)

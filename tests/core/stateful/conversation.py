@@ -286,7 +286,7 @@ class PlayedConversation:
         elif chapter.trouble != "none":
             expected.append(TOO_LONG)
         if max(map(len, self._asked)) > _LONG_QUESTION_CHARACTERS:
-            expected += ["tokens exceed", "does not fit the model's context window"]
+            expected += ["tokens exceed", "does not fit in the model's context window"]
         return expected
 
     def _check_costs(self, run: Run, end: AnswerFinished | RunFailed) -> None:

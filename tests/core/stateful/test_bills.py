@@ -31,7 +31,7 @@ async def test_a_summary_that_was_paid_for_in_vain_is_in_the_stats_of_the_run_th
     loop = build_loop([model], policy=_never_spilling())
     end = (await events_of(loop, (system, task, *said, last)))[-1]
     assert isinstance(end, RunFailed)
-    assert "does not fit the model's context window" in end.error
+    assert "does not fit in the model's context window" in end.error
     paid = sum((stats for _, stats in model.charged), RequestStats())
     assert paid.calls > 0
     assert end.stats.calls == paid.calls

@@ -99,7 +99,7 @@ async def test_a_changed_result_is_a_diff_against_the_result_in_sight() -> None:
     await polling.poll(PODS)
     changed = PODS.replace(pod("checkout-7f9c-00007"), pod("checkout-7f9c-00007", status="CrashLoopBackOff"))
     answer = await polling.poll(changed)
-    assert answer.text.startswith("Changed since step 1, 1 line of 41 lines:\n@@ line 7 @@\n checkout-7f9c-00005")
+    assert answer.text.startswith("Changed since step 1 (1 of 41 lines):\n@@ line 7 @@\n checkout-7f9c-00005")
     assert f"\n-{pod('checkout-7f9c-00007')}\n+{pod('checkout-7f9c-00007', 'CrashLoopBackOff')}\n" in answer.text
     assert answer.text.endswith(f"[result {stored(changed).id}]")
     assert (await polling.poll(changed)).text.startswith("Unchanged since step 2 (41 lines).")
@@ -138,7 +138,7 @@ async def test_ages_that_grew_are_no_change() -> None:
     assert answer.text.startswith("Unchanged since step 1 except ages (21 lines).")
     restarted = older.replace("3 (2m1s ago)", "4 (1s ago)", 1)
     answer = await polling.poll(restarted)
-    assert "Changed since step 1, 1 line of 21 lines; ages left out:" in answer.text
+    assert "Changed since step 1 (1 of 21 lines; ages left out):" in answer.text
     assert answer.text.count("\n+") == 1
     assert "4 (1s ago)" in answer.text
 
@@ -148,7 +148,7 @@ async def test_an_age_that_went_down_is_a_change_because_the_object_is_a_new_one
     await polling.poll(PODS)
     recreated = PODS.replace(pod("checkout-7f9c-00003"), pod("checkout-7f9c-00003", age="12s"))
     answer = await polling.poll(recreated)
-    assert answer.text.startswith("Changed since step 1, 1 line of 41 lines")
+    assert answer.text.startswith("Changed since step 1 (1 of 41 lines")
     assert pod("checkout-7f9c-00003", age="12s") in answer.text
 
 
@@ -198,7 +198,7 @@ async def test_a_diff_that_the_model_no_longer_sees_is_not_referred_to() -> None
     changed = PODS.replace("00007", "77777")
     diff = await polling.poll(changed)
     polling.history.remove(diff)
-    assert (await polling.poll(changed)).text.startswith("Changed since step 1, ")
+    assert (await polling.poll(changed)).text.startswith("Changed since step 1 (")
 
 
 async def test_errors_small_results_and_pictures_come_as_they_are() -> None:
@@ -235,7 +235,7 @@ async def test_what_was_read_from_a_stored_result_names_that_result() -> None:
     message = ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=PODS),))
     await polling.join(call, message)
     assert (await polling.join(call, message)).text == (
-        "Unchanged since step 1 (41 lines).\nIt is a part of result a1b2c3d4e5f6."
+        "Unchanged since step 1 (41 lines).\nThe text is a part of result a1b2c3d4e5f6."
     )
 
 
@@ -245,7 +245,7 @@ async def test_a_full_disk_does_not_take_the_id_of_the_result_that_stands() -> N
     call = tool_call("again", arguments='{"kind": "pods"}')
     message = ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=PODS),))
     again = await polling.join(call, message)
-    assert again.text == f"Unchanged since step 1 (41 lines).\nThe full result is {stored(PODS).id}."
+    assert again.text == f"Unchanged since step 1 (41 lines).\nThe full result is stored as {stored(PODS).id}."
 
 
 @pytest.mark.parametrize("labelled", [True, False])

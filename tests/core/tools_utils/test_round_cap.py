@@ -66,7 +66,7 @@ async def test_only_as_many_of_the_largest_as_it_takes_become_pointers_in_call_o
         (stored,) = after[index].stored
         assert store.contents[stored.id][0].decode() == messages[index].text
         assert stored.id in after[index].text
-        assert "the 5 results of this step may take" in after[index].text
+        assert "the limit for the 5 results of this step is" in after[index].text
         assert "Preview (" in after[index].text
 
 

@@ -120,7 +120,7 @@ async def test_a_summary_that_is_not_shorter_than_what_it_stands_for_is_not_adop
     attempt = await compact(History(messages, COUNTER), context)
     assert model.requests
     assert attempt.history is None
-    assert attempt.failure == "the summary does not make the history short enough"
+    assert attempt.failure == "the conversation is still too long with the summary"
     assert attempt.stats.cost > 0
 
 
@@ -129,7 +129,7 @@ async def test_the_model_is_not_asked_when_too_little_would_come_free() -> None:
     history = history_of(rounds=1, lines=2, facts=FACTS[:1])
     model = answering(GOOD, window=SMALL)
     attempt = await compact(history, context_for(model))
-    assert attempt.failure == "only 0 tokens could be removed"
+    assert attempt.failure == "a summary would remove only 0 tokens"
     assert model.requests == []
 
 

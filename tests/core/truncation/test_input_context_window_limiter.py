@@ -212,7 +212,7 @@ async def test_a_history_of_many_windows_is_summarised_in_at_most_four_pieces_th
     assert log.kinds[-1] == "history_compacted"
     later = model.requests[1][1]
     assert isinstance(later, UserMessage)
-    assert later.text.startswith(f"Summary of the parts before:\n{SUMMARY.text}\n\nTranscript, part 2 of")
+    assert later.text.startswith(f"Summary of the earlier parts:\n{SUMMARY.text}\n\nTranscript, part 2 of")
     assert outcome.history.tokens() < 10_000
 
 
@@ -221,7 +221,7 @@ async def test_a_summary_that_does_not_shrink_is_not_adopted() -> None:
     model, log = answering(AssistantMessage(text="blah " * 40_000)), EventLog()
     history = History(long_history().messages()[:50], COUNTER)
     outcome = await compact_if_necessary(history, context_of(model, log, AT_80))
-    assert "far too long to make the history short enough" in next(
+    assert "far too long to shorten the conversation" in next(
         event.reason for event in log.events if isinstance(event, CompactionFailed)
     )
     assert outcome.history.tokens() < history.tokens()

@@ -118,7 +118,7 @@ async def test_what_cannot_be_stored_stays_whole_and_is_told(tmp_path: Path) -> 
     outcome = await offload_context(given, OffloadOptions(mode="compact"), store=store)
     assert outcome.messages == given
     assert outcome.metadata.failure is not None
-    assert "some results stay whole: " in outcome.metadata.failure
+    assert "some results could not be stored and stay whole: " in outcome.metadata.failure
     talked = talk(12)
     model = summariser()
     outcome = await offload_context(talked, OffloadOptions(mode="compress"), store=store, model=model)

@@ -122,7 +122,7 @@ def test_what_is_stored_keeps_its_pointer_when_it_is_cut(cap: int) -> None:
     assert COUNTER.count_message(cut) <= cap
     assert cut.stored == (stored,)
     if cap >= 48:
-        assert "1 picture was removed. The full result is stored: abc123abc123" in cut.text
+        assert "1 image was removed. The full result is stored: abc123abc123" in cut.text
     assert cut_tool_message(cut, cap, COUNTER) is cut
 
 

@@ -100,7 +100,7 @@ async def test_pictures_are_counted_instead_of_shown_when_they_do_not_fit() -> N
     assert not any(isinstance(part, Image) for m in request.messages if isinstance(m, UserMessage) for part in m.parts)
     changed = request.messages[2]
     assert isinstance(changed, UserMessage)
-    assert changed.text == "a chart\n[12 pictures left out]"
+    assert changed.text == "a chart\n[12 images left out]"
 
 
 FAILURES: dict[str, AssistantMessage | ModelReply | ModelError] = {

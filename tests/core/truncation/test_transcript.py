@@ -76,8 +76,8 @@ def test_pictures_are_counted_and_the_ids_of_stored_results_are_named() -> None:
     asked = UserMessage(parts=(Text(text="see"), png(9, 9)))
     (piece,) = transcript_pieces((asked, result), (9, 9), 1_000)
     assert piece == (
-        "## user (request, 1 picture left out)\nsee\n\n"
-        "## result of chart (success, result abc123abc123, 2 pictures left out)\ncpu"
+        "## user (request, 1 image left out)\nsee\n\n"
+        "## result of chart (success, result abc123abc123, 2 images left out)\ncpu"
     )
 
 

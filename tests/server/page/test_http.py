@@ -109,7 +109,7 @@ def test_an_incident_shows_its_root_cause_its_alerts_and_what_it_cost(
 
 def test_who_answered_without_a_model_is_said_with_the_reason(page_server: RunningServer, client: httpx.Client) -> None:
     page = client.get(f"/investigations/{page_server.sample.investigations['triage']}").text
-    assert "Answered without a model: the limit of $20 for today is spent" in page
+    assert "Answered without an LLM: the limit of $20 for today is spent" in page
     assert "builtin/triage" in page
 
 
@@ -155,7 +155,7 @@ def test_an_open_incident_is_closed_by_a_form_of_this_page(page_server: RunningS
     own = client.post(f"{address}/close", headers={"Origin": page_server.url})
     assert (own.status_code, own.headers["location"]) == (303, address)
     closed = client.get(address).text
-    assert "by hand" in closed
+    assert "manually" in closed
     assert f"{address}/close" not in closed
 
 

@@ -183,8 +183,8 @@ def test_the_old_list_form_and_old_names_are_read_with_a_warning() -> None:
     assert file.warnings == ("test.yaml:1: 'toolsets' as a list is deprecated; use a mapping from name to toolset",)
     written, warnings = with_current_names(file.toolsets[0])
     assert warnings == (
-        "test.yaml:4: 'additional_instructions' of toolset 'a' is deprecated; write 'llm_instructions'",
-        "test.yaml:5: 'restricted_tools' of toolset 'a' is deprecated; write 'approval_required_tools'",
+        "test.yaml:4: 'additional_instructions' of toolset 'a' is deprecated; use 'llm_instructions'",
+        "test.yaml:5: 'restricted_tools' of toolset 'a' is deprecated; use 'approval_required_tools'",
     )
     definition = build_definition(written, checked_keys(written, {}).keys)
     assert (definition.instructions, definition.approval_patterns) == ("hint", ("x*",))
@@ -220,7 +220,7 @@ def test_commands_keep_references_to_variables_instead_of_values() -> None:
     [
         ('echo "{{ x }}"', "{{ x }} is inside quotes"),
         ("echo '{{ x | upper }}'", "{{ x | upper }} is inside quotes"),
-        ("eval echo {{ x }}", "'eval' parses its text twice"),
+        ("eval echo {{ x }}", "'eval' parses its arguments twice"),
     ],
 )
 def test_questionable_commands_have_a_lint_warning(command: str, fragment: str) -> None:

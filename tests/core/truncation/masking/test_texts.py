@@ -90,11 +90,10 @@ def test_pictures_are_counted_and_empty_outputs_have_no_first_line() -> None:
         call_id=CALL.id, tool_name="read_image_file", status="success", parts=(png(1, 1),), stored=(stored,)
     )
     assert fingerprint(picture, '{"result": "a"}') == (
-        "[Tool output cleared — read_image_file(result: a) returned 1 picture, 2.0 KB; full output: 111111111111]"
+        "[Tool output cleared — read_image_file(result: a) returned 1 image, 2.0 KB; full output: 111111111111]"
     )
     assert (
-        describe_result(unstored(result("c1", "a\nb", png(1, 1), png(1, 1))), None).amount
-        == "2 lines, 2 pictures, 61 B"
+        describe_result(unstored(result("c1", "a\nb", png(1, 1), png(1, 1))), None).amount == "2 lines, 2 images, 61 B"
     )
     assert describe_result(unstored(result("c1", "")), None).amount == "0 lines, 0 B"
 
