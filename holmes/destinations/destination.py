@@ -44,7 +44,7 @@ class AlertNews:
 class InvestigationNews:
     """The investigation that the news reports.
 
-    `answer` is Markdown. `summary` is the sentence that states the verdict, and `root_cause` is the same sentence if the
+    `answer` is Markdown. `summary` is the sentence that states the verdict. `root_cause` is the same sentence if the
     answer found the cause, else None. `cost` is in US dollars.
     `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the
     configured model.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.alert_subjects import Subject as AlertSubject
     from holmes.triage.names import Names
 
 _NOT_INVESTIGATED: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
@@ -115,45 +116,37 @@ def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLoo
         f"The labels of `{name}` name no object of this cluster, so its cause cannot be determined from the cluster's "
         "objects, events and logs."
     )
-    others = len([each for each in scan.report.incidents if each.severity != "info"])
-    notes = (
-        (
-            f"{others} incident{'s' if others != 1 else ''} exist in the cluster, but nothing connects them to this alert.",
-        )
-        if others
-        else ()
+    others = sum(each.severity != "info" for each in scan.report.incidents)
+    note = f"Other incidents in the cluster: {others}. Nothing connects them to this alert."
+    return FirstLook(
+        verdict="inconclusive", summary=text, notes=(note,) if others else (), taken_at=scan.report.taken_at
     )
-    return FirstLook(verdict="inconclusive", summary=text, notes=notes, taken_at=scan.report.taken_at)
 
 
 def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[ClusterObject, ...]:
     """Return the objects that the labels name, the most specific label first."""
-    spaces = (space,) if space else ()
     subject = subject_of(labels)
     instance = _host(labels.get("instance") or labels.get("target", ""))
     if _is_probe(labels) and instance:
         return names.at_address(instance)
-    if subject is not None and subject.kind == "Node":
-        return names.named(subject.name, "Node") or names.at_address(subject.name)
-    if subject is not None:
-        exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
-        owner = (
-            ()
-            if exact or subject.kind not in ("Pod", "ReplicaSet", "Job")
-            else names.named(subject.workload, "", spaces)
-        )
-        if exact or owner:
-            return exact or owner
+    spaces = (space,) if space else ()
+    found = _of_subject(subject, names, spaces) if subject is not None else ()
     kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
-    if name and (found := names.named(name, kind[:1].upper() + kind[1:], spaces) or names.named(name, "", spaces)):
-        return found
-    for label in _WORKLOAD_LABELS if subject is None else ():
-        found = names.named(labels.get(label, ""), "", spaces) if space else ()
-        if found:
-            return found
+    if not found and name:
+        found = names.named(name, kind[:1].upper() + kind[1:], spaces) or names.named(name, "", spaces)
     if subject is not None:
-        return ()
-    return names.at_address(instance) or names.named(instance, "Node")
+        return found
+    workloads = (names.named(labels.get(label, ""), "", spaces) for label in _WORKLOAD_LABELS if space)
+    return found or next(filter(None, workloads), ()) or names.at_address(instance) or names.named(instance, "Node")
+
+
+def _of_subject(subject: AlertSubject, names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
+    """Return the object of the labels, the object at its address, or the owner of a pod that no longer exists."""
+    if subject.kind == "Node":
+        return names.named(subject.name, "Node") or names.at_address(subject.name)
+    exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
+    gone = subject.kind in ("Pod", "ReplicaSet", "Job")
+    return exact or (names.named(subject.workload, "", spaces) if gone else ())
 
 
 def _is_probe(labels: Mapping[str, str]) -> bool:
@@ -163,4 +156,6 @@ def _is_probe(labels: Mapping[str, str]) -> bool:
 
 def _host(target: str) -> str:
     """Return the host of a URL or an address with a port."""
-    return target.partition("://")[2].partition("/")[0].partition(":")[0] if "://" in target else target.partition(":")[0]
+    return (
+        target.partition("://")[2].partition("/")[0].partition(":")[0] if "://" in target else target.partition(":")[0]
+    )

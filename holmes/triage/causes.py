@@ -116,7 +116,9 @@ def _from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         severity="warning",
         culprit=str(found.culprit),
         since=written(first.first) if first.first else "",
-        evidence=tuple(f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups),
+        evidence=tuple(
+            f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups
+        ),
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
         neighbours=_neighbours(asked, named),
         others=_others(asked, None),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.changes import autoscalers_of
 from holmes.diagnosis.facts.edges import failures, workload_hosts
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
@@ -18,10 +19,11 @@ from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 _MOST_HOPS: Final = 8
 _MOST_OBJECTS: Final = 2_000
@@ -94,26 +96,9 @@ def _same_thing(state: ClusterState, each: ClusterObject) -> Iterable[ObjectRef]
 
 def _needs(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     """Yield the objects that `each` needs in order to work."""
-    if each.kind in _FREE_HOPS:
-        yield from _of_workload(state, each)
-    elif each.kind == "Service":
-        yield from _behind_service(state, each)
-    elif each.kind == "Ingress":
-        yield from _of_ingress(each)
-    elif each.kind == "PersistentVolumeClaim":
-        yield from _of_claim(each)
-    elif each.kind == "PersistentVolume":
-        yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
-    elif each.kind == "HorizontalPodAutoscaler":
-        target = each.child("spec", "scaleTargetRef")
-        yield from _named(text(target, "kind"), each.namespace, text(target, "name"))
-    elif each.kind == "RoleBinding":
-        yield from _named(each.text("roleRef", "kind"), each.namespace, each.text("roleRef", "name"))
-    elif each.kind == "ServiceAccount":
-        yield from _bindings(state, each)
-    elif each.kind == "PodDisruptionBudget":
-        for pod in state.matched("Pod", each.namespace, each.child("spec", "selector")):
-            yield state.workload_of(pod).ref
+    found = _NEEDS.get(each.kind)
+    if found is not None:
+        yield from found(state, each)
     elif each.group:
         yield from (owned.ref for owned in state.owned_by(each))
         yield from _of_custom(state, each)
@@ -127,36 +112,41 @@ def _named(kind: str, namespace: str, name: str) -> Iterator[ObjectRef]:
 def _of_workload(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     template = template_of(each)
     spec = child(each.body, "spec") if each.kind == "Pod" else template.spec
-    labels = each.labels if each.kind == "Pod" else template.labels
     for reference in references_of(spec):
         yield from _named(reference.kind, each.namespace if reference.namespaced else "", reference.name)
-    for volume in children(spec, "volumes"):
-        yield from _named("PersistentVolumeClaim", each.namespace, text(volume, "persistentVolumeClaim", "claimName"))
-    for claim in children(each.body, "spec", "volumeClaimTemplates"):
-        for pod in state.pods_of(each) if each.kind != "Pod" else ():
-            yield from _named("PersistentVolumeClaim", each.namespace, f"{text(claim, 'metadata', 'name')}-{pod.name}")
+    yield from _claims(state, each, spec)
     if each.kind == "Pod":
         yield from _named("Node", "", text(spec, "nodeName"))
+    if each.kind == "StatefulSet":
+        yield from _named("Service", each.namespace, each.text("spec", "serviceName"))
     for use, _ in workload_hosts(state, each) if each.kind != "ReplicaSet" and each.owner is None else ():
         yield use.service
     yield from _failing_services(state, each)
+    yield from _around(state, each, each.labels if each.kind == "Pod" else template.labels)
+
+
+def _claims(state: ClusterState, each: ClusterObject, spec: JsonObject) -> Iterator[ObjectRef]:
+    for volume in children(spec, "volumes"):
+        yield from _named("PersistentVolumeClaim", each.namespace, text(volume, "persistentVolumeClaim", "claimName"))
+    for claim in children(each.body, "spec", "volumeClaimTemplates"):
+        for pod in state.pods_of(each):
+            yield from _named("PersistentVolumeClaim", each.namespace, f"{text(claim, 'metadata', 'name')}-{pod.name}")
+
+
+def _around(state: ClusterState, each: ClusterObject, labels: Mapping[str, str]) -> Iterator[ObjectRef]:
+    """Yield the quotas, limits, policies and autoscalers that apply to the workload."""
     for kind in ("ResourceQuota", "LimitRange"):
         yield from (one.ref for one in state.of(kind, each.namespace))
     for policy in state.of("NetworkPolicy", each.namespace):
         if labels and matches_map(text_map(policy.body, "spec", "podSelector", "matchLabels"), labels):
             yield policy.ref
-    if each.kind == "StatefulSet":
-        yield from _named("Service", each.namespace, each.text("spec", "serviceName"))
-    for scaler in state.of("HorizontalPodAutoscaler", each.namespace):
-        target = scaler.child("spec", "scaleTargetRef")
-        if (text(target, "kind"), text(target, "name")) == (each.kind, each.name):
-            yield scaler.ref
+    yield from (scaler.ref for scaler in autoscalers_of(state, each))
 
 
 def _failing_services(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     """Yield the Services that the workload's logs report as unreachable."""
     for service, reported in failures(state).items():
-        if any(one.consumer.uid == each.uid or one.pod.uid == each.uid for one in reported):
+        if any(each.uid in (one.consumer.uid, one.pod.uid) for one in reported):
             yield service
 
 
@@ -174,7 +164,7 @@ def _behind_service(state: ClusterState, each: ClusterObject) -> Iterator[Object
             yield piece.ref
 
 
-def _of_ingress(each: ClusterObject) -> Iterator[ObjectRef]:
+def _of_ingress(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     backends = [child(each.body, "spec", "defaultBackend")]
     for rule in each.children("spec", "rules"):
         backends += [child(path, "backend") for path in children(rule, "http", "paths")]
@@ -185,7 +175,7 @@ def _of_ingress(each: ClusterObject) -> Iterator[ObjectRef]:
     yield from _named("IngressClass", "", each.text("spec", "ingressClassName"))
 
 
-def _of_claim(each: ClusterObject) -> Iterator[ObjectRef]:
+def _of_claim(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     yield from _named("PersistentVolume", "", each.text("spec", "volumeName"))
     yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
 
@@ -212,3 +202,35 @@ def _of_custom(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
                     found = state.get(known, each.namespace, name) or state.get(known, "", name)
                     if found is not None:
                         yield found.ref
+
+
+def _of_volume(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
+
+
+def _of_autoscaler(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    target = each.child("spec", "scaleTargetRef")
+    yield from _named(text(target, "kind"), each.namespace, text(target, "name"))
+
+
+def _of_binding(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    yield from _named(each.text("roleRef", "kind"), each.namespace, each.text("roleRef", "name"))
+
+
+def _of_budget(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    for pod in state.matched("Pod", each.namespace, each.child("spec", "selector")):
+        yield state.workload_of(pod).ref
+
+
+_NEEDS: Final[Mapping[str, Callable[[ClusterState, ClusterObject], Iterator[ObjectRef]]]] = {
+    **dict.fromkeys(_FREE_HOPS, _of_workload),
+    "Service": _behind_service,
+    "Ingress": _of_ingress,
+    "PersistentVolumeClaim": _of_claim,
+    "PersistentVolume": _of_volume,
+    "HorizontalPodAutoscaler": _of_autoscaler,
+    "RoleBinding": _of_binding,
+    "ServiceAccount": _bindings,
+    "PodDisruptionBudget": _of_budget,
+}
+"""For each kind, the function that finds the objects that an object of this kind needs."""

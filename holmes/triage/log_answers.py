@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import moment, written
 from holmes.triage.connections import connections
-from holmes.triage.inventory import MOST_ROWS, fact, table_of
+from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.markdown import counted
 from holmes.triage.selection import WORKLOAD_KINDS
 
@@ -32,15 +32,20 @@ _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[
 _PAIR: Final = re.compile(
     r"(?P<key>[A-Za-z_][\w.-]{0,60}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|m|h|%|[kKMG]i?B|B)?(?![\w.:-])"
 )
+_UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
 _PHRASE: Final = re.compile(
-    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ (?P<number>\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
+    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ "
+    rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
 )
-_COUNTED: Final = re.compile(r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})")
+_COUNTED: Final = re.compile(
+    r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})"
+)
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _TROUBLE: Final = re.compile(r"(?i)\b(?:error|exception|fatal|panic|fail(?:ed|ure|s)?|critical|warn(?:ing)?|severe)\b")
 _SEARCHED: Final = re.compile(
-    r"\b(?:containing|contains?|contain|matching|match(?:es)?|mentioning|mentions?|mention|including|say|says|with the (?:word|text|string)"
-    r"|enthalten|enthalt|contienen|contiene|contenant|contiennent)\s{1,3}(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/-]{2,80})"
+    r"\b(?:containing|contains?|contain|matching|match(?:es)?|mentioning|mentions?|mention|including|say|says"
+    r"|with the (?:word|text|string)|enthalten|enthalt|contienen|contiene|contenant|contiennent)\s{1,3}"
+    r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/-]{2,80})"
 )
 _TIME_WORDS: Final = frozenset(
     {
@@ -166,7 +171,7 @@ def log_answer(asked: Asked) -> FirstLook:
     """Answer a question about log lines: a statistic, a number of lines, or the lines."""
     found = lines_of(asked)
     if not found:
-        return fact(asked, f"No log lines were read {_place(asked)}.", None, "inconclusive")
+        return fact(asked, f"No log lines were read {place_of(asked)}.", None, "inconclusive")
     statistic = _statistic(asked)
     if statistic:
         return _number(asked, found, statistic)
@@ -180,16 +185,12 @@ def log_answer(asked: Asked) -> FirstLook:
         else ""
     )
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
-    summary = f"{counted(len(shown), 'log line')}{told} {_place(asked)}{span}."
+    summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
     several = len({line.pod for line in shown}) > 1
     last = shown[-MOST_ROWS:]
     rows = [((line.pod,) if several else ()) + (written(line.at) if line.at else "", line.text[:240]) for line in last]
     table = table_of((("pod",) if several else ()) + ("time", "line"), rows)
     return fact(asked, summary, replace(table, total=len(shown)) if table is not None else None)
-
-
-def _place(asked: Asked) -> str:
-    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
 
 
 def _wanted(asked: Asked, found: Sequence[LogLine]) -> re.Pattern[str] | None:
@@ -222,7 +223,11 @@ def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook
     for line in found:
         for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text), *_COUNTED.finditer(line.text)):
             numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
-    words = {part.removesuffix("s") for word in (*asked.question.words, *asked.question.quoted) for part in _PARTS.findall(word.lower())}
+    words = {
+        part.removesuffix("s")
+        for word in (*asked.question.words, *asked.question.quoted)
+        for part in _PARTS.findall(word.lower())
+    }
     scored = sorted(
         ((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True
     )
@@ -230,14 +235,15 @@ def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook
         keys = ", ".join(sorted({key for key, _ in numbers})[:10])
         hint = f" The lines contain these numbers: {keys}." if keys else ""
         return fact(
-            asked, f"No number in the log lines {_place(asked)} matches the question.{hint}", None, "inconclusive"
+            asked, f"No number in the log lines {place_of(asked)} matches the question.{hint}", None, "inconclusive"
         )
     key, unit = scored[0][2:]
     values = [number for number, _ in numbers[key, unit]]
     lines = [line for _, line in numbers[key, unit]]
     result, label = _result(asked, statistic, values)
     span = f" from {written(lines[0].at)} to {written(lines[-1].at)}" if lines[0].at else ""
-    summary = f"The {label} of `{key}` in {counted(len(values), 'log line')} {_place(asked)}{span} is {_amount(result)}{unit and ' ' + unit}."
+    number = f"{_amount(result)}{f' {unit}' if unit else ''}"
+    summary = f"The {label} of `{key}` in {counted(len(values), 'log line')} {place_of(asked)}{span} is {number}."
     more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
     return fact(asked, summary, lines=(more,))
 

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
 _VARYING: Final = re.compile(r"\b[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b|\b[A-Z]{1,4}\d+\b|\d+")
 _SERVER_ERROR: Final = re.compile(
-    r"(?i)\bstatus(?:_code|code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b|\b(?:answered|returned|got|returns|responded"
-    r"(?: with)?|response) (?:with )?(?:HTTP )?5\d\d\b|\s5\d\d (?:\d+(?:\.\d+)?(?:ms|s|us|µs)\b|-\b)|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
+    r"(?i)\bstatus(?:_code|code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
+    r"|\b(?:answered|returned|got|returns|responded(?: with)?|response) (?:with )?(?:HTTP )?5\d\d\b"
+    r"|\s5\d\d (?:\d+(?:\.\d+)?(?:ms|s|us|µs)\b|-\b)"
+    r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
 )
-_ERROR_LEVEL: Final = re.compile(r"(?i)\b(?:error|fatal|critical|severe|panic|err|eror)\b|\"level\": ?\"(?:error|fatal)\"")
+_ERROR_LEVEL: Final = re.compile(
+    r"(?i)\b(?:error|fatal|critical|severe|panic|err|eror)\b|\"level\": ?\"(?:error|fatal)\""
+)
 _RECENT_SECONDS: Final = 900.0
 _EARLY_SHARE: Final = 0.1
 _LEAST_OCCURRENCES: Final = 2
@@ -168,12 +172,17 @@ def _groups(workload: ClusterObject, key: LogKey, log: str) -> Iterator[TroubleG
         early = bool(known) and len(lines) > 20 and not starts and first - began <= _EARLY_SHARE * (ended - began)
         sample = same[-1][1][:_SAMPLE_CHARACTERS]
         yield TroubleGroup(
-            workload=workload, key=key, kind=trouble_kind(sample), sample=sample, count=len(same), first=first, last=last, early=early
+            workload=workload,
+            key=key,
+            kind=trouble_kind(sample),
+            sample=sample,
+            count=len(same),
+            first=first,
+            last=last,
+            early=early,
         )
 
 
 def _starts(lines: Sequence[str]) -> bool:
     """Return whether the log begins with the start of the program, so that it has no healthy time before it."""
     return any(re.search(r"(?i)\b(?:start(?:ed|ing)?|listening|ready|version|boot)\b", line) for line in lines[:5])
-
-

@@ -6,14 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import inventory
 from holmes.triage.alerts import look_at_alerts
-from holmes.triage.causes import Asked, look_for_cause
-from holmes.triage.commands import exec_command, port_forward
-from holmes.triage.log_answers import log_answer, logs_for
-from holmes.triage.moments import moments
-from holmes.triage.permissions import permission
-from holmes.triage.quantities import resources, usage
+from holmes.triage.causes import Asked
+from holmes.triage.log_answers import logs_for
+from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.subjects import find_subject, with_known_kinds
 from holmes.values.errors import ToolError
@@ -21,7 +17,7 @@ from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -30,10 +26,10 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
-_BEFORE_SUBJECT: Final = frozenset({
-    "is", "are", "does", "did", "do", "was", "with", "why", "ist", "sind", "hat", "geht", "lauft", "laeuft", "warum", "esta",
-    "estan", "est", "sont", "wrong", "falla", "marche",
-})  # fmt: skip
+_BEFORE_SUBJECT_WORDS: Final = (
+    "is are does did do was with why wrong ist sind hat geht lauft laeuft warum esta estan falla est sont marche "
+)
+_BEFORE_SUBJECT: Final = frozenset(_BEFORE_SUBJECT_WORDS.split())
 READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
@@ -109,10 +105,10 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _not_found(asked, subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
-    plan = _plan(parsed, subject)
+    plan = plan_of(parsed, subject)
     if plan is None:
         return _unclear(asked)
-    look = plan(asked)
+    look = plan.answer(asked)
     return replace(look, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing)))
 
 
@@ -143,104 +139,6 @@ def _declined(question: Question) -> str:
     return ""
 
 
-def _plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] | None:
-    """Return the function that answers the question, or None if the question is not about a cluster."""
-    of_fact = _fact_plan(question, subject)
-    if of_fact is not None:
-        return of_fact
-    known = bool(
-        subject.named
-        or subject.namespaces
-        or subject.kinds
-        or question.states
-        or question.whole_cluster
-        or any(each.sense == "word" for each in question.found)
-    )
-    if not known and subject.unknown:
-        return None
-    asks = question.asks("why", "trouble", "health", "changes") or question.symptoms
-    return look_for_cause if known or asks else None
-
-
-_PLANS: Final[tuple[tuple[tuple[str, ...], Callable[[Asked], FirstLook]], ...]] = (
-    (("permission",), permission),
-    (("count",), inventory.number_or_list),
-    (("history",), inventory.history),
-    (("events",), inventory.events),
-    (("uses",), inventory.uses),
-    (("images",), inventory.images),
-    (("placement",), inventory.placement),
-    (("address",), inventory.addresses),
-    (("usage",), usage),
-    (("resources",), resources),
-    (("replicas",), inventory.replicas),
-    (("describe",), inventory.described),
-    (("settings",), inventory.settings),
-)
-
-
-def _fact_plan(question: Question, subject: Subject) -> Callable[[Asked], FirstLook] | None:
-    why = question.asks("why")
-    if why:
-        return None
-    if _can(question, subject):
-        return permission
-    if question.asks("when") and subject.named and not question.asks("trouble", "changes"):
-        return moments
-    if question.asks("port_forward"):
-        return port_forward
-    if question.asks("exec"):
-        return exec_command
-    statistics = question.asks("average", "sum", "percentile", "maximum", "minimum")
-    of_logs = question.asks("logs") and not question.asks("permission") and not (question.asks("health", "trouble") and not question.asks("list", "count"))
-    requests = question.asks("count") and any(word in ("requests", "anfragen", "peticiones", "requetes") for word in question.words)
-    if of_logs or (statistics and not subject.kinds) or (requests and subject.named):
-        return log_answer
-    if question.asks("changes") and not question.asks("trouble"):
-        return inventory.changes
-    trouble = question.asks("trouble")
-    if question.asks("resources") and question.asks("count") and not (question.lacks("limits") or question.lacks("requests")):
-        return resources
-    for concepts, plan in _PLANS:
-        if question.asks(*concepts) and not (trouble and concepts != ("count",)):
-            if concepts == ("settings",) and (not subject.named or question.states or question.lacks("probes")):
-                continue
-            if concepts == ("images",) and (question.states or not question.asks("list")):
-                continue
-            if concepts == ("resources",) and (question.lacks("limits") or question.lacks("requests")):
-                continue
-            return plan
-    absent = any(question.lacks(what) for what in ("limits", "requests", "probes"))
-    lists = (
-        question.asks("list", "age")
-        or absent
-        or question.states
-        or question.labels
-        or question.older_seconds
-        or question.newer_seconds
-    )
-    things = subject.kinds or question.states or question.labels or any(each.sense == "word" for each in question.found)
-    yes_or_no = subject.named and question.states and not question.asks("list", "count")
-    only_a_kind = bool(subject.kinds) and not subject.named and not any(each.sense == "concept" for each in question.found)
-    if only_a_kind:
-        return inventory.number_or_list
-    if yes_or_no:
-        return None
-    if lists and things and not trouble and not question.asks("health"):
-        return inventory.number_or_list
-    return None
-
-
-def _can(question: Question, subject: Subject) -> bool:
-    """Return whether the question asks what an account can do."""
-    can = any(word in ("can", "may", "darf", "kann", "puede", "peut") for word in question.words)
-    if "can-i" in question.words or "serviceaccount:" in question.text:
-        return True
-    return (can and "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))) or (
-        "ServiceAccount" in question.kinds and question.asks("permission")
-    )
-
-
 def _unclear(asked: Asked) -> FirstLook:
     """Answer a question without a known subject: a missing name, or not a question about a cluster."""
     unknown = asked.subject.unknown
@@ -249,7 +147,10 @@ def _unclear(asked: Asked) -> FirstLook:
     about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
     if about and 0 < len(unknown) <= 2:
         words = " or ".join(f"`{word}`" for word in unknown)
-        text = f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be known from this cluster."
+        text = (
+            f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
+            "known from this cluster."
+        )
         return replace(_empty(asked), verdict="not_found", summary=text)
     return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
 

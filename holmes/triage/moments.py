@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import duration, moment, text, written
-from holmes.triage.inventory import fact, table_of
+from holmes.triage.facts import fact, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,29 +15,36 @@ if TYPE_CHECKING:
     from holmes.triage.causes import Asked
     from holmes.values.first_look import FirstLook
 
-_WANTED: Final = (
-    ("last end", ("restart", "restarted", "crash", "crashed", "killed", "died", "neu", "neustart", "abgesturzt", "reinicio", "redemarre", "redemarrage", "oom")),
-    ("cordoned", ("cordoned", "gesperrt", "acordonado", "unschedulable")),
-    ("last successful run", ("successfully", "succeeded", "erfolgreich", "exito", "succes")),
-    ("last run", ("run", "ran", "lief", "gelaufen", "scheduled", "corrio", "ejecuto", "tourne")),
-    ("started", ("running", "started", "start", "startet", "gestartet", "lauft", "laeuft", "arranco", "iniciado", "demarre", "up", "tourne")),
-    ("created", ("created", "old", "alt", "age", "creo", "creado", "cree", "erstellt", "deployed", "antiguo")),
-)  # fmt: skip
-"""What the words of a question ask for, the most specific first."""
+_WANTED: Final = tuple(
+    (what, frozenset(words.split()))
+    for what, words in (
+        ("last end", "restart restarted crash crashed killed died oom neu neustart abgesturzt reinicio redemarre"),
+        ("cordoned", "cordoned gesperrt acordonado unschedulable"),
+        ("last successful run", "successfully succeeded erfolgreich exito succes"),
+        ("last run", "run ran lief gelaufen scheduled corrio ejecuto tourne"),
+        ("started", "running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
+        ("created", "created old alt age creo creado cree erstellt deployed antiguo"),
+    )
+)
+"""The times that the words of a question ask for, the most specific first."""
 
 
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects, with the one that the question asks for first."""
-    found = [(each, what, at) for each in _all(asked) for what, at in _times(asked, each) if at]
+    found = [(each, what, at) for each in _all(asked) for what, at in _times(each) if at]
     if not found:
         return fact(asked, f"No time of {asked.subject.objects[0].ref} is known.", None, "inconclusive")
-    wanted = [what for what, words in _WANTED if any(word in asked.question.words for word in words)]
+    wanted = [what for what, words in _WANTED if not words.isdisjoint(asked.question.words)]
     order = {what: index for index, what in enumerate(dict.fromkeys((*wanted, "created")))}
     found.sort(key=lambda entry: (order.get(entry[1].partition(",")[0], len(order)), -entry[2]))
     each, what, at = found[0]
     ago = duration(max(0.0, asked.state.now - at))
-    rows = [(str(one.ref), name, written(when), duration(max(0.0, asked.state.now - when))) for one, name, when in found]
-    return fact(asked, f"{each.ref}: {what} {written(at)}, {ago} ago.", table_of(("object", "what", "time", "ago"), rows))
+    rows = [
+        (str(one.ref), name, written(when), duration(max(0.0, asked.state.now - when))) for one, name, when in found
+    ]
+    return fact(
+        asked, f"{each.ref}: {what} {written(at)}, {ago} ago.", table_of(("object", "what", "time", "ago"), rows)
+    )
 
 
 def _all(asked: Asked) -> Iterator[ClusterObject]:
@@ -49,7 +56,7 @@ def _all(asked: Asked) -> Iterator[ClusterObject]:
                 yield one
 
 
-def _times(asked: Asked, each: ClusterObject) -> Iterator[tuple[str, float]]:
+def _times(each: ClusterObject) -> Iterator[tuple[str, float]]:
     yield "created", each.created
     if each.kind == "Pod":
         for container in containers_of(each):

@@ -55,7 +55,9 @@ class Names:
         self.values: set[str] = set()
         for kind in state.kinds:
             for each in state.of(kind):
-                self.values |= {plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value}
+                self.values |= {
+                    plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value
+                }
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
 
     def named(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.access_review import Denial, accounts_that_may, allowing_binding, reason_of, role_of
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS
-from holmes.triage.inventory import fact, table_of
+from holmes.triage.facts import fact, table_of
 from holmes.triage.users import users_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def permission(asked: Asked) -> FirstLook:
     """Answer "can X do Y", or list what an account may do, or the accounts that may do something."""
     unread = [kind for kind in _KINDS if not asked.state.covers(kind)]
     if unread:
-        return fact(asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive")
+        return fact(
+            asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive"
+        )
     account = _account(asked)
     verb = next((_VERB_BY_WORD[word] for word in asked.question.words if word in _VERB_BY_WORD), "")
     kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
@@ -121,7 +123,9 @@ def _who(asked: Asked, verb: str, kind: str) -> FirstLook:
     rows: list[tuple[str, str]] = []
     for space in spaces:
         request = _request(asked, (space, ""), verb, kind)
-        rows += [(f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)]
+        rows += [
+            (f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)
+        ]
     number = f"{len(rows)} ServiceAccount{'' if len(rows) == 1 else 's'}"
     resource = _resource(asked, kind)[0]
     return fact(asked, f"{number} may {verb} {resource} {asked.subject.place}.", table_of(("account", "may"), rows))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.resources import amount
 from holmes.kubernetes.fields import child, children, text
 from holmes.triage.connections import connections
-from holmes.triage.inventory import fact, number_or_list, table_of
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted
 from holmes.triage.selection import WORKLOAD_KINDS, pod_spec
 
@@ -25,7 +26,10 @@ _AMOUNTS: Final = {
     "PersistentVolumeClaim": (("status", "capacity"), ("spec", "resources", "requests")),
     "PersistentVolume": (("spec", "capacity"),),
 }
-_WORDS: Final = {"memory": ("memory", "speicher", "memoria", "memoire", "ram", "speicherlimit"), "cpu": ("cpu", "cores", "cpus")}
+_WORDS: Final = {
+    "memory": ("memory", "speicher", "memoria", "memoire", "ram", "speicherlimit"),
+    "cpu": ("cpu", "cores", "cpus"),
+}
 
 
 def resources(asked: Asked) -> FirstLook:
@@ -36,7 +40,7 @@ def resources(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     if not rows:
         return number_or_list(asked)
-    summary = f"{counted(len(rows), 'amount')} {_of(asked)}."
+    summary = f"{counted(len(rows), 'amount')} {place_of(asked)}."
     if len(rows) <= 2:
         summary = f"{'; '.join(': '.join(filter(None, row)) for row in rows)}."
     wanted = _wanted(asked)
@@ -53,15 +57,17 @@ def _subjects(asked: Asked) -> tuple[ClusterObject, ...]:
     kinds = [kind for kind in asked.question.kinds if kind in (*_AMOUNTS, *WORKLOAD_KINDS, "Pod")]
     if asked.subject.named:
         named = asked.subject.objects
-        near = connections(asked.state, named).values() if any(word.startswith("volum") for word in asked.question.words) else ()
+        near = (
+            connections(asked.state, named).values()
+            if any(word.startswith("volum") for word in asked.question.words)
+            else ()
+        )
         claims = [asked.state.find(each.ref) for each in near if each.ref.kind == "PersistentVolumeClaim"]
         return (*(each for each in claims if each is not None), *(() if claims else named))
     chosen = kinds[:1] or WORKLOAD_KINDS
-    return tuple(each for kind in chosen for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace)
-
-
-def _of(asked: Asked) -> str:
-    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
+    return tuple(
+        each for kind in chosen for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace
+    )
 
 
 def _rows(each: ClusterObject) -> Iterator[tuple[str, str, str]]:
@@ -96,5 +102,7 @@ def _total(found: tuple[ClusterObject, ...], wanted: str) -> Iterator[str]:
 def usage(asked: Asked) -> FirstLook:
     """State that the usage is unknown, with the requests and limits that are known."""
     look = resources(asked)
-    text_of = "The current usage is not known: metrics-server (metrics.k8s.io) was not read. `kubectl top pods` shows it."
+    text_of = (
+        "The current usage is not known: metrics-server (metrics.k8s.io) was not read. `kubectl top pods` shows it."
+    )
     return fact(asked, text_of, look.table, "inconclusive", lines=look.lines)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holmes.triage.vocabulary import Sighting
 
@@ -40,16 +40,17 @@ _UNITS: Final = (
     r"(?P<unit>sec\w*|sek\w*|segundos?|s|min\w*|m|hours?|hrs?|std|stunden?|horas?|heures?|h"
     r"|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w)\b"
 )
-_UNIT_LETTERS: Final = (("sec", "s"), ("sek", "s"), ("seg", "s"), ("std", "h"), ("stu", "h"), ("sem", "w"), ("mi", "m"),
-    ("ho", "h"), ("hr", "h"), ("he", "h"), ("da", "d"), ("ta", "d"), ("di", "d"), ("jo", "d"), ("we", "w"), ("wo", "w"))  # fmt: skip
+_UNIT_STARTS: Final = {"s": "sec sek seg", "h": "std stu ho hr he", "w": "sem we wo", "m": "mi", "d": "da ta di jo"}
+_UNIT_LETTERS: Final = tuple((start, letter) for letter, starts in _UNIT_STARTS.items() for start in starts.split())
 _NUMBER: Final = r"(?P<number>\d{1,6}|an?|one|eine?[rnm]?|una?|une|few|couple of|paar)?"
 _SINCE: Final = re.compile(
-    r"\b(?:last|past|since|previous|within|letzte[nrms]?|seit|ultim[oa]s?|hace|pasad[oa]s?|dernier\w*|depuis|il y a)"
-    rf"\s+(?:the\s+|the last\s+|las\s+|los\s+|les\s+|den\s+|der\s+)?(?:ultim[oa]s?\s+|dernier\w*\s+|letzten\s+)?{_NUMBER}\s*{_UNITS}"
+    r"\b(?:last|past|since|previous|within|letzte[nrms]?|seit|ultim[oa]s?|hace|pasad[oa]s?|dernier\w*|depuis|il y a)\s+"
+    r"(?:the\s+|the last\s+|las\s+|los\s+|les\s+|den\s+|der\s+)?(?:ultim[oa]s?\s+|dernier\w*\s+|letzten\s+)?"
+    rf"{_NUMBER}\s*{_UNITS}"
 )
 _OF_AGE: Final = re.compile(
-    r"\b(?P<what>older|newer|younger|alter|junger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*|plus vieux|plus recent\w*|more recent)"
-    rf"\s+(?:than|als|que|de)\s+{_NUMBER}\s*{_UNITS}"
+    r"\b(?P<what>older|newer|younger|more recent|alter|junger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*"
+    rf"|plus vieux|plus recent\w*)\s+(?:than|als|que|de)\s+{_NUMBER}\s*{_UNITS}"
 )
 _CLOCK: Final = re.compile(r"(?<![\d:.-])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])|(?<![\d])(\d{1,2}) ?(am|pm)\b")
 _COMPARED: Final = re.compile(
@@ -57,14 +58,14 @@ _COMPARED: Final = re.compile(
     r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
     r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<of>[a-z%]*)"
 )
-_HOW: Final = {
+Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
+_HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
     ">": (">", "more than", "greater than", "over", "above", "mehr als", "mas de", "plus de"),
     ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
     "<": ("<", "fewer than", "less than", "below", "under", "weniger als", "menos de", "moins de"),
     "<=": ("<=", "at most", "hochstens"),
     "=": ("exactly", "genau", "exactamente", "exactement"),
 }  # fmt: skip
-Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 
 
 _TIMES: Final = {
@@ -199,7 +200,7 @@ def _labels(text: str) -> Iterator[LabelTerm]:
 
 def _comparisons(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
-        how: Comparator = next(sign for sign, said in _HOW.items() if match["how"] in said)  # type: ignore[assignment]
+        how = next(sign for sign, said in _HOW.items() if match["how"] in said)
         yield Comparison(how=how, number=float(match["number"]), of=match["of"])
 
 

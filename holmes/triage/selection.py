@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import child, children, integer, text, text_map
+from holmes.kubernetes.fields import child, children, text, text_map
 from holmes.triage.connections import identity
 from holmes.triage.names import is_of, plain_value
+from holmes.triage.states import lives, restarts, state_test
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import vocabulary
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
-_SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _HALF_MINUTE: Final = 30.0
 
 
@@ -43,7 +42,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The objects that match. `kinds` were searched. `left_out` contains parts of the question that were not applied."""
+    """The objects that match. `kinds` were searched. `left_out` contains parts of the question that do not apply."""
 
     kinds: tuple[str, ...]
     objects: tuple[ClusterObject, ...]
@@ -90,8 +89,8 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
     filters: list[Filter] = []
     left_out: list[str] = []
     question = asked.question
-    for term in question.labels:
-        filters.append(_label_filter(term.key, term.value, negated=term.negated, annotation=_is_annotation(asked)))
+    noted = _is_annotation(asked)
+    filters += [_label_filter(each.key, each.value, negated=each.negated, annotation=noted) for each in question.labels]
     for name in question.states:
         if name == "running" and _is_located(asked):
             continue
@@ -158,9 +157,16 @@ def _key_filters(asked: Asked) -> Iterator[Filter]:
             continue
         for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
             keys = {key for one in asked.state.of(_kinds(asked)[0]) for key in (*one.labels, *one.annotations)}
-            if near in vocabulary().stop or not any(near in key for key in keys) or any(near in str(t) for t in asked.question.labels):
+            if (
+                near in vocabulary().stop
+                or not any(near in key for key in keys)
+                or any(near in str(t) for t in asked.question.labels)
+            ):
                 continue
-            lacking = any(each in words[max(0, index - 4) : index] for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack"))
+            lacking = any(
+                each in words[max(0, index - 4) : index]
+                for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
+            )
             yield _key_filter(near, lacking=lacking)
 
 
@@ -175,7 +181,9 @@ def _value_filter(value: str) -> Filter:
     plain = value.strip("#@")
     return Filter(
         told=f"label or annotation {plain}",
-        holds=lambda each: any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())),
+        holds=lambda each: any(
+            plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())
+        ),
     )
 
 
@@ -195,7 +203,7 @@ def _state_filter(
         )
         if bound is not None and kinds == ("Pod",):
             return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
-    tests = [_STATES.get((kind, name)) or _custom_test(kind, name) for kind in kinds]
+    tests = [state_test(kind, name) for kind in kinds]
     if any(test is None for test in tests):
         return None
     by_kind = dict(zip(kinds, tests, strict=True))
@@ -207,100 +215,6 @@ def _state_filter(
     return Filter(told=told, holds=holds)
 
 
-def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
-    """Return the test of a state of a custom kind: its condition Ready."""
-    ready = _condition("Ready")
-    tests = {"ready": ready, "not_ready": lambda each: not ready(each)}
-    return tests.get(name) if "." in kind else None
-
-
-def restarts(pod: ClusterObject) -> int:
-    """Return the number of restarts of all containers of a pod."""
-    return sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
-
-
-def pod_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"
-
-
-def _waits(*reasons: str) -> Callable[[ClusterObject], bool]:
-    return lambda pod: any(container.waiting.get("reason") in reasons for container in containers_of(pod))
-
-
-def _phase(*phases: str) -> Callable[[ClusterObject], bool]:
-    return lambda each: each.text("status", "phase") in phases
-
-
-def _condition(kind: str) -> Callable[[ClusterObject], bool]:
-    return lambda each: text(each.condition(kind), "status") == "True"
-
-
-def _wanted(each: ClusterObject) -> int:
-    replicas = each.at("spec", "replicas")
-    return replicas if isinstance(replicas, int) else 1
-
-
-def _scaled_ready(each: ClusterObject) -> bool:
-    return each.integer("status", "readyReplicas") >= _wanted(each)
-
-
-def _runs(each: ClusterObject) -> bool:
-    return each.integer("status", "readyReplicas") > 0
-
-
-def _oom(pod: ClusterObject) -> bool:
-    return any(
-        "OOMKilled" in (text(container.last_terminated, "reason"), text(container.terminated, "reason"))
-        for container in containers_of(pod)
-    )
-
-
-def _lives(pod: ClusterObject) -> bool:
-    return pod.text("status", "phase") not in ("Succeeded", "Failed")
-
-
-_STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
-    ("Pod", "ready"): pod_ready,
-    ("Pod", "not_ready"): lambda pod: not pod_ready(pod) and pod.text("status", "phase") != "Succeeded",
-    ("Pod", "running"): _phase("Running"),
-    ("Pod", "pending"): _phase("Pending"),
-    ("Pod", "failed"): _phase("Failed"),
-    ("Pod", "completed"): _phase("Succeeded"),
-    ("Pod", "crashing"): _waits("CrashLoopBackOff", "Error", "RunContainerError"),
-    ("Pod", "restarting"): lambda pod: restarts(pod) > 0,
-    ("Pod", "never_restarted"): lambda pod: restarts(pod) == 0 and bool(pod.children("status", "containerStatuses")),
-    ("Pod", "evicted"): lambda pod: pod.text("status", "reason") == "Evicted",
-    ("Pod", "terminating"): lambda pod: pod.deleted is not None,
-    ("Pod", "oom"): _oom,
-    ("Pod", "image_pull"): _waits("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
-    **{(kind, "ready"): _scaled_ready for kind in _SCALED},
-    **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
-    **{(kind, "running"): _runs for kind in _SCALED},
-    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
-    ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
-    ("DaemonSet", "ready"): lambda each: (
-        each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled")
-    ),
-    ("DaemonSet", "not_ready"): lambda each: (
-        each.integer("status", "numberReady") < each.integer("status", "desiredNumberScheduled")
-    ),
-    ("Node", "ready"): _condition("Ready"),
-    ("Node", "not_ready"): lambda node: not _condition("Ready")(node),
-    ("Node", "cordoned"): lambda node: node.boolean("spec", "unschedulable"),
-    ("Job", "failed"): _condition("Failed"),
-    ("Job", "completed"): _condition("Complete"),
-    ("Job", "running"): lambda job: job.integer("status", "active") > 0,
-    ("Job", "suspended"): lambda job: job.boolean("spec", "suspend"),
-    ("CronJob", "suspended"): lambda job: job.boolean("spec", "suspend"),
-    ("PersistentVolumeClaim", "bound"): _phase("Bound"),
-    ("PersistentVolumeClaim", "unbound"): lambda claim: claim.text("status", "phase") != "Bound",
-    ("PersistentVolumeClaim", "pending"): _phase("Pending"),
-    ("PersistentVolume", "bound"): _phase("Bound"),
-    ("PersistentVolume", "unbound"): lambda volume: volume.text("status", "phase") != "Bound",
-    ("Namespace", "terminating"): _phase("Terminating"),
-}
-
-
 def pod_spec(each: ClusterObject) -> JsonObject:
     """Return the spec of a pod, or of the pods of a workload."""
     return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
@@ -308,7 +222,7 @@ def pod_spec(each: ClusterObject) -> JsonObject:
 
 def _lacking(what: str) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
-        if each.kind not in _WITH_TEMPLATE or not (each.kind != "Pod" or _lives(each)):
+        if each.kind not in _WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
             return False
         containers = children(pod_spec(each), "containers")
         if what == "probes":
@@ -329,7 +243,7 @@ def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
 
 
 def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
-    """Yield the filters for named objects: the pods of a workload, on a node, behind a Service, or that use an object."""
+    """Yield the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
     for named in asked.subject.named:
         first = named.objects[0]
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
@@ -390,5 +304,8 @@ def _is_key(asked: Asked, word: str) -> bool:
     """Return whether a word is a part of the key of a label or an annotation, and the question asks for such keys."""
     asks = any(each.startswith(("annotation", "anotac", "label", "etiqueta")) for each in asked.question.words)
     return asks and any(
-        word in key for kind in _kinds(asked) for each in asked.state.of(kind) for key in (*each.labels, *each.annotations)
+        word in key
+        for kind in _kinds(asked)
+        for each in asked.state.of(kind)
+        for key in (*each.labels, *each.annotations)
     )

@@ -26,26 +26,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"[\d.:/-]+[a-z%]{0,8}|[a-z]?\d{1,3}[a-z%]{0,3}|[<>]=?")
-_NAMING: Final = frozenset(
-    {
-        "named",
-        "called",
-        "the",
-        "namens",
-        "genannt",
-        "der",
-        "die",
-        "das",
-        "el",
-        "la",
-        "le",
-        "llamado",
-        "llamada",
-        "nomme",
-        "nommee",
-        "appele",
-    }
-)
+_NAMING_WORDS: Final = "named called the namens genannt der die das el la le llamado llamada nomme nommee appele "
+_NAMING: Final = frozenset(_NAMING_WORDS.split())
 _INSIDE: Final = frozenset({"in", "inside", "im", "en", "dans", "von", "of", "from", "aus", "de", "namespace"})
 _SURE: Final = 0.8
 _LEAST_TYPED: Final = 5
@@ -80,7 +62,7 @@ class Subject:
 
     Without names, the question is about all objects of `kinds`, or about everything in `namespaces`. Empty `namespaces`
     means the whole cluster. `elsewhere` contains objects with a named name in namespaces that were not asked about.
-    `values` contains words that are values of labels or annotations. `unknown` contains words that have no meaning to Holmes.
+    `values` contains words that are values of labels or annotations. `unknown` contains words without a known meaning.
     """
 
     named: tuple[Named, ...] = ()
@@ -299,43 +281,37 @@ class _Search:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
-        kind = self._kind_beside(index)
-        quoted = plain in self._quoted
+        kind, quoted = self._kind_beside(index), plain in self._quoted
         if not quoted and (index in self._known or plain in vocabulary().stop):
-            exact = self.names.named(plain, kind, spaces) if kind and index not in self._known else ()
-            return Named(name=plain, objects=exact) if exact else None
-        if _NAME.fullmatch(plain) is None:
-            return None
-        hosts = self.names.at_address(plain) or self._of_host(plain) if "." in plain else ()
-        if hosts:
-            return Named(name=plain, objects=hosts)
-        objects = self._objects(plain, kind, spaces, prefix=prefix)
-        if objects:
-            return Named(name=plain, objects=objects)
-        made = quoted or ("-" in plain and not self._is_ordinary(plain)) or any(sign.isdigit() for sign in plain)
-        if not made and not kind:
-            return None
-        if kind and not made and self._is_inflected(plain):
-            return None
-        return self._similar(plain, kind, spaces)
+            objects = self.names.named(plain, kind, spaces) if kind and index not in self._known else ()
+        else:
+            objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
+            if not objects and self._must_be_name(plain, kind, quoted=quoted):
+                return self._similar(plain, kind, spaces)
+        return Named(name=plain, objects=objects) if objects else None
+
+    def _must_be_name(self, word: str, kind: str, *, quoted: bool) -> bool:
+        """Return whether a word that names no object cannot be an ordinary word."""
+        if _NAME.fullmatch(word) is None:
+            return False
+        hyphenated = "-" in word and not self._is_ordinary(word)
+        made = quoted or hyphenated or any(sign.isdigit() for sign in word)
+        return made or (bool(kind) and not self._is_inflected(word))
 
     def _is_inflected(self, word: str) -> bool:
         """Return whether a word next to a kind is probably an adjective or a verb of the question."""
         return word.endswith(("ing", "ed", "ly", "en", "es", "ado", "ados", "ido", "idos", "ees")) or len(word) < 3
 
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
-        if prefix:
-            return self.names.begins(name, kind, spaces)
+        hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
+        if hosts or prefix:
+            return hosts or self.names.begins(name, kind, spaces)
         exact = self.names.named(name, kind, spaces)
         if exact and kind in ("", exact[0].kind):
-            return self._same_name(exact)
+            return exact
         if kind == "Pod":  # "the checkout pod" is a pod of the workload `checkout`
             return self.names.named(name, "", spaces) or self.names.begins(name, "Pod", spaces)
         return exact or self.names.labelled(name, spaces)
-
-    def _same_name(self, objects: tuple[ClusterObject, ...]) -> tuple[ClusterObject, ...]:
-        """Keep the likeliest kind first, in every namespace, with objects of the same name behind it."""
-        return objects
 
     def _similar(self, name: str, kind: str, spaces: Sequence[str]) -> Named | Missing:
         owner = self.names.namespace_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()

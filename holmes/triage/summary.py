@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from holmes.core.truncation.entity_check import survey, with_distinct_lines
 from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
-
-DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 from holmes.triage.markdown import one_line
 from holmes.values.findings_json import report_from_json
 from holmes.values.messages import (
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
+DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 _PARTS_BEFORE = re.compile(r"\ASummary of the earlier parts:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
 _FIRST = re.compile(r"\ATranscript, part \d+ of \d+:\n\n")
 _HEADING = re.compile(

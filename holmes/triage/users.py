@@ -1,9 +1,9 @@
-"""Finds the objects that use an object: workloads that refer to a ConfigMap, a Secret, a claim or a Service, and more."""
+"""Finds the objects that use an object, for example the workloads that refer to a ConfigMap, a claim or a Service."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
 from holmes.diagnosis.facts.edges import edges
@@ -13,7 +13,7 @@ from holmes.kubernetes.fields import child, children, matches_selector, text
 from holmes.kubernetes.kinds import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -35,39 +35,51 @@ def users_of(state: ClusterState, used: ClusterObject) -> tuple[User, ...]:
 
 def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     yield from _templates(state, used)
-    if used.kind == "Service":
-        for edge in edges(state).get(used.ref, ()):
-            yield User(object=edge.consumer, how=f"{edge.named.path} of {edge.named.object}")
-        for ingress in state.of("Ingress", used.namespace):
-            if used.name in _backends(ingress):
-                yield User(object=ingress, how="backend")
-    if used.kind in ("ServiceAccount", "Role", "ClusterRole"):
-        for kind in ("RoleBinding", "ClusterRoleBinding"):
-            for binding in state.of(kind):
-                if _binds(binding, used):
-                    yield User(object=binding, how="roleRef" if "Role" in used.kind else "subjects")
+    for finder in _FINDERS.get(used.kind, ()):
+        yield from finder(state, used)
     for scaler in state.of("HorizontalPodAutoscaler", used.namespace) if used.namespace else ():
         target = scaler.child("spec", "scaleTargetRef")
         if (text(target, "kind"), text(target, "name")) == (used.kind, used.name):
             yield User(object=scaler, how="spec.scaleTargetRef")
-    if used.kind in (*WORKLOADS, "Pod"):
-        labels = used.labels if used.kind == "Pod" else template_of(used).labels
-        for service in services_selecting(state, used.namespace, labels):
-            yield User(object=service, how="spec.selector")
-            yield from (User(object=edge.consumer, how=f"through {service.ref}") for edge in edges(state).get(service.ref, ()))
-        for kind, path in (("NetworkPolicy", "podSelector"), ("PodDisruptionBudget", "selector")):
-            for each in state.of(kind, used.namespace):
-                if matches_selector(each.child("spec", path), labels):
-                    yield User(object=each, how=f"spec.{path}")
-    if used.kind == "StorageClass":
-        for claim in state.of("PersistentVolumeClaim"):
-            if claim.text("spec", "storageClassName") == used.name:
-                yield User(object=claim, how="spec.storageClassName")
-    if used.kind == "PersistentVolume":
-        for claim in state.of("PersistentVolumeClaim"):
-            if claim.text("spec", "volumeName") == used.name:
-                yield User(object=claim, how="spec.volumeName")
-    for ingress in state.of("Ingress", used.namespace) if used.kind == "Secret" else ():
+
+
+def _of_service(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    for edge in edges(state).get(used.ref, ()):
+        yield User(object=edge.consumer, how=f"{edge.named.path} of {edge.named.object}")
+    for ingress in state.of("Ingress", used.namespace):
+        if used.name in _backends(ingress):
+            yield User(object=ingress, how="backend")
+
+
+def _of_pods(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    """Yield the Services and policies that select the pods of a workload, and the clients of these Services."""
+    labels = used.labels if used.kind == "Pod" else template_of(used).labels
+    for service in services_selecting(state, used.namespace, labels):
+        yield User(object=service, how="spec.selector")
+        for edge in edges(state).get(service.ref, ()):
+            yield User(object=edge.consumer, how=f"through {service.ref}")
+    for kind, field in (("NetworkPolicy", "podSelector"), ("PodDisruptionBudget", "selector")):
+        for each in state.of(kind, used.namespace):
+            if matches_selector(each.child("spec", field), labels):
+                yield User(object=each, how=f"spec.{field}")
+
+
+def _of_access(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for binding in state.of(kind):
+            if _binds(binding, used):
+                yield User(object=binding, how="roleRef" if "Role" in used.kind else "subjects")
+
+
+def _of_storage(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    field = "storageClassName" if used.kind == "StorageClass" else "volumeName"
+    for claim in state.of("PersistentVolumeClaim"):
+        if claim.text("spec", field) == used.name:
+            yield User(object=claim, how=f"spec.{field}")
+
+
+def _of_secret(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    for ingress in state.of("Ingress", used.namespace):
         if any(text(each, "secretName") == used.name for each in ingress.children("spec", "tls")):
             yield User(object=ingress, how="spec.tls")
 
@@ -104,3 +116,13 @@ def _binds(binding: ClusterObject, used: ClusterObject) -> bool:
         and text(each, "namespace") in ("", used.namespace)
         for each in binding.children("subjects")
     )
+
+
+_FINDERS: Final[Mapping[str, tuple[Callable[[ClusterState, ClusterObject], Iterator[User]], ...]]] = {
+    "Service": (_of_service,),
+    **dict.fromkeys((*WORKLOADS, "Pod"), (_of_pods,)),
+    **dict.fromkeys(("ServiceAccount", "Role", "ClusterRole"), (_of_access,)),
+    **dict.fromkeys(("StorageClass", "PersistentVolume"), (_of_storage,)),
+    "Secret": (_of_secret,),
+}
+"""For each kind, the functions that find users other than pod templates and autoscalers."""

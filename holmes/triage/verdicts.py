@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 _MOST_CHARACTERS: Final = 400
 _KINDS: Final[dict[str, VerdictKind]] = {words.lower(): kind for kind, words in VERDICT_WORDS.items()}
+_WORDS: Final = "|".join(map(re.escape, sorted(_KINDS, key=len, reverse=True)))
 _STATED: Final = re.compile(
-    rf"(?P<words>{'|'.join(map(re.escape, sorted(_KINDS, key=len, reverse=True)))})\b(?: \([^)]{{1,40}}\))?[:.]?\s*(?P<rest>.*)",
+    rf"(?P<words>{_WORDS})\b(?: \([^)]{{1,40}}\))?[:.]?\s*(?P<rest>.*)",
     re.IGNORECASE,
 )
 _LEADING: Final = "#>*-0123456789. "

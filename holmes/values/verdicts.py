@@ -18,7 +18,7 @@ VerdictKind: TypeAlias = Literal[
     "declined",
     "not_investigated",
 ]
-"""What an answer claims.
+"""The claim of an answer.
 
 - `cause_found`: the cause of the subject's problem, with evidence.
 - `healthy`: everything about the subject was read, and no fault was found.

@@ -93,7 +93,7 @@ class KnownAlert:
 class Incident:
     """A group of related alerts.
 
-    `verdict` and `summary` are those of the newest answer. `root_cause` is its summary if it found the cause, else None.
+    `verdict` and `summary` are those of the newest answer. `root_cause` is its summary if it found the cause.
     `closed_by` is `hand` or `stale` if the incident was closed before its alerts were resolved, else None.
     """
 

@@ -88,8 +88,8 @@ RELATED: Final = Tool(
 FIRST_LOOK: Final = Tool(
     name=FIRST_LOOK_TOOL,
     description=(
-        "Answer a question about the cluster by rules: the verdict, the cause with its evidence, the objects between the "
-        "subject and the cause, and related objects by name. Also counts and lists objects. Returns YAML."
+        "Answer a question about the cluster by rules: the verdict, the cause with its evidence, the objects between "
+        "the subject and the cause, and related objects by name. Also counts and lists objects. Returns YAML."
     ),
     parameters=(
         _text("question", "The question, with the names of objects and namespaces"),

@@ -1,0 +1,194 @@
+"""Answers questions about details of objects: images, nodes, addresses, replicas, revisions and fields."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
+from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import duration, text, written
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.inventory import number_or_list
+from holmes.triage.markdown import counted, namespace_option, resource_path
+from holmes.triage.selection import WORKLOAD_KINDS, images_of
+from holmes.values.first_look import FixStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.causes import Asked
+    from holmes.values.first_look import FirstLook
+    from holmes.values.json_types import JsonValue
+
+_KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return the named objects with pods, or all workloads in the scope of the question."""
+    if asked.subject.named:
+        return tuple(each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod"))
+    kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")] or list(WORKLOAD_KINDS)
+    return tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
+
+
+def images(asked: Asked) -> FirstLook:
+    """List the images of the running pods, which can differ from the template of their workload."""
+    part = next((word for word in (*asked.question.words, *asked.question.quoted) if ":" in word or "/" in word), "")
+    if part and "Pod" in asked.question.kinds:
+        return _with_image(asked, part)
+    pods = [pod for each in _pods_or_workloads(asked) for pod in asked.state.pods_of(each) or (each,)]
+    used: dict[tuple[str, str], int] = Counter(
+        (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
+    )
+    rows = [(owner, image, str(number)) for (owner, image), number in sorted(used.items())]
+    names = sorted({image for _, image in used})
+    summary = (
+        f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
+    )
+    return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
+
+
+def _with_image(asked: Asked, part: str) -> FirstLook:
+    """List the pods with an image that contains `part`."""
+    pods = [
+        pod
+        for pod in asked.state.of("Pod")
+        if asked.subject.contains(pod) and any(part in image.lower() for image in images_of(pod))
+    ]
+    rows = [(pod.ref.path, ", ".join(images_of(pod)), status_of(pod)) for pod in pods]
+    return fact(
+        asked,
+        f"{counted(len(rows), 'pod')} {asked.subject.place} with image {part}.",
+        table_of(("pod", "images", "status"), rows),
+    )
+
+
+def placement(asked: Asked) -> FirstLook:
+    """List the nodes on which the pods of the subject run."""
+    found = _pods_or_workloads(asked)
+    pods = dict.fromkeys(pod for each in found for pod in asked.state.pods_of(each))
+    if not pods and asked.subject.named:
+        return _addresses(asked)
+    rows = [(pod.ref.path, pod.text("spec", "nodeName") or "no node", status_of(pod)) for pod in pods]
+    nodes = sorted({row[1] for row in rows})
+    return fact(
+        asked,
+        f"{counted(len(rows), 'pod')} {place_of(asked)} on {', '.join(nodes) or 'no node'}.",
+        table_of(("pod", "node", "status"), rows),
+    )
+
+
+def _addresses(asked: Asked) -> FirstLook:
+    rows = [
+        (
+            str(each.ref),
+            each.text("status", "podIP")
+            or each.text("spec", "clusterIP")
+            or ", ".join(text(one, "address") for one in each.children("status", "addresses")),
+            status_of(each),
+        )
+        for each in asked.subject.objects
+    ]
+    summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}" for row in rows[:4])
+    return fact(asked, f"{summary}.", table_of(("object", "address", "status"), rows))
+
+
+def addresses(asked: Asked) -> FirstLook:
+    """Return the addresses of the named objects, or the objects at a named address."""
+    return _addresses(asked) if asked.subject.named else number_or_list(asked)
+
+
+def replicas(asked: Asked) -> FirstLook:
+    """Return the wanted and the ready replicas of workloads."""
+    found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
+    rows = [(str(each.ref), status_of(each)) for each in found]
+    summary = (
+        f"{rows[0][0]}: {rows[0][1]}." if len(rows) == 1 else f"{counted(len(rows), 'workload')} {place_of(asked)}."
+    )
+    return fact(asked, summary, table_of(("workload", "replicas"), rows) if len(rows) > 1 else None)
+
+
+def history(asked: Asked) -> FirstLook:
+    """List the revisions of a Deployment."""
+    deployment = next((each for each in asked.subject.objects if each.kind == "Deployment"), None)
+    if deployment is None:
+        return number_or_list(asked)
+    sets = replica_sets_newest_first(asked.state, deployment)
+    rows = [(str(revision(each)), written(each.created), ", ".join(images_of(each)), status_of(each)) for each in sets]
+    return fact(
+        asked,
+        f"{counted(len(rows), 'revision')} of {deployment.ref}.",
+        table_of(("revision", "created", "images", "replicas"), rows),
+    )
+
+
+def settings(asked: Asked) -> FirstLook:
+    """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
+    words = set(asked.question.words) | {word.removesuffix("s") for word in asked.question.words}
+    rows = [
+        (str(each.ref), path, shown(value))
+        for each in asked.subject.objects
+        if each.kind != "Secret"
+        for path, value in _fields(each.body.get("spec", {}), "spec")
+        if _is_named(path, words)
+    ]
+    if not rows:
+        about = asked.subject.objects[0].ref
+        return fact(asked, f"The spec of {about} has no such field.")
+    summary = (
+        f"{rows[0][0]}: {rows[0][1]} is {rows[0][2]}."
+        if len(rows) == 1
+        else f"{counted(len(rows), 'field')} {place_of(asked)}."
+    )
+    return fact(asked, summary, table_of(("object", "field", "value"), rows) if len(rows) > 1 else None)
+
+
+def _fields(value: JsonValue, path: str) -> Iterator[tuple[str, JsonValue]]:
+    """Yield each field below `value` with its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{path}.{key}", item
+            yield from _fields(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _fields(item, f"{path}[{index}]")
+
+
+def _is_named(path: str, words: set[str]) -> bool:
+    """Return whether the last key of the path consists of words of the question."""
+    parts = {part.lower().removesuffix("s") for part in _KEY_PARTS.findall(path.rpartition(".")[2])}
+    return bool(parts) and parts <= words
+
+
+def described(asked: Asked) -> FirstLook:
+    """Return the state of the named objects and their conditions."""
+    if not asked.subject.named:
+        return number_or_list(asked)
+    rows = [
+        (
+            str(each.ref),
+            text(one, "type"),
+            text(one, "status"),
+            text(one, "reason"),
+            " ".join(text(one, "message").split())[:160],
+        )
+        for each in asked.subject.objects
+        for one in each.children("status", "conditions")
+    ]
+    first = asked.subject.objects[0]
+    age = duration(asked.state.age_seconds(first))
+    look = fact(
+        asked,
+        f"{first.ref}: {status_of(first)}, age {age}.",
+        table_of(("object", "condition", "status", "reason", "message"), rows),
+    )
+    if first.kind == "Secret":
+        return look
+    command = f"kubectl get {shlex.quote(resource_path(first.ref))}{namespace_option(first.ref)} -o yaml"
+    return replace(look, fix=(FixStep(command=command, note="prints the whole object"),))

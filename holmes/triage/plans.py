@@ -1,0 +1,141 @@
+"""Chooses the kind of answer that a question asks for. The first plan whose test matches decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage import details, inventory
+from holmes.triage.causes import look_for_cause
+from holmes.triage.commands import exec_command, port_forward
+from holmes.triage.log_answers import log_answer
+from holmes.triage.moments import moments
+from holmes.triage.permissions import permission
+from holmes.triage.quantities import resources, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.triage.causes import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+    from holmes.values.first_look import FirstLook
+
+_STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
+_REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A kind of answer. `fits` returns whether a question with a subject asks for it."""
+
+    fits: Callable[[Question, Subject], bool]
+    answer: Callable[[Asked], FirstLook]
+
+
+def plan_of(question: Question, subject: Subject) -> Plan | None:
+    """Return the plan for a question, or None if the question is not about a cluster."""
+    return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
+
+
+def _says_word(question: Question) -> bool:
+    """Return whether the question names workloads or containers in general."""
+    return any(each.sense == "word" for each in question.found)
+
+
+def _is_known(question: Question, subject: Subject) -> bool:
+    named = subject.named or subject.namespaces or subject.kinds or subject.values
+    return bool(named or question.states or question.whole_cluster or _says_word(question))
+
+
+def _asks_why(question: Question, subject: Subject) -> bool:
+    return question.asks("why") and (_is_known(question, subject) or not subject.unknown)
+
+
+def _asks_permission(question: Question, subject: Subject) -> bool:
+    if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
+        return True
+    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
+    return accounts and not _CAN.isdisjoint(question.words)
+
+
+def _asks_when(question: Question, subject: Subject) -> bool:
+    return question.asks("when") and bool(subject.named) and not question.asks("trouble", "changes", "logs")
+
+
+def _asks_logs(question: Question, subject: Subject) -> bool:
+    if question.asks("logs"):
+        return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
+    requests = question.asks("count") and not _REQUESTS.isdisjoint(question.words) and bool(subject.named)
+    return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
+
+
+def _lacks_something(question: Question) -> bool:
+    return any(question.lacks(what) for what in ("limits", "requests", "probes"))
+
+
+def _asks_amount(question: Question, _subject: Subject) -> bool:
+    return question.asks("resources") and not _lacks_something(question)
+
+
+def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
+    return _asks_amount(question, subject) and not question.asks("trouble")
+
+
+def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
+    """Return the test of a concept in a question that does not speak of trouble."""
+    return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
+
+
+def _asks_images(question: Question, _subject: Subject) -> bool:
+    return question.asks("images") and question.asks("list") and not question.states and not question.asks("trouble")
+
+
+def _asks_settings(question: Question, subject: Subject) -> bool:
+    about = question.asks("settings") and not question.asks("trouble", "health")
+    return about and bool(subject.named) and not question.states and not _lacks_something(question)
+
+
+def _asks_list(question: Question, subject: Subject) -> bool:
+    if subject.kinds and not subject.named and not any(each.sense == "concept" for each in question.found):
+        return True
+    lists = question.asks("list", "age") or question.states or question.labels or subject.values
+    filtered = lists or _lacks_something(question) or question.older_seconds or question.newer_seconds
+    things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    yes_or_no = subject.named and question.states and not question.asks("list", "count")
+    return bool(filtered and things) and not yes_or_no and not question.asks("trouble", "health")
+
+
+def _asks_about_health(question: Question, subject: Subject) -> bool:
+    asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
+    return _is_known(question, subject) or (asks and not subject.unknown)
+
+
+_PLANS: Final = (
+    Plan(fits=_asks_why, answer=look_for_cause),
+    Plan(fits=_asks_permission, answer=permission),
+    Plan(fits=_asks_when, answer=moments),
+    Plan(fits=lambda question, _subject: question.asks("port_forward"), answer=port_forward),
+    Plan(fits=lambda question, _subject: question.asks("exec"), answer=exec_command),
+    Plan(fits=_asks_logs, answer=log_answer),
+    Plan(fits=_calm("changes"), answer=inventory.changes),
+    Plan(fits=lambda question, subject: question.asks("count") and _asks_amount(question, subject), answer=resources),
+    Plan(fits=lambda question, _subject: question.asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_calm("history"), answer=details.history),
+    Plan(fits=_calm("events"), answer=inventory.events),
+    Plan(fits=_calm("usage"), answer=usage),
+    Plan(fits=_calm("uses"), answer=inventory.uses),
+    Plan(fits=_asks_images, answer=details.images),
+    Plan(fits=_calm("placement"), answer=details.placement),
+    Plan(fits=_calm("address"), answer=details.addresses),
+    Plan(
+        fits=lambda question, subject: _asks_amount(question, subject) and not question.asks("trouble"),
+        answer=resources,
+    ),
+    Plan(fits=_calm("replicas"), answer=details.replicas),
+    Plan(fits=_calm("describe"), answer=details.described),
+    Plan(fits=_asks_settings, answer=details.settings),
+    Plan(fits=_asks_list, answer=inventory.number_or_list),
+    Plan(fits=_asks_about_health, answer=look_for_cause),
+)

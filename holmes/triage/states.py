@@ -1,0 +1,115 @@
+"""The states that questions name, for example `pending` or `cordoned`, as tests of objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.fields import integer, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+
+_SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+
+
+def state_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
+    """Return the test of a state, or None if objects of the kind do not have this state."""
+    return _STATES.get((kind, name)) or _custom_test(kind, name)
+
+
+def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
+    """Return the test of a state of a custom kind: its condition Ready."""
+    ready = _condition("Ready")
+    tests = {"ready": ready, "not_ready": lambda each: not ready(each)}
+    return tests.get(name) if "." in kind else None
+
+
+def restarts(pod: ClusterObject) -> int:
+    """Return the number of restarts of all containers of a pod."""
+    return sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
+
+
+def pod_ready(pod: ClusterObject) -> bool:
+    return text(pod.condition("Ready"), "status") == "True"
+
+
+def _waits(*reasons: str) -> Callable[[ClusterObject], bool]:
+    return lambda pod: any(container.waiting.get("reason") in reasons for container in containers_of(pod))
+
+
+def _phase(*phases: str) -> Callable[[ClusterObject], bool]:
+    return lambda each: each.text("status", "phase") in phases
+
+
+def _condition(kind: str) -> Callable[[ClusterObject], bool]:
+    return lambda each: text(each.condition(kind), "status") == "True"
+
+
+def _wanted(each: ClusterObject) -> int:
+    replicas = each.at("spec", "replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def _scaled_ready(each: ClusterObject) -> bool:
+    return each.integer("status", "readyReplicas") >= _wanted(each)
+
+
+def _runs(each: ClusterObject) -> bool:
+    return each.integer("status", "readyReplicas") > 0
+
+
+def _oom(pod: ClusterObject) -> bool:
+    return any(
+        "OOMKilled" in (text(container.last_terminated, "reason"), text(container.terminated, "reason"))
+        for container in containers_of(pod)
+    )
+
+
+def lives(pod: ClusterObject) -> bool:
+    """Return whether a pod has not finished."""
+    return pod.text("status", "phase") not in ("Succeeded", "Failed")
+
+
+_STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
+    ("Pod", "ready"): pod_ready,
+    ("Pod", "not_ready"): lambda pod: not pod_ready(pod) and pod.text("status", "phase") != "Succeeded",
+    ("Pod", "running"): _phase("Running"),
+    ("Pod", "pending"): _phase("Pending"),
+    ("Pod", "failed"): _phase("Failed"),
+    ("Pod", "completed"): _phase("Succeeded"),
+    ("Pod", "crashing"): _waits("CrashLoopBackOff", "Error", "RunContainerError"),
+    ("Pod", "restarting"): lambda pod: restarts(pod) > 0,
+    ("Pod", "never_restarted"): lambda pod: restarts(pod) == 0 and bool(pod.children("status", "containerStatuses")),
+    ("Pod", "evicted"): lambda pod: pod.text("status", "reason") == "Evicted",
+    ("Pod", "terminating"): lambda pod: pod.deleted is not None,
+    ("Pod", "oom"): _oom,
+    ("Pod", "image_pull"): _waits("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
+    **{(kind, "ready"): _scaled_ready for kind in _SCALED},
+    **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
+    **{(kind, "running"): _runs for kind in _SCALED},
+    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
+    ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
+    ("DaemonSet", "ready"): lambda each: (
+        each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled")
+    ),
+    ("DaemonSet", "not_ready"): lambda each: (
+        each.integer("status", "numberReady") < each.integer("status", "desiredNumberScheduled")
+    ),
+    ("Node", "ready"): _condition("Ready"),
+    ("Node", "not_ready"): lambda node: not _condition("Ready")(node),
+    ("Node", "cordoned"): lambda node: node.boolean("spec", "unschedulable"),
+    ("Job", "failed"): _condition("Failed"),
+    ("Job", "completed"): _condition("Complete"),
+    ("Job", "running"): lambda job: job.integer("status", "active") > 0,
+    ("Job", "suspended"): lambda job: job.boolean("spec", "suspend"),
+    ("CronJob", "suspended"): lambda job: job.boolean("spec", "suspend"),
+    ("PersistentVolumeClaim", "bound"): _phase("Bound"),
+    ("PersistentVolumeClaim", "unbound"): lambda claim: claim.text("status", "phase") != "Bound",
+    ("PersistentVolumeClaim", "pending"): _phase("Pending"),
+    ("PersistentVolume", "bound"): _phase("Bound"),
+    ("PersistentVolume", "unbound"): lambda volume: volume.text("status", "phase") != "Bound",
+    ("Namespace", "terminating"): _phase("Terminating"),
+}
