@@ -128,7 +128,8 @@ def _object(raw: Mapping[str, Any]) -> ClusterObject:
         metadata["ownerReferences"] = [
             {"kind": owner_kind, "name": name, "uid": _uid(owner_kind, place, name), "controller": True}
         ]
-    group = body["apiVersion"].partition("/")[0] if "apiVersion" in body and kind not in _OWN_KINDS else ""
+    version = body.get("apiVersion", "")
+    group = version.partition("/")[0] if "/" in version and kind not in _OWN_KINDS else ""
     return ClusterObject.of(body, group=group)
 
 

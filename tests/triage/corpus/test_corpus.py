@@ -1,0 +1,112 @@
+"""Every corpus scores at least what it scored before, and no case crashes. `pytest -s` prints the scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import pytest
+
+from holmes.values.first_look import FirstLook, Table
+from tests.triage.corpus.asking import Answer, answers_to
+from tests.triage.corpus.loading import CORPORA, HALVES, Case, Corpus, Expected, Half, read_corpus
+from tests.triage.corpus.scoring import Judgement, Score, judge, score_table
+
+Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
+
+# The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
+# none false.
+FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
+    ("blind", "questions"): Score(cases=200, verdict_right=161, wholly_right=140, false=9),
+    ("blind", "alerts"): Score(cases=86, verdict_right=77, wholly_right=77, false=0),
+    ("blind", "classes"): Score(cases=198, verdict_right=150, wholly_right=122, false=35),
+    ("development", "questions"): Score(cases=285, verdict_right=263, wholly_right=249, false=9),
+    ("development", "alerts"): Score(cases=96, verdict_right=84, wholly_right=84, false=1),
+}
+ROLLOUT: Final = Case(
+    id="example",
+    half="development",
+    group="why",
+    language="en",
+    question="why is checkout down?",
+    namespace="",
+    earlier=(),
+    alert={},
+    cluster="firm",
+    expected=Expected(
+        verdicts=("cause_found",), culprits=("Secret shop/keys",), says=(("401", "rejected"),), never_says=("disk",)
+    ),
+)
+RIGHT: Final = FirstLook(verdict="cause_found", summary="Every call is rejected.", culprit="Secret shop/keys")
+
+
+@pytest.fixture(scope="module")
+def judged() -> Judged:
+    """All cases, asked together, so that each shared cluster is scanned once and the recording is served once."""
+    cases = {(half, corpus): read_corpus(half, corpus) for half in HALVES for corpus in CORPORA}
+    answers = iter(answers_to([case for some in cases.values() for case in some]))
+    return {key: tuple(judge(next(answers)) for _ in some) for key, some in cases.items()}
+
+
+@pytest.mark.parametrize(("half", "corpus"), FLOORS)
+def test_a_corpus_scores_at_least_its_floor(judged: Judged, half: Half, corpus: Corpus) -> None:
+    judgements, floor = judged[half, corpus], FLOORS[half, corpus]
+    print(f"\n{half} {corpus}\n{score_table(judgements)}")  # noqa: T201  the scores are the result of this test
+    score = Score.of(judgements)
+    assert [each.faults for each in judgements if each.answer.look is None] == []
+    assert score.cases >= floor.cases
+    assert score.verdict_right >= floor.verdict_right
+    assert score.wholly_right >= floor.wholly_right
+    assert score.false <= floor.false
+
+
+def test_every_case_is_in_a_corpus_with_a_floor_and_has_an_id_of_its_own() -> None:
+    corpora = {(half, corpus): read_corpus(half, corpus) for half in HALVES for corpus in CORPORA}
+    assert {key for key, cases in corpora.items() if cases} == set(FLOORS)
+    ids = Counter(case.id for cases in corpora.values() for case in cases)
+    assert [name for name, count in ids.items() if count > 1] == []
+
+
+def _judged(look: FirstLook | None, text: str = "rejected", **expected: tuple[str, ...]) -> Judgement:
+    case = replace(ROLLOUT, expected=replace(ROLLOUT.expected, **expected))  # type: ignore[arg-type]
+    return judge(Answer(case=case, look=look, text=text))
+
+
+def test_a_right_answer_names_the_culprit_and_the_words() -> None:
+    assert _judged(RIGHT).wholly_right
+    assert _judged(RIGHT, "nothing").faults == ("does not say '401' or 'rejected'",)
+    assert _judged(RIGHT, "REJECTED, the Disk is full").faults == ("says 'disk'",)
+    assert not _judged(None, "").wholly_right
+
+
+@pytest.mark.parametrize(
+    ("verdict", "accepted", "false"),
+    [
+        ("cause_found", ("healthy",), True),
+        ("cause_found", ("cause_found", "inconclusive"), False),
+        ("healthy", ("cause_found",), True),
+        ("healthy", ("cause_found", "inconclusive"), False),
+        ("not_found", ("answered",), True),
+        ("not_found", ("inconclusive",), False),
+        ("inconclusive", ("cause_found",), False),
+    ],
+)
+def test_an_answer_is_false_if_it_claims_what_the_case_rules_out(
+    verdict: str, accepted: tuple[str, ...], false: bool
+) -> None:
+    look = replace(RIGHT, verdict=verdict)  # type: ignore[arg-type]
+    assert _judged(look, verdicts=accepted).false is false
+
+
+def test_another_culprit_and_an_innocent_culprit_are_false() -> None:
+    assert _judged(replace(RIGHT, culprit="Pod shop/web-1")).false
+    assert _judged(RIGHT, culprits=(), innocents=("Secret shop/keys",)).false
+    assert not _judged(RIGHT, culprits=(), innocents=("Pod shop/web-1",)).false
+
+
+def test_rows_of_a_table_do_not_count_as_lines() -> None:
+    table = Table(header="name", rows=("a",) * 15, total=40)
+    assert _judged(replace(RIGHT, table=table), "rejected\n" * 35).wholly_right
+    assert _judged(RIGHT, "rejected\n" * 21).faults == ("21 lines, expected at most 20",)
