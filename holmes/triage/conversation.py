@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import KINDS
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
 from holmes.values.tools import label_of, output_text
@@ -28,6 +29,9 @@ _LABELS: Final = re.compile(r"^  labels: (.*)$", re.MULTILINE)
 _PAIR: Final = re.compile(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
 _ANNOTATION: Final = re.compile(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
 _RESULT_ID: Final = re.compile(r"\[result ([\w.-]{1,120})\]")
+_KIND_NAMES: Final = "|".join(kind.name for kind in KINDS if kind.namespaced)
+_OBJECT: Final = re.compile(rf"\b(?:{_KIND_NAMES}) [a-z0-9][a-z0-9-]{{0,62}}/[a-z0-9][a-z0-9.-]{{0,252}}")
+_DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
 _MOST_ALERTS: Final = 5
 _MOST_QUESTION_CHARACTERS: Final = 6_000
 
@@ -47,6 +51,7 @@ class Conversation:
 
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
+    `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
     """
 
     question: str
@@ -55,15 +60,15 @@ class Conversation:
     failure: str = ""
     subject: tuple[str, ...] = ()
     namespace: str = ""
+    details: bool = False
 
-    def arguments(self, *, details: bool = False) -> dict[str, object]:
+    def arguments(self) -> dict[str, object]:
         """Return the arguments of the first look for this question. Empty arguments are omitted."""
         given = {
             "question": self.question,
             "alerts": json.dumps(list(self.alerts), ensure_ascii=False) if self.alerts else "",
             "about": ", ".join(self.subject),
             "namespace": self.namespace,
-            "details": details or None,
         }
         return {name: value for name, value in given.items() if value}
 
@@ -71,12 +76,16 @@ class Conversation:
 def read_conversation(messages: Sequence[Message]) -> Conversation:
     """Read the last question of `messages`. Never fails."""
     start = _question_position(messages)
+    details = False
+    while start > 0 and _wants_details(messages[start]):
+        details, start = True, _question_position(messages[:start])
     message = messages[start] if 0 <= start < len(messages) else None
     text = message.text if isinstance(message, UserMessage) else ""
     question = _FENCED.sub("\n", text).strip() or text
     looks = list(_looks(messages[:start])) if start > 0 else []
     own = list(_outcomes(messages[start + 1 :]))
     subject = next((look.look.subject for look in reversed(looks) if look.look.subject), ())
+    subject = subject or (_mentioned(messages[:start]) if start > 0 else ())
     return Conversation(
         question=question[:_MOST_QUESTION_CHARACTERS],
         alerts=tuple(_alerts(text))[:_MOST_ALERTS],
@@ -84,7 +93,22 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
         subject=subject,
         namespace=_default_namespace(messages),
+        details=details,
     )
+
+
+def _wants_details(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.text.strip().lower() in _DETAILS
+
+
+def _mentioned(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the first object that the last answer or summary mentions, for example after a compaction."""
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) or is_user_message(message, "summary"):
+            match = _OBJECT.search(message.text)
+            if match is not None:
+                return (match[0],)
+    return ()
 
 
 def _question_position(messages: Sequence[Message]) -> int:

@@ -143,8 +143,8 @@ def _grouped(by: str, found: Sequence[ClusterObject]) -> Table | None:
         "phase": lambda each: each.text("status", "phase"),
         "status": status_of,
     }
-    value = values.get(_SAME.get(by, by), lambda each: each.labels.get(by, ""))
-    numbers = Counter(value(each) or "-" for each in found)
+    value = values.get(_SAME.get(by, by))
+    numbers = Counter((value(each) if value is not None else each.labels.get(by, "")) or "-" for each in found)
     return table_of((by, "number"), [(name, str(number)) for name, number in numbers.most_common()])
 
 

@@ -270,7 +270,7 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
             yield state.workload_of(pod).ref
-    for user in users_of(state, each):
+    for user in users_of(state, each) if each.kind not in (*WORKLOAD_KINDS, "Pod") else ():
         yield user.object.ref
         yield from identity(state, user.object)
 

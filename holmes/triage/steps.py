@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
-_DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
 _NO_TOOL: Final = (
     "**Not investigated**: the toolset `kubernetes/diagnosis` is not available, so the cluster was not read. "
     "`holmes toolset list` shows which toolsets are unavailable and why."
@@ -42,9 +41,8 @@ def next_step(request: ModelRequest) -> Step:
     if wanted is not None:
         return Step(text=summarise(wanted))
     conversation = read_conversation(request.messages)
-    details = conversation.question.strip().lower() in _DETAILS
     if conversation.look is not None:
-        return Step(text=answer_text(conversation.look, details=details))
+        return Step(text=answer_text(conversation.look, details=conversation.details))
     if conversation.failure:
         reason = sentence(plain(conversation.failure, 400))
         return Step(text=f"**Cause not found**: the cluster could not be read: {reason}\n\n{NO_LLM}")
@@ -55,7 +53,6 @@ def next_step(request: ModelRequest) -> Step:
 
 def first_look_call(conversation: Conversation, messages: Sequence[Message]) -> ToolCall:
     """Return the call of the first look. Its id is unique in the conversation."""
-    details = conversation.question.strip().lower() in _DETAILS
-    arguments = json.dumps(conversation.arguments(details=details), ensure_ascii=False)
+    arguments = json.dumps(conversation.arguments(), ensure_ascii=False)
     digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]
     return ToolCall(id=ToolCallId(f"first-look-{len(messages)}-{digest}"), name=FIRST_LOOK_TOOL, arguments=arguments)

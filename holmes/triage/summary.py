@@ -18,6 +18,7 @@ from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
 from holmes.triage.markdown import one_line
 from holmes.values.findings_json import report_from_json
+from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import (
     AssistantMessage,
     SystemMessage,
@@ -28,6 +29,7 @@ from holmes.values.messages import (
     user_text,
 )
 from holmes.values.tools import label_of, output_text
+from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -162,7 +164,12 @@ def _questions(messages: Sequence[Message]) -> Iterator[str]:
 def _findings(messages: Sequence[Message]) -> Iterator[str]:
     """Yield the incidents of the newest diagnosis, and the checks that were not possible."""
     for message in reversed(messages):
-        if not isinstance(message, ToolMessage) or message.tool_name != DIAGNOSE_TOOL or message.status != "success":
+        if not isinstance(message, ToolMessage) or message.status != "success":
+            continue
+        if message.tool_name == FIRST_LOOK_TOOL:
+            yield from _first_look(message)
+            continue
+        if message.tool_name != DIAGNOSE_TOOL:
             continue
         try:
             report = report_from_json(output_text(message))
@@ -175,6 +182,15 @@ def _findings(messages: Sequence[Message]) -> Iterator[str]:
         for gap in report.not_checked[:4]:
             yield f"- not checked: {whole_words(f'{gap.what}: {gap.why}', 160)}"
         return
+
+
+def _first_look(message: ToolMessage) -> Iterator[str]:
+    try:
+        look = look_from_yaml(output_text(message))
+    except ValueError:
+        return
+    subject = f"{look.subject[0]}: " if look.subject else ""
+    yield f"- {subject}{VERDICT_WORDS[look.verdict]}: {whole_words(look.summary, 400)}{_where(message)}"
 
 
 def _where(message: ToolMessage) -> str:

@@ -1,93 +1,106 @@
-"""The recorded shop: the reports of `reports` with matching logs, events and objects."""
+"""A compact cluster with one fault of each sort, for the tests of the answers."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
-from holmes.values.tools import ToolResult
-from tests.triage.recorded_cluster import RecordedCluster, refused
-from tests.triage.reports import SHOP, report
+import yaml
+
+from holmes.triage.looks import LookRequest, take_first_look
+from tests.triage.corpus.loading import scan_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.values.findings import DiagnosisReport
-    from holmes.values.json_types import JsonValue
-    from tests.triage.recorded_cluster import Answer, Answers
+    from holmes.diagnosis.scan import ScanResult
+    from holmes.values.first_look import FirstLook
 
-NAMESPACES = "NAME   STATUS   AGE\ndefault   Active   40d\nshop   Active   12d\nshop-staging   Active   3d\n"
-LOG = """Logs of Pod 'cart-5d8f6bb7c9-qwz7x' in namespace 'shop': 1 of 1 pods, 1 container log, showing 4 of 4 lines
-=== pod cart-5d8f6bb7c9-qwz7x, container app: running, ready, 3 restarts
-showing 4 of 4 lines
-2026-11-22T04:58:00.000Z starting
-2026-11-22T04:58:01.000Z loading the price list
-2026-11-22T04:58:40.000Z ERROR cannot allocate 32 MiB for the price list
-2026-11-22T04:58:41.000Z ERROR cannot allocate 48 MiB for the price list
+_WORKLOADS = """
+checkout: {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/checkout:2.4.1", env: {PAYMENTS_URL: "http://payments"}}
+payments: {ready: false, restarts: 5, node: node-2, image: "registry.shop.example/payments:1.12.0", waiting: CrashLoopBackOff}
+catalog: {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/catalog:3.0.4"}
 """
-EVENTS = """LAST SEEN   TYPE      REASON    OBJECT                         MESSAGE
-4m          Normal    Pulled    Pod/cart-5d8f6bb7c9-qwz7x      Container image already present
-2m          Warning   BackOff   Pod/cart-5d8f6bb7c9-qwz7x      Back-off restarting failed container app
+_LOGS = """
+shop/checkout-5d9-x/checkout: |
+  2026-11-22T04:40:00Z INFO checkout listening on :8080
+  2026-11-22T04:41:00Z INFO order stored took=20ms
+  2026-11-22T04:42:00Z INFO order stored took=40ms
+shop/payments-5d9-x/payments/previous: |
+  2026-11-22T04:58:00Z FATAL variable GATEWAY_URL must be set
+shop/catalog-5d9-x/catalog: |
+  2026-11-22T04:30:00Z INFO catalog listening on :8080
+  2026-11-22T04:50:00Z INFO page 12 rendered
 """
-RELATED = {
-    "payments": "Deployment shop/payments: 2/2 ready, age 12d\npods:\n"
-    "  Pod shop/payments-7f9c8d6b5-k4qx2: Running, ready, 0 restarts\n"
-    "changed in the last 24 h:\n  2026-11-22T03:00:00Z Deployment shop/payments: image 1.8 -> 1.9",
-    "cart": "Deployment shop/cart: 0/1 ready, age 12d",
-    "worker-1": "Node worker-1: present, age 40d",
-}
 
 
-USAGE = "NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\nshop   cart-1   5m   60Mi\nshop   web-1   90m   1Gi\n"
-
-
-def diagnosis(arguments: Mapping[str, JsonValue], whole: DiagnosisReport = SHOP) -> Answer:
-    namespace, resource = arguments.get("namespace"), str(arguments.get("resource", ""))
-    if namespace not in (None, "*", "shop", "default", "shop-staging"):
-        return refused(f"namespace {namespace!r} does not exist; the closest existing name is 'shop'")
-    if namespace in ("default", "shop-staging"):
-        return report(namespaces=(str(namespace),))
-    if resource:
-        name = resource.rpartition("/")[2]
-        kept = tuple(each for each in whole.incidents if name in (each.culprit.name, *(a.name for a in each.affected)))
-        return report(*kept, resource=resource)
-    return whole
-
-
-def logs(arguments: Mapping[str, JsonValue]) -> Answer:
-    if str(arguments["name"]).startswith("cart"):
-        return LOG
-    return ToolResult(status="no_data", data=f"No log lines found. Logs of {arguments['name']!r}")
-
-
-def related(arguments: Mapping[str, JsonValue]) -> Answer:
-    name = str(arguments["resource"]).rpartition("/")[2]
-    if name in RELATED and arguments.get("namespace") in (None, "*", "shop"):
-        return RELATED[name]
-    near = "; did you mean 'payments'?" if name.startswith("pay") else ""
-    return refused(f"{arguments['resource']!r} not found{near}")
-
-
-def objects(arguments: Mapping[str, JsonValue]) -> Answer:
-    if arguments["kind"] == "namespaces":
-        name = arguments.get("name")
-        known = name in (None, "shop", "default", "shop-staging")
-        return NAMESPACES if known else refused(f'namespaces "{name}" not found')
-    return ToolResult(status="no_data", error="No resources found")
-
-
-def shop(**changed: Answers) -> RecordedCluster:
-    """The cluster. Keyword arguments replace answers of tools."""
-    answers: dict[str, Answers] = {
-        "kubernetes_diagnose": diagnosis,
-        "kubernetes_related": related,
-        "kubernetes_logs": logs,
-        "kubectl_events": lambda given: EVENTS if "cart" in str(given.get("object", "cart")) else "",
-        "kubectl_get": objects,
-        "kubectl_columns": "",
-        "kubectl_jq": "",
-        "kubectl_count": "12\n",
-        "kubectl_describe": "Name:   cart\nNamespace:   shop\n",
-        "kubectl_top": USAGE,
-        "kubectl_rollout_history": "deployment.apps/cart\nREVISION  CHANGE-CAUSE\n1  <none>\n",
+def _workload(name: str, raw: Mapping[str, object]) -> list[dict[str, object]]:
+    state = (
+        {"running": {"startedAt": {"ago": 1200}}}
+        if "waiting" not in raw
+        else {"waiting": {"reason": raw["waiting"], "message": "back-off"}}
+    )
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": {"ago": 120}}} if raw["restarts"] else {}
+    environment = [{"name": key, "value": value} for key, value in dict(raw.get("env", {})).items()]  # type: ignore[call-overload]
+    spec = {
+        "containers": [{"name": name, "image": raw["image"], "env": environment, "ports": [{"containerPort": 8080}]}]
     }
-    return RecordedCluster(answers={**answers, **changed})
+    labels = {"app": name, "tier": "web" if name == "checkout" else "back"}
+    ready = "True" if raw["ready"] else "False"
+    status = {
+        "name": name, "image": raw["image"], "ready": raw["ready"], "restartCount": raw["restarts"], "state": state,
+        "lastState": ended, "started": raw["ready"],
+    }  # fmt: skip
+    number = 1 if raw["ready"] else 0
+    return [
+        {
+            "kind": "Deployment",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+            "status": {"replicas": 1, "readyReplicas": number, "availableReplicas": number, "updatedReplicas": 1},
+        },
+        {"kind": "ReplicaSet", "metadata": {"name": f"{name}-5d9", "owner": f"Deployment/{name}", "labels": labels}},
+        {
+            "kind": "Pod",
+            "metadata": {"name": f"{name}-5d9-x", "owner": f"ReplicaSet/{name}-5d9", "labels": labels},
+            "spec": {**spec, "nodeName": raw["node"]},
+            "status": {
+                "phase": "Running",
+                "podIP": f"10.0.0.{len(name)}",
+                "conditions": [{"type": "Ready", "status": ready}, {"type": "PodScheduled", "status": "True"}],
+                "containerStatuses": [status],
+            },
+        },
+        {
+            "kind": "Service",
+            "metadata": {"name": name},
+            "spec": {"clusterIP": f"10.96.0.{len(name)}", "selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]},
+        },
+        {
+            "kind": "EndpointSlice",
+            "metadata": {"name": f"{name}-abc", "labels": {"kubernetes.io/service-name": name}},
+            "ports": [{"port": 8080}],
+            "endpoints": [{"addresses": [f"10.0.0.{len(name)}"], "conditions": {"ready": raw["ready"]}}],
+        },
+    ]  # fmt: skip
+
+
+@cache
+def shop() -> ScanResult:
+    """Payments crashes because of its configuration, checkout needs it, and catalog is healthy."""
+    objects: list[dict[str, object]] = [
+        {"kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}} for name in ("shop", "quiet")
+    ]
+    objects += [
+        {"kind": "Node", "metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        for name in ("node-1", "node-2")
+    ]
+    objects.append({"kind": "ServiceAccount", "metadata": {"name": "default"}})
+    for name, raw in yaml.safe_load(_WORKLOADS).items():
+        objects += _workload(name, raw)
+    return scan_of({"objects": objects, "events": [], "logs": yaml.safe_load(_LOGS)})
+
+
+def look(question: str, namespace: str = "", about: tuple[str, ...] = ()) -> FirstLook:
+    """Ask the shop a question."""
+    return take_first_look(LookRequest(question=question, namespace=namespace, about=about), shop())

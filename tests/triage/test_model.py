@@ -1,57 +1,183 @@
-"""The model as the loop sees it: name, limits, events, cost, and construction."""
+"""`builtin/triage` in the real loop: one call of the first look, then the answer with its verdict."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from holmes.app.models import build_model
-from holmes.llm.config import LitellmModelConfig
-from holmes.triage import TRIAGE_MODEL, TriageModel
-from holmes.triage.report import NO_LLM
-from holmes.values.events import AgentEvent, TextDelta
-from holmes.values.messages import SystemMessage, user_text
-from holmes.values.model import ModelRequest
-from holmes.values.stats import RequestStats
+import pytest
 
+from holmes.toolsets.kubernetes_diagnosis.toolset import FIRST_LOOK
+from holmes.triage import TriageModel
+from holmes.triage.answers import answer_text
+from holmes.triage.conversation import SeenLook, read_conversation
+from holmes.triage.looks import LookRequest, take_first_look
+from holmes.triage.verdicts import judge_answer
+from holmes.values.events import AnswerFinished, RunFailed, ToolCallStarted
+from holmes.values.first_look import FirstLook, FixStep, Table, look_from_yaml, look_to_yaml
+from holmes.values.messages import AssistantMessage, SystemMessage, user_text
+from holmes.values.tools import ToolResult
+from tests.support.investigations import build_loop, events_of
+from tests.support.result_stores import MemoryStore
+from tests.triage.shop import look, shop
 
-async def complete(model: TriageModel) -> tuple[list[AgentEvent], str, RequestStats]:
-    events: list[AgentEvent] = []
+if TYPE_CHECKING:
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import Message
+    from holmes.values.tools import Tool, ToolInvocation
 
-    async def emit(event: AgentEvent) -> None:
-        events.append(event)
-
-    messages = (SystemMessage(text="You are Holmes."), user_text("why is checkout failing?"))
-    request = ModelRequest(messages=messages, tools=(), tool_choice="auto", max_output_tokens=1_000)
-    reply = await model.complete(request, emit)
-    assert reply.model == model.name
-    assert reply.finish_reason == "stop"
-    return events, reply.message.text, reply.stats
-
-
-async def test_the_streamed_text_is_the_answer_and_costs_nothing() -> None:
-    events, text, stats = await complete(TriageModel())
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
-    assert text.endswith(f"\n\n{NO_LLM}")
-    assert stats == RequestStats(calls=1)
-    assert stats.cost == 0.0
+SYSTEM = SystemMessage(text="You are Holmes.\nDefault namespace: shop.")
 
 
-async def test_the_registry_builds_it_by_its_name_and_keeps_the_name_of_the_user() -> None:
-    model = build_model(LitellmModelConfig(name="rules", model=TRIAGE_MODEL))
-    assert isinstance(model, TriageModel)
-    assert model.name == "rules"
-    assert TriageModel().name == "builtin/triage" == TRIAGE_MODEL
-    assert model.limits.context_window_tokens == 1_000_000
-    assert not model.limits.vision
-    await model.check()
-    await model.aclose()
+@dataclass(slots=True)
+class ShopToolset:
+    """The tool of the first look over the compact shop. `error` is its error message, if it fails."""
+
+    error: str = ""
+    name: str = "kubernetes/diagnosis"
+    instructions: str = ""
+    tools: tuple[Tool, ...] = (FIRST_LOOK,)
+    seen: list[JsonObject] = field(default_factory=list)
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        return invocation.tool.name
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        self.seen.append(invocation.arguments)
+        if self.error:
+            return ToolResult(status="error", error=self.error)
+        request = LookRequest.of(invocation.arguments, str(invocation.arguments.get("namespace") or ""))
+        return ToolResult(status="success", data=look_to_yaml(take_first_look(request, shop())))
 
 
-def test_it_imports_no_library_of_a_provider() -> None:
-    code = (
-        "import sys, asyncio; from holmes.app.models import build_model; import holmes.triage.answers; "
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'litellm', 'tiktoken', 'pydantic', 'httpx', 'yaml'}))"
+async def ask(toolset: ShopToolset, *questions: str) -> tuple[AnswerFinished, ...]:
+    """Ask the questions in one conversation through the real loop."""
+    loop = build_loop([TriageModel()], [toolset] if toolset.tools else [], store=MemoryStore(), max_steps=5)
+    messages: tuple[Message, ...] = (SYSTEM,)
+    answers: list[AnswerFinished] = []
+    for question in questions:
+        events = await events_of(loop, (*messages, user_text(question)))
+        assert not [event for event in events if isinstance(event, RunFailed)]
+        started = [event.call.id for event in events if isinstance(event, ToolCallStarted)]
+        assert len(set(started)) == len(started)
+        answers += (event for event in events if isinstance(event, AnswerFinished))
+        messages = answers[-1].messages
+    return tuple(answers)
+
+
+async def test_the_answer_needs_one_call_and_cites_it() -> None:
+    toolset = ShopToolset()
+    (answer,) = await ask(toolset, "why is checkout failing?")
+    assert answer.steps == 2
+    assert toolset.seen == [{"question": "why is checkout failing?", "namespace": "shop"}]
+    assert answer.text.startswith("**Root cause** (critical): ")
+    assert answer.citations
+    assert all(each.outcome != "not_found" for each in answer.citations)
+
+
+async def test_a_follow_up_passes_the_objects_of_the_last_answer() -> None:
+    toolset = ShopToolset()
+    first, second = await ask(toolset, "is payments ok?", "why?")
+    assert str(toolset.seen[1]["about"]).startswith("Deployment shop/payments")
+    assert "GATEWAY_URL" in first.text
+    assert "GATEWAY_URL" in second.text
+
+
+async def test_details_show_what_the_short_answer_omits() -> None:
+    _, details = await ask(ShopToolset(), "is catalog healthy?", "/details")
+    assert "**Other incidents**" in details.text
+
+
+async def test_an_unreadable_cluster_is_no_verdict_about_it() -> None:
+    (answer,) = await ask(ShopToolset(error="Cannot reach the cluster: connection refused"), "why is checkout failing?")
+    assert answer.text.startswith("**Cause not found**: the cluster could not be read")
+    assert judge_answer(answer.text, answer.messages, built_in=True).kind == "inconclusive"
+
+
+async def test_without_the_toolset_nothing_is_investigated() -> None:
+    (answer,) = await ask(ShopToolset(tools=()), "why is checkout failing?")
+    assert "toolset `kubernetes/diagnosis` is not available" in answer.text
+
+
+async def test_the_verdict_of_the_rules_is_that_of_the_look() -> None:
+    (answer,) = await ask(ShopToolset(), "why is checkout failing?")
+    verdict = judge_answer(answer.text, answer.messages, built_in=True)
+    assert (verdict.kind, verdict.by) == ("cause_found", "rules")
+    assert verdict.root_cause is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "root_cause"),
+    [
+        (
+            "**Root cause:** the ConfigMap `a` has no key `b`. [[kubectl_get_1a2b3c:3]]\n\nMore.",
+            "cause_found",
+            "the ConfigMap `a` has no key `b`.",
+        ),
+        ("# Answer\n\n**Root cause** (critical): x", "cause_found", "x"),
+        ("**Cause not found:** the metrics are not available.", "inconclusive", None),
+        ("**Healthy:** all pods are ready.", "healthy", None),
+        ("**Not found:** there is none.", "not_found", None),
+        ("There are 7 pods.", "answered", None),
+        ("", "answered", None),
+    ],
+)
+def test_a_model_states_its_verdict_with_its_first_words(text: str, kind: str, root_cause: str | None) -> None:
+    verdict = judge_answer(text, (), built_in=False)
+    assert (verdict.kind, verdict.by, verdict.root_cause) == (kind, "model", root_cause)
+
+
+def test_a_look_survives_its_yaml() -> None:
+    found = FirstLook(
+        verdict="cause_found",
+        summary='it\'s "so": [1] # 2',
+        evidence=("Pod a/b, x: - y: z", "`q` | {r}"),
+        fix=(FixStep(command="kubectl a", note="n"),),
+        table=Table(header="a | b", rows=("1 | 2",), total=3),
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    assert look_from_yaml(look_to_yaml(found)) == found
+    masked = look_from_yaml(look_to_yaml(found, lambda text: text.replace("y: z", "***")))
+    assert masked.evidence[0] == "Pod a/b, x: - ***"
+    with pytest.raises(ValueError, match="not a first look"):
+        look_from_yaml("- 1\n- 2")
+
+
+@pytest.mark.parametrize(
+    "question", ["why is checkout failing?", "what is wrong?", "list all pods", "is catalog ok?", "who uses payments?"]
+)
+def test_answers_are_short(question: str) -> None:
+    found = look(question)
+    text = answer_text(SeenLook(look=found, text=look_to_yaml(found)))
+    assert len(text.splitlines()) <= 20
+
+
+def test_text_of_the_cluster_cannot_change_the_layout() -> None:
+    hostile = FirstLook(
+        verdict="cause_found",
+        summary="a\n# heading `b` **c** [d](e) <script>",
+        evidence=("x ``` [[r:1]]",),
+        table=Table(header="a", rows=("<b> **x** [y](z)",), total=1),
+    )
+    text = answer_text(SeenLook(look=look_from_yaml(look_to_yaml(hostile)), text=""))
+    assert not any(line.startswith("#") for line in text.splitlines())
+    assert "\\<script" in text
+    assert "[[r:1]]" not in text
+
+
+def test_alerts_are_read_from_the_question() -> None:
+    text = (
+        'Why does it fail?\n\n```\nalert 1 of 1\n  name: "PodCrashing"\n  labels: namespace="shop", pod="payments-5d9-x"\n'
+        '  summary: "crashes"\n```'
+    )
+    (alert,) = read_conversation((SYSTEM, user_text(text))).alerts
+    assert alert == {"alertname": "PodCrashing", "namespace": "shop", "pod": "payments-5d9-x", "summary": "crashes"}
+
+
+def test_after_a_compaction_the_subject_is_read_from_the_last_answer() -> None:
+    messages = (
+        SYSTEM,
+        user_text("earlier"),
+        AssistantMessage(text="`Deployment shop/payments` crashes."),
+        user_text("why?"),
+    )
+    assert read_conversation(messages).subject == ("Deployment shop/payments",)

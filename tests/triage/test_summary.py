@@ -11,7 +11,7 @@ from holmes.core.truncation.compaction import compact_conversation_history
 from holmes.core.truncation.context import measured
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE, survey
 from holmes.core.truncation.summary_request import REPAIR_PROMPT
-from holmes.triage.answers import next_step
+from holmes.triage.steps import next_step
 from holmes.triage.summary import SummaryRequest, messages_of_transcript, summarise, summary_request_of, whole_words
 from holmes.values.messages import AssistantMessage, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.values.model import ModelRequest
