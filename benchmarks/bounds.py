@@ -40,7 +40,6 @@ from holmes.tokens import TokenCounter
 from holmes.tokens.history import History
 from holmes.toolsets.kubernetes_view.helm import masked_values
 from holmes.toolsets.patterns import bounded_pattern
-from holmes.triage.intents import intent_of
 from holmes.triage.question import parse_question
 from holmes.values.errors import ToolError
 from holmes.values.events import AgentEvent, TextDelta, TurnStarted
@@ -283,7 +282,7 @@ def reading_bounds() -> Iterable[Bound]:
         (2, "denials in a log", lambda: cpu(lambda: list(denials_in(DENIALS)))),
         (1, "hosts of a text", lambda: worst(services, "hosts", 100_000)),
         (5, "tokens of repetitive text", lambda: worst(count.count_text, "tokens", 500_000)),
-        (0.2, "a question", lambda: worst(lambda text: intent_of(parse_question(text)), "questions", 30_000)),
+        (0.2, "a question", lambda: worst(parse_question, "questions", 30_000)),
         (10, "a claim of one piece", lambda: max(cpu(partial(judge_piece, each), 1) for each in REPEATED["claims"])),
         (2, "entities of a text", lambda: max(cpu(partial(entities_found, text), 1) for text in entities)),
         (1, "a search in 20 MB", lambda: cpu(lambda: search_lines_of(large))),

@@ -9,7 +9,6 @@ import pytest
 from holmes.core.tools_utils.tool_executor import MAX_ANSWERED_CALLS, MAX_RUNNING_CALLS
 from holmes.llm.scripted import ScriptedCall, ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
 from holmes.tokens import TokenCounter
-from holmes.triage.conversation import read_conversation
 from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
@@ -100,13 +99,6 @@ async def test_a_later_repetition_is_compared_with_the_result_and_not_with_the_r
     again = model.requests[-1].messages[-1]
     assert isinstance(again, ToolMessage)
     assert again.text.startswith("Unchanged since step 1")
-
-
-async def test_the_built_in_rules_read_the_result_and_not_the_reference_to_it() -> None:
-    model = ScriptedModel([ScriptedReply(tool_calls=(scripted_call("echo", text="x"),) * 3), ANSWER])
-    await events_of(build_loop([model], [echo_toolset()]))
-    (outcome,) = read_conversation(model.requests[-1]).outcomes.values()
-    assert (outcome.text, outcome.partial) == ("x", False)
 
 
 @pytest.mark.parametrize(

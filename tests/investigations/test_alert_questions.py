@@ -15,8 +15,8 @@ from holmes.investigations.alerts.wording import (
     worst_severity,
 )
 from holmes.investigations.records.values import Alert
-from holmes.triage.intents import intent_of
-from holmes.triage.question import parse_question
+from holmes.triage.conversation import read_conversation
+from holmes.values.messages import SystemMessage, user_text
 from tests.investigations.alerts import alert
 
 
@@ -33,34 +33,27 @@ def by_state_metrics(deployment: str = "", alertname: str = "KubeDeploymentRepli
     )
 
 
-def prose(alerts: list[Alert]) -> str:
-    """The question without the data."""
-    return alert_question(alerts).partition(FENCE)[0]
-
-
 @pytest.mark.parametrize(
-    ("alerts", "namespace", "names"),
+    "alerts",
     [
-        ([alert(pod="checkout-7b9bbf99ff-c5l4v")], "shop", {"checkout-7b9bbf99ff-c5l4v", "checkout"}),
-        ([by_state_metrics(deployment="web")], "shop", {"web"}),
-        ([alert(deployment="web"), alert(statefulset="cart")], "shop", {"web", "cart"}),
-        ([alert(deployment="web"), alert(deployment="importer", namespace="legacy")], "*", {"web", "importer"}),
-        ([alert(persistentvolumeclaim="data-cart-0")], "shop", {"data-cart-0"}),
-        ([alert(horizontalpodautoscaler="web")], "shop", {"web"}),
-        ([by_state_metrics(alertname="KubeQuotaFullyUsed")], "shop", set()),
-        ([alert(node="worker-1", namespace="")], "", {"worker-1"}),
-        ([alert(alertname="CoreDNSDown", namespace="")], "*", set()),
-        ([alert(deployment=f"app-{number}") for number in range(40)], "shop", {f"app-{number}" for number in range(6)}),
+        [alert(pod="checkout-7b9bbf99ff-c5l4v")],
+        [by_state_metrics(deployment="web")],
+        [alert(deployment="web"), alert(deployment="importer", namespace="legacy")],
+        [alert(alertname='odd "quotes", commas=and ```fences```', namespace="")],
     ],
 )
-def test_the_rules_read_the_namespace_and_the_objects_and_nothing_else(
-    alerts: list[Alert], namespace: str, names: set[str]
-) -> None:
-    question = parse_question(prose(alerts))
-    assert intent_of(question) == "why"
-    assert question.namespace == namespace
-    assert {each.name for each in question.names} == names
-    assert all(each.certain for each in question.names)
+def test_the_rules_read_the_labels_of_each_alert(alerts: list[Alert]) -> None:
+    found = read_conversation((SystemMessage(text="You are Holmes."), user_text(alert_question(alerts)))).alerts
+    plain = [{name: value.replace(FENCE, "'''") for name, value in each.labels.items()} for each in alerts]
+    assert [
+        {name: value for name, value in each.items() if name in given} for each, given in zip(found, plain, strict=True)
+    ] == plain
+
+
+def test_the_rules_read_the_first_five_of_many_alerts() -> None:
+    text = alert_question([alert(deployment=f"app-{number}") for number in range(40)])
+    found = read_conversation((SystemMessage(text="You are Holmes."), user_text(text))).alerts
+    assert [each["deployment"] for each in found] == [f"app-{number}" for number in range(5)]
 
 
 def test_the_model_gets_everything_that_was_said() -> None:

@@ -22,7 +22,12 @@ ROOT: Final = Path(__file__).parent.parent.parent
 WORDS: Final = ROOT / "docs" / "words.md"
 SUFFIXES: Final = {".py", ".md", ".yaml", ".yml", ".jinja2", ".txt", ".tpl", ".js", ".css", ".toml"}
 # The English of the demo's applications and of what linters and tests read is data.
-DATA: Final = ("holmes/snapshot/demo/", "holmes/evidence/lexicon.yaml", "holmes/triage/vocabulary.yaml", "docs/words.md")
+DATA: Final = (
+    "holmes/snapshot/demo/",
+    "holmes/evidence/lexicon.yaml",
+    "holmes/triage/vocabulary.yaml",
+    "docs/words.md",
+)
 # The table with the identifiers of the specification; its sentences are checked in the catalogue.
 _ROWS: Final = re.compile(r"<!-- rows: begin.*?rows: end -->", re.DOTALL)
 _FEWEST_WORDS: Final = 3

@@ -50,10 +50,12 @@ class ShopToolset:
         return ToolResult(status="success", data=look_to_yaml(take_first_look(request, shop())))
 
 
-async def ask(toolset: ShopToolset, *questions: str) -> tuple[AnswerFinished, ...]:
+async def ask(
+    toolset: ShopToolset, *questions: str, earlier: tuple[Message, ...] = (SYSTEM,)
+) -> tuple[AnswerFinished, ...]:
     """Ask the questions in one conversation through the real loop."""
     loop = build_loop([TriageModel()], [toolset] if toolset.tools else [], store=MemoryStore(), max_steps=5)
-    messages: tuple[Message, ...] = (SYSTEM,)
+    messages = earlier
     answers: list[AnswerFinished] = []
     for question in questions:
         events = await events_of(loop, (*messages, user_text(question)))
@@ -110,7 +112,7 @@ async def test_the_verdict_of_the_rules_is_that_of_the_look() -> None:
     ("text", "kind", "root_cause"),
     [
         (
-            "**Root cause:** the ConfigMap `a` has no key `b`. [[kubectl_get_1a2b3c:3]]\n\nMore.",
+            "**Root cause:** the ConfigMap `a` has no key `b`. [[0123456789ab:3]]\n\nMore.",
             "cause_found",
             "the ConfigMap `a` has no key `b`.",
         ),

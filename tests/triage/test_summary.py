@@ -18,8 +18,7 @@ from holmes.values.model import ModelRequest
 from tests.core.truncation.summaries import COUNTER, FACTS, PLANTED, TASK, context_for, history_of
 from tests.support.conversations import png, wild_histories
 from tests.support.counting_model import CountingModel
-from tests.triage.recorded_cluster import ask
-from tests.triage.shop import shop
+from tests.triage.test_model import SYSTEM, ShopToolset, ask
 
 if TYPE_CHECKING:
     from holmes.values.messages import Message
@@ -51,17 +50,18 @@ async def test_the_loop_accepts_the_summary_and_nothing_that_matters_is_lost(win
 
 
 async def test_after_a_compaction_of_its_own_the_investigation_goes_on() -> None:
-    first = await ask(shop(), "why is cart failing?")
-    summary = summarise(SummaryRequest(kind="summary", cap_tokens=2_000, messages=first.conversation))
-    compacted = (first.conversation[0], first.conversation[1], user_text(summary, "summary"))
-    told = await ask(shop(), "and its logs?", earlier=compacted)
-    assert "ERROR cannot allocate" in told.text
+    (first,) = await ask(ShopToolset(), "why is payments failing?")
+    summary = summarise(SummaryRequest(kind="summary", cap_tokens=2_000, messages=first.messages))
+    compacted = (SYSTEM, first.messages[1], user_text(summary, "summary"))
+    toolset = ShopToolset()
+    await ask(toolset, "and its logs?", earlier=compacted)
+    assert toolset.seen[0]["about"] == "Deployment shop/payments"
 
 
 async def test_a_summary_has_the_question_the_findings_and_citable_evidence() -> None:
-    told = await ask(shop(), "why is cart failing?")
+    (told,) = await ask(ShopToolset(), "why is payments failing?")
     request = ModelRequest(
-        messages=(*told.conversation, user_text(f"{PROMPT}\n\nWrite at most 2,000 tokens.", "note")),
+        messages=(*told.messages, user_text(f"{PROMPT}\n\nWrite at most 2,000 tokens.", "note")),
         tools=(),
         tool_choice="none",
         max_output_tokens=4_000,
@@ -70,13 +70,12 @@ async def test_a_summary_has_the_question_the_findings_and_citable_evidence() ->
     assert wanted is not None
     assert wanted.cap_tokens == 2_000
     text = summarise(wanted)
-    assert text.startswith("## Question\n- why is cart failing?")
-    assert "## Resources and their state\n- critical: ConfigMap shop/checkout-settings does not exist" in text
-    assert "The container app of Deployment shop/cart was killed after 40s" in text
+    assert text.startswith("## Question\n- why is payments failing?")
+    assert "## Resources and their state\n- Deployment shop/payments: Root cause: The container payments" in text
     assert "[[" in text
-    assert "- kubernetes_diagnose : success" in text
+    assert "- kubernetes_first_look question=why is payments failing?" in text
     assert COUNTER.count_text(text) <= 2_000 * 1.5
-    source = survey(told.conversation, (), told.conversation)
+    source = survey(told.messages, (), told.messages)
     assert source.invented_in(text) == ()
 
 
