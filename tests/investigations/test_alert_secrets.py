@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.investigations.alerts.payload import parse_alertmanager, parse_alerts
-from holmes.triage.alert_subjects import subject_key
 from holmes.investigations.alerts.wording import alert_question, alerts_title
 from holmes.redaction.redactor import Redactor
+from holmes.triage.alert_subjects import subject_key
 from tests.support.planted_forms import random_text
 
 REDACTOR = Redactor(b"a key of the tests")

@@ -17,7 +17,7 @@ from holmes.investigations.queue.worker import (
 )
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import InvestigationRecords
-from holmes.investigations.records.values import InvestigationRecord, NewInvestigation, root_cause
+from holmes.investigations.records.values import InvestigationRecord, NewInvestigation
 from holmes.values.errors import ClusterUnreachable
 from holmes.values.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
 from holmes.values.stats import NOTHING_SPENT, RequestStats
@@ -139,18 +139,3 @@ async def test_an_investigation_that_kills_every_replica_fails_but_not_one_that_
     assert alive.state == "running"
     assert dead.state == "failed"
     assert "without progress" in str(dead.error)
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("5 incidents in `shop`. The most severe incident is:\n\n**Root cause (critical):** no key X\n", "no key X"),
-        ("Root cause (critical): no key X. [[7a48a06651da:18]] Since 6:16.", "no key X. Since 6:16."),
-        ("## Summary:\n\nThe pod crashes.", "The pod crashes."),
-        ("**The ConfigMap is gone**\n\nRoot cause: it was deleted", "it was deleted"),
-        ("Checked:\n", None),
-        ("", None),
-    ],
-)
-def test_the_root_cause_is_the_line_that_says_so(text: str, cause: str | None) -> None:
-    assert root_cause(text) == cause

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _WORKLOADS = """
-checkout: {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/checkout:2.4.1", env: {PAYMENTS_URL: "http://payments"}}
-payments: {ready: false, restarts: 5, node: node-2, image: "registry.shop.example/payments:1.12.0", waiting: CrashLoopBackOff}
+checkout:
+  {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/checkout:2.4.1", env: {PAYMENTS_URL: "http://payments"}}
+payments:
+  {ready: false, restarts: 5, node: node-2, image: "registry.shop.example/payments:1.12.0", waiting: CrashLoopBackOff}
 catalog: {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/catalog:3.0.4"}
 """
 _LOGS = """
@@ -56,7 +58,11 @@ def _workload(name: str, raw: Mapping[str, object]) -> list[dict[str, object]]:
         {
             "kind": "Deployment",
             "metadata": {"name": name, "labels": labels},
-            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
             "status": {"replicas": 1, "readyReplicas": number, "availableReplicas": number, "updatedReplicas": 1},
         },
         {"kind": "ReplicaSet", "metadata": {"name": f"{name}-5d9", "owner": f"Deployment/{name}", "labels": labels}},
@@ -74,7 +80,11 @@ def _workload(name: str, raw: Mapping[str, object]) -> list[dict[str, object]]:
         {
             "kind": "Service",
             "metadata": {"name": name},
-            "spec": {"clusterIP": f"10.96.0.{len(name)}", "selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]},
+            "spec": {
+                "clusterIP": f"10.96.0.{len(name)}",
+                "selector": {"app": name},
+                "ports": [{"port": 80, "targetPort": 8080}],
+            },
         },
         {
             "kind": "EndpointSlice",

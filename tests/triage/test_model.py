@@ -168,7 +168,8 @@ def test_text_of_the_cluster_cannot_change_the_layout() -> None:
 
 def test_alerts_are_read_from_the_question() -> None:
     text = (
-        'Why does it fail?\n\n```\nalert 1 of 1\n  name: "PodCrashing"\n  labels: namespace="shop", pod="payments-5d9-x"\n'
+        'Why does it fail?\n\n```\nalert 1 of 1\n  name: "PodCrashing"\n'
+        '  labels: namespace="shop", pod="payments-5d9-x"\n'
         '  summary: "crashes"\n```'
     )
     (alert,) = read_conversation((SYSTEM, user_text(text))).alerts
