@@ -40,7 +40,8 @@ def _headline(seen: SeenLook) -> str:
     look = seen.look
     heading = "" if look.verdict == "answered" else VERDICT_WORDS[look.verdict]
     severity = f" ({look.severity})" if look.severity and look.verdict == "cause_found" else ""
-    text = _prose(look.summary)
+    named = look.culprit and f"`{look.culprit}`" not in look.summary
+    text = _prose(look.summary.replace(look.culprit, f"`{look.culprit}`", 1) if named else look.summary)
     marker = cite(seen, look.summary) if look.verdict == "cause_found" else ""
     start = f"**{heading}**{severity}: " if heading and not look.summary.startswith(heading) else ""
     since = f" Since {plain(look.since)}." if look.since else ""

@@ -15,12 +15,16 @@ ANSWERED = replace(
     RUNNING,
     state="answered",
     answer="**Root cause:** the container is killed at its limit of 64Mi.\n\n```\nOOMKilled <137>\n```\n",
-    root_cause="Root cause: the container is killed at its limit of 64Mi.",
+    root_cause="the container is killed at its limit of 64Mi.",
+    verdict="cause_found",
+    verdict_by="rules",
+    summary="the container is killed at its limit of 64Mi.",
     model="openai/gpt-5",
     cost=0.0312,
     started_at=OPENED_AT,
     finished_at=OPENED_AT + timedelta(seconds=42),
 )
+_AFTER_THE_ANSWER = frozenset({"answered", "resolved", "reopened"})
 FAILED = replace(RUNNING, state="failed", error="The provider refused the key.")
 
 
@@ -39,7 +43,9 @@ def news(kind: NewsKind = "opened", **changes: object) -> IncidentNews:
         severity="critical",
         cluster="prod-eu",
         labels={"namespace": "shop", "pod": "checkout-5d9"},
-        root_cause=ANSWERED.root_cause if kind in {"answered", "resolved", "reopened"} else None,
+        root_cause=ANSWERED.root_cause if kind in _AFTER_THE_ANSWER else None,
+        verdict=ANSWERED.verdict if kind in _AFTER_THE_ANSWER else None,
+        summary=ANSWERED.summary if kind in _AFTER_THE_ANSWER else None,
         reopened=1 if kind == "reopened" else 0,
         alerts=(
             AlertNews(

@@ -64,12 +64,12 @@ def assert_harmless(message: SlackMessage) -> None:
 @given(hostile_text, hostile_text)
 def test_no_text_of_an_alert_or_answer_can_mention_somebody_or_break_a_limit(text: str, other: str) -> None:
     alert = AlertNews(name=text, status="firing", labels={text: other}, summary=other)
-    investigation = replace(ANSWERED, answer=text, root_cause=other, model=text, without_llm_reason=other)
+    investigation = replace(ANSWERED, answer=text, root_cause=other, summary=other, model=text, without_llm_reason=other)
     for without_llm in (True, False):
         told = news(
             "answered",
             title=text, severity=other, cluster=text, labels={other: text, "a": other}, alerts=(alert,),
-            root_cause=other, investigation=replace(investigation, without_llm=without_llm),
+            root_cause=other, summary=other, investigation=replace(investigation, without_llm=without_llm),
         )  # fmt: skip
         assert_harmless(root_message(told))
         for message in replies(told):
@@ -122,7 +122,7 @@ def test_the_root_message_says_how_it_stands() -> None:
     resolved = root_message(news("resolved"))
     assert resolved.sections[0].startswith(":white_check_mark:")
     assert "Resolved <!date^1772366940^" in resolved.sections[0]
-    assert "*Root cause:* Root cause: the container is killed" in resolved.sections[1]
+    assert "*Root cause:* the container is killed" in resolved.sections[1]
     assert "Not investigated" in root_message(news(investigation=None)).sections[1]
     assert "failed: The provider refused the key." in root_message(news("failed")).sections[1]
     many = root_message(news(alerts=news().alerts * 9, alerts_total=250))
@@ -159,7 +159,7 @@ def test_an_answer_without_an_llm_says_so_and_why() -> None:
 
 def test_an_empty_answer_is_a_message_all_the_same() -> None:
     for answer in ("", "\n", "<!-- -->", "---"):
-        for message in replies(news("answered", investigation=replace(ANSWERED, answer=answer, root_cause=None))):
+        for message in replies(news("answered", investigation=replace(ANSWERED, answer=answer, root_cause=None, summary=None))):
             assert fault_of(message.text, message.blocks()) is None
 
 
@@ -186,3 +186,8 @@ def test_citations_are_numbered_and_what_came_of_their_check_is_said() -> None:
     (message,) = replies(news(kind="answered", investigation=replace(ANSWERED, answer=answer)))
     assert message.sections[0] == "It died [1]. It is slow [2 cited]. It ran [3 not found there: Ran, 3]."
     assert "Citations: 1 checked; 1 cited, not checked; 1 not found there" in message.notes
+
+
+def test_an_answer_without_a_cause_is_not_shown_as_one() -> None:
+    found = root_message(news("answered", verdict="inconclusive", root_cause=None, summary="Nothing in the cluster is wrong."))
+    assert "*Cause not found:* Nothing in the cluster is wrong." in found.sections[1]

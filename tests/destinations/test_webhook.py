@@ -56,7 +56,8 @@ async def test_the_body_is_the_documented_one_and_its_signature_can_be_verified(
     assert body["incident"] == {
         "id": "inc1", "title": "KubePodCrashLooping: shop/checkout", "state": "open", "severity": "critical",
         "labels": {"namespace": "shop", "pod": "checkout-5d9"},
-        "root_cause": "Root cause: the container is killed at its limit of 64Mi.", "reopened": 0,
+        "verdict": "cause_found", "summary": "the container is killed at its limit of 64Mi.",
+        "root_cause": "the container is killed at its limit of 64Mi.", "reopened": 0,
         "opened_at": "2026-03-01T12:00:00Z", "updated_at": "2026-03-01T12:01:00Z", "closed_at": None,
         "url": "https://holmes.example/incidents/inc1",
     }  # fmt: skip

@@ -79,7 +79,10 @@ async def test_an_answer_comes_with_its_first_line_cost_and_whether_an_llm_was_u
     await add_incident(database, root_cause="Killed at its limit.")
     answered = {
         "state": "answered",
-        "answer": "# Killed at its limit.\n\nMore.",
+        "answer": "**Root cause:** Killed at its limit.\n\nMore.",
+        "verdict": "cause_found",
+        "verdict_by": "model",
+        "summary": "Killed at its limit.",
         "stats": stats_to_json(RequestStats(cost=0.25)),
     }
     by_model = await investigate(database, **answered, answered_by="openai/gpt-5")
@@ -88,6 +91,7 @@ async def test_an_answer_comes_with_its_first_line_cost_and_whether_an_llm_was_u
     found = (await composed(composer, await delivery(database, by_model))).investigation
     assert found is not None
     assert (found.root_cause, found.model, found.cost) == ("Killed at its limit.", "openai/gpt-5", 0.25)
+    assert (found.verdict, found.verdict_by, found.summary) == ("cause_found", "model", "Killed at its limit.")
     assert (found.without_llm, found.link) == (False, None)
     news = await composed(composer, await delivery(database, by_rules))
     assert news.root_cause == "Killed at its limit."

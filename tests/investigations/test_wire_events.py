@@ -44,6 +44,7 @@ from holmes.values.messages import (
     user_text,
 )
 from holmes.values.stats import RequestStats
+from holmes.values.verdicts import Verdict
 
 STATS = RequestStats(prompt_tokens=22_000, completion_tokens=1_400, cached_tokens=18_000, cost=0.0123, calls=2)
 CALL = ToolCall(id=ToolCallId("call-1"), name="kubectl_get", arguments='{"kind": "pods"}')
@@ -144,9 +145,10 @@ EVENTS: dict[str, tuple[AgentEvent, str | None, set[str]]] = {
             steps=2,
             model="m",
             citations=(Citation(result_id=ResultId("abc123"), first_line=1, last_line=2, claim="c"),),
+            verdict=Verdict(kind="cause_found", by="model", summary="It is the key."),
         ),
         "ai_answer_end",
-        {"analysis", "conversation_history", "follow_up_actions", "metadata"},
+        {"analysis", "conversation_history", "follow_up_actions", "metadata", "verdict"},
     ),
     "replaced": (HistoryReplaced(messages=MESSAGES, stats=STATS), "notice", {"kind", "text"}),
     "failed": (
