@@ -107,9 +107,9 @@ class AlertSettings(SettingsGroup):
         BeforeValidator(_unlimited),
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
-    """Maximum number of investigations per hour that alerts start with an LLM, across all routes and replicas. Above
-    this number, the built-in rules answer, and the answer states the reason. `unlimited` removes the limit.
-    Investigations that users or clients request are not counted.
+    """Maximum number of LLM investigations that alerts may start per hour, across all routes and replicas. Above this
+    number, the built-in rules answer, and the answer states the reason. `unlimited` removes the limit. Investigations
+    that users or clients request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None

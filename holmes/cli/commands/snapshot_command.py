@@ -1,4 +1,4 @@
-"""Implements `holmes snapshot create|serve|show`, which record clusters into files and serve or show recordings.
+"""Implements `holmes snapshot create|serve|show`, which record clusters to files, and serve or show recordings.
 
 Text from recordings is sanitised for the terminal.
 """
@@ -47,7 +47,7 @@ class CreateOptions:
 
 @click.group()
 def snapshot() -> None:
-    """Record a cluster into files, and serve or show a recording."""
+    """Record a cluster to files, and serve or show a recording."""
 
 
 @snapshot.command()
