@@ -31,8 +31,8 @@ class RouteSettings(_Part):
     max_cost: float | None = Field(default=None, ge=0)
     """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
-    """Maximum number of investigations per hour that use an LLM, within the general limit. Above this number,
-    `builtin/triage` answers.
+    """Maximum number of LLM investigations per hour, within the general limit. Above this number, `builtin/triage`
+    answers.
     """
     destinations: tuple[str, ...] | None = None
     """Names of destinations. Default: all destinations."""
