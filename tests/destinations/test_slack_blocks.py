@@ -64,7 +64,9 @@ def assert_harmless(message: SlackMessage) -> None:
 @given(hostile_text, hostile_text)
 def test_no_text_of_an_alert_or_answer_can_mention_somebody_or_break_a_limit(text: str, other: str) -> None:
     alert = AlertNews(name=text, status="firing", labels={text: other}, summary=other)
-    investigation = replace(ANSWERED, answer=text, root_cause=other, summary=other, model=text, without_llm_reason=other)
+    investigation = replace(
+        ANSWERED, answer=text, root_cause=other, summary=other, model=text, without_llm_reason=other
+    )
     for without_llm in (True, False):
         told = news(
             "answered",
@@ -159,7 +161,9 @@ def test_an_answer_without_an_llm_says_so_and_why() -> None:
 
 def test_an_empty_answer_is_a_message_all_the_same() -> None:
     for answer in ("", "\n", "<!-- -->", "---"):
-        for message in replies(news("answered", investigation=replace(ANSWERED, answer=answer, root_cause=None, summary=None))):
+        for message in replies(
+            news("answered", investigation=replace(ANSWERED, answer=answer, root_cause=None, summary=None))
+        ):
             assert fault_of(message.text, message.blocks()) is None
 
 
@@ -189,5 +193,7 @@ def test_citations_are_numbered_and_what_came_of_their_check_is_said() -> None:
 
 
 def test_an_answer_without_a_cause_is_not_shown_as_one() -> None:
-    found = root_message(news("answered", verdict="inconclusive", root_cause=None, summary="Nothing in the cluster is wrong."))
+    found = root_message(
+        news("answered", verdict="inconclusive", root_cause=None, summary="Nothing in the cluster is wrong.")
+    )
     assert "*Cause not found:* Nothing in the cluster is wrong." in found.sections[1]
