@@ -24,8 +24,10 @@ class RouteSettings(_Part):
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")
     match: dict[str, str] = Field(default_factory=dict)
     """Labels, each with a regular expression that must match the complete value. A missing label has an empty value."""
-    investigate: bool = True
-    """Investigate the alerts. If false, only show them."""
+    investigate: bool | None = None
+    """Investigate the alerts. If false, only show them. Default: investigate all alerts except those that only show that
+    alerting works, such as `Watchdog`, `InfoInhibitor` and alerts with severity `none`.
+    """
     model: str | None = Field(default=None, min_length=1)
     """Model for these alerts, in the same format as the setting `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)

@@ -30,6 +30,8 @@ _POD_NAMES: Final = (
 )
 _REPLICA_SET_NAME = re.compile(rf"(.+)-{_SAFE}{{6,10}}")
 _JOB_NAME = re.compile(r"(.+)-\d{8,10}")
+_HEARTBEATS: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
+HEARTBEAT: Final = "The alert only shows that alerting works. There is nothing to investigate."
 _EXPORTERS: Final = ("kube-state-metrics", "node-exporter")
 _OF_THE_TARGET: Final = frozenset({"namespace", "pod", "container", "service", "node", "job", "instance"})
 _OWN_LABELS: Final = (
@@ -92,6 +94,11 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
     if "exported_job" in labels and _NAME.fullmatch(name := labels["exported_job"]):
         return Subject(kind="Job", name=name, namespace=namespace, workload=_owner("Job", name))
     return _of_scraped(labels, measured)
+
+
+def is_heartbeat(labels: Mapping[str, str]) -> bool:
+    """Return whether an alert only shows that alerting works, so that there is nothing to investigate."""
+    return labels.get("alertname", "").lower() in _HEARTBEATS or labels.get("severity", "").lower() == "none"
 
 
 def subject_key(labels: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.alert_subjects import namespace_of, subject_of
+from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
 from holmes.triage.causes import Asked, look_for_cause
 from holmes.triage.names import names_of
 from holmes.triage.question import parse_question
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from holmes.triage.alert_subjects import Subject as AlertSubject
     from holmes.triage.names import Names
 
-_NOT_INVESTIGATED: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SPECIFIC: Final = re.compile(
     r"(?i)certificate|cert\b|certs\b|tls|x509|expir|replication|replica(?:tion)?.?lag|\blag|backup|clock|skew|ntp|raid|smart|bandwidth"
@@ -52,16 +51,10 @@ def look_at_alerts(alerts: Sequence[Mapping[str, str]], scan: ScanResult, namesp
     return next((look for look in looks if look.verdict == "cause_found"), looks[0])
 
 
-def is_heartbeat(labels: Mapping[str, str]) -> bool:
-    """Return whether an alert only shows that alerting works, so that there is nothing to investigate."""
-    return labels.get("alertname", "").lower() in _NOT_INVESTIGATED or labels.get("severity", "").lower() == "none"
-
-
 def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstLook:
     name = labels.get("alertname", "the alert")
     if is_heartbeat(labels):
-        text = f"`{name}` only shows that alerting works. There is nothing to investigate."
-        return FirstLook(verdict="not_investigated", summary=text, taken_at=scan.report.taken_at)
+        return FirstLook(verdict="not_investigated", summary=HEARTBEAT, taken_at=scan.report.taken_at)
     names = names_of(scan.state)
     space = namespace_of(labels) or ("" if namespace == "*" else namespace)
     objects = _objects(labels, names, space)

@@ -206,6 +206,17 @@ async def test_a_route_decides_model_and_cost_and_may_want_no_investigation(data
     assert [told for _, told in desk.news] == ["KubePodCrashLooping: shop/checkout shop"]
 
 
+async def test_a_heartbeat_is_investigated_only_if_a_route_says_so(database: Database) -> None:
+    watchdog = alert(alertname="Watchdog", severity="none")
+    desk = Desk(database)
+    receipt = await desk.take(watchdog, key="watchdog")
+    assert (receipt.investigations, len(receipt.incidents)) == ((), 1)
+    (incident,) = await desk.incidents()
+    assert (incident.verdict, incident.root_cause) == ("not_investigated", None)
+    asked = await Desk(database, Route(name="all", investigate=True)).take(watchdog, key="watchdog")
+    assert asked.queued == 1
+
+
 async def test_a_route_that_wants_investigations_only_now_gets_one_for_what_still_fires(database: Database) -> None:
     await Desk(database, Route(name="shop", investigate=False)).take(CHECKOUT)
     receipt = await Desk(database, Route(name="shop")).take(CHECKOUT)

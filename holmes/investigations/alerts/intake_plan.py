@@ -29,7 +29,7 @@ from holmes.investigations.records.values import (
     NewInvestigation,
     time_id,
 )
-from holmes.triage.alert_subjects import incident_key, subject_key
+from holmes.triage.alert_subjects import HEARTBEAT, incident_key, subject_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,7 @@ class IntakePlan:
             news=tuple(
                 (self._incidents[identity], event, self._route_of(identity))
                 for identity, event in self._news.items()
-                if self._route_of(identity).investigate
+                if self._route_of(identity).investigate is not False
             ),
             concerned=tuple(self._concerned),
             linked=tuple(self._linked),
@@ -244,7 +244,10 @@ class IntakePlan:
         The first of these applies: the queued investigation of the incident, a started investigation of the same
         subject, or a new investigation. The question of a queued investigation is extended to include the alert.
         """
-        if not route.investigate:
+        if not route.investigates(alert.labels):
+            if route.investigate is None and self._incidents[incident].verdict is None:
+                noted = replace(self._incidents[incident], verdict="not_investigated", summary=HEARTBEAT)
+                self._incidents[incident] = noted
             return None
         queued = self._queued.get(incident)
         if queued is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
+from holmes.triage.alert_subjects import is_heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,16 +52,21 @@ class Route:
     """Settings for alerts whose labels match all patterns in `match`.
 
     `model` and `max_cost` default to the general settings, and `destinations` to all destinations. `max_cost` is in US
-    dollars. `max_per_hour` limits the investigations that may use an LLM. None means no limit.
+    dollars. `max_per_hour` limits the investigations that may use an LLM. None means no limit. If `investigate` is None,
+    all alerts except heartbeats are investigated.
     """
 
     name: str = ""
     match: tuple[LabelPattern, ...] = ()
-    investigate: bool = True
+    investigate: bool | None = None
     model: str | None = None
     max_cost: float | None = None
     max_per_hour: int | None = None
     destinations: tuple[str, ...] | None = None
+
+    def investigates(self, labels: Mapping[str, str]) -> bool:
+        """Return whether an alert with these labels is investigated."""
+        return not is_heartbeat(labels) if self.investigate is None else self.investigate
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Return whether all patterns match `labels`."""
