@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
-from holmes.triage.causes import Asked, look_for_cause
+from holmes.triage.causes import VISIBLE, Asked, look_for_cause
 from holmes.triage.names import names_of
 from holmes.triage.question import parse_question
 from holmes.triage.subjects import Named, Subject
@@ -75,7 +75,8 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
 def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
     """Return the look, or an inconclusive look if the alert is about one mechanism and the cause about another one."""
     about = " ".join(_WORDS.findall(name))
-    if look.verdict == "healthy" and _SPECIFIC.search(f"{name} {about}"):
+    visible = name.startswith("Kube") or bool(parse_question(about).symptoms & VISIBLE)
+    if look.verdict == "healthy" and (_SPECIFIC.search(f"{name} {about}") or not visible):
         summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {look.subject[0]}."
         return replace(look, verdict="inconclusive", summary=summary)
     if look.verdict != "cause_found" or not _SPECIFIC.search(f"{name} {about}"):

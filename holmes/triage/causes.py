@@ -35,8 +35,15 @@ _MOST_OTHERS: Final = 8
 _MOST_GAPS: Final = 6
 _MOST_NEIGHBOURS: Final = 12
 _VALUE_CHARACTERS: Final = 260
+_STOPS: Final = (
+    (("Node",), "unschedulable", True, "is cordoned, so no new pods are scheduled on it"),
+    (("CronJob", "Job"), "suspend", True, "is suspended, so it starts no pods"),
+    (("Deployment",), "paused", True, "is paused, so changes to its template are not rolled out"),
+    (("Deployment", "StatefulSet", "ReplicaSet"), "replicas", 0, "is scaled to zero, so it has no pods"),
+)
+"""Fields that stop an object on purpose: kinds, field, value and effect."""
 _LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
-_VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
+VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _UPSTREAM: Final = frozenset({
     "Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "Secret", "ConfigMap",
@@ -96,7 +103,35 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if logged is not None:
         return _from_logs(asked, named, logged)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
-    return _with_cause(asked, noted, named) if noted is not None else _without_cause(asked, named, own)
+    if noted is not None:
+        return _with_cause(asked, noted, named)
+    stopped = next((each for each in named.objects if stop_of(each)[0]), None) if asked.question.asks("why") else None
+    return _stopped(asked, named, stopped) if stopped is not None else _without_cause(asked, named, own)
+
+
+def stop_of(each: ClusterObject) -> tuple[str, str]:
+    """Return the field that stops an object on purpose and its effect, or two empty strings."""
+    for kinds, path, value, effect in _STOPS:
+        if each.kind in kinds and each.at("spec", path) == value:
+            return f"spec.{path}: {str(value).lower()}", effect
+    return "", ""
+
+
+def _stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
+    field, effect = stop_of(each)
+    return FirstLook(
+        verdict="cause_found",
+        summary=f"{each.ref} {effect} ({field}).",
+        subject=_subject_words(named),
+        scope=asked.subject.place,
+        severity="info",
+        culprit=str(each.ref),
+        evidence=(f"{each.ref}, {field}",),
+        others=_others(asked, None),
+        not_checked=_gaps(asked),
+        notes=tuple(_notes(asked, named)),
+        taken_at=asked.report.taken_at,
+    )
 
 
 def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:
@@ -185,7 +220,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
     unread = _unread(asked, first)
-    invisible = asked.question.symptoms - _VISIBLE
+    invisible = asked.question.symptoms - VISIBLE
     notes = [
         f"{each.severity}: {one_sentence(each.cause or each.title)}"
         for each in asked.report.incidents
@@ -255,7 +290,7 @@ def _of_scope(asked: Asked) -> FirstLook:
         verdict, text = "inconclusive", f"Cannot determine the state {place}: {', '.join(unread)} could not be read."
     elif symptoms and incidents:
         verdict, text = "inconclusive", f"No incident {place} matches {', '.join(sorted(symptoms))}."
-    elif symptoms - _VISIBLE and asked.question.asks("why"):
+    elif symptoms - VISIBLE and asked.question.asks("why"):
         verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {place}."
     else:
         verdict, text = "healthy", f"No faults were found {place}."

@@ -129,7 +129,7 @@ def _behind(state: ClusterState, service: ClusterObject) -> Iterator[ClusterObje
 
 def trouble_of(state: ClusterState, workload: ClusterObject) -> tuple[TroubleGroup, ...]:
     """Return the recent groups of lines that report trouble in the logs of a workload's running containers."""
-    pods = {pod.ref for pod in state.pods_of(workload)}
+    pods = {pod.ref for pod in state.pods_of(workload) if pod.text("status", "phase") != "Succeeded"}
     groups: dict[str, TroubleGroup] = {}
     for key, log in state.logs.items():
         if key.pod in pods and not key.previous:

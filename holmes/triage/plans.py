@@ -88,6 +88,10 @@ def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
     return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
 
 
+def _asks_placement(question: Question, subject: Subject) -> bool:
+    return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
+
+
 def _asks_images(question: Question, _subject: Subject) -> bool:
     return question.asks("images") and question.asks("list") and not question.states and not question.asks("trouble")
 
@@ -98,10 +102,12 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 
 def _asks_list(question: Question, subject: Subject) -> bool:
-    if subject.kinds and not subject.named and not any(each.sense == "concept" for each in question.found):
+    concepts = {each.name for each in question.found if each.sense == "concept"}
+    if subject.kinds and not subject.named and concepts <= {"polite", "list"}:
         return True
     lists = question.asks("list", "age") or question.states or question.labels or subject.values
-    filtered = lists or _lacks_something(question) or question.older_seconds or question.newer_seconds
+    keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
+    filtered = lists or keyed or _lacks_something(question) or question.older_seconds or question.newer_seconds
     things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
     yes_or_no = subject.named and question.states and not question.asks("list", "count")
     return bool(filtered and things) and not yes_or_no and not question.asks("trouble", "health")
@@ -127,7 +133,7 @@ _PLANS: Final = (
     Plan(fits=_calm("usage"), answer=usage),
     Plan(fits=_calm("uses"), answer=inventory.uses),
     Plan(fits=_asks_images, answer=details.images),
-    Plan(fits=_calm("placement"), answer=details.placement),
+    Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),
     Plan(
         fits=lambda question, subject: _asks_amount(question, subject) and not question.asks("trouble"),
