@@ -21,18 +21,18 @@ _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\)\]]*", re.IGNO
 _ACCESS: Final = re.compile(r"\"(?:[A-Z]{3,7} [^\"]*|- - -)\" (?P<status>\d{1,3})\b(?P<rest>.*)", re.DOTALL)
 _METRIC: Final = re.compile(r"[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
 _QUIET: Final = re.compile(
-    r"\b(?:DEBUG|TRACE|dbug|trce)\b|level=(?:debug|trace)|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|\[debug\]|^[DT], \["
-    r"|\bDeprecat|^Mongoose: |\"s\":\"D\d|LOG:  (?:statement|execute)|\tQuery\t| Query\tS|^Executing \(|\bFLAG: "
-    r"|^--- PASS|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
+    r"\b(?:DEBUG|TRACE|dbug|trce)\b|level=(?:debug|trace)|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|\[debug\]"
+    r"|^[DT], \[|\bDeprecat|^Mongoose: |\"s\":\"D\d|LOG:  (?:statement|execute)|\tQuery\t| Query\tS"
+    r"|^Executing \(|\bFLAG: |^--- PASS|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
 )
 _INFORMATIVE: Final = re.compile(
     r"\b(?:INFO|LOG|Note|NOTICE|info)\b[ :\]]|level=info|\"level\": ?(?:\"info\"|30\b)|\[(?:info|notice|Note|System)\]"
     r"|^I\d{4} |\"s\":\"I\"|\.INFO:|^I, \["
 )
 _TROUBLE: Final = re.compile(
-    r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict|ALERT"
-    r"|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory|too many"
-    r"|Access denied for",
+    r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
+    r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
+    r"|too many|Access denied for",
     re.IGNORECASE,
 )
 _RECOVERED: Final = re.compile(
@@ -49,8 +49,8 @@ _SEVERE: Final = re.compile(
 _STEMS: Final = (
     "error", "fail", "unable", "refused", "denied", "invalid", "unknown", "timed", "timeout", "exceed", "forbid",
     "auth", "expire", "exhaust", "reset", "cannot", "crash", "panic", "unavail", "limit", "429", "50", "slow", "fatal",
-    "deadlock", "memory", "kill", "full", "reject", "gone", "signal", "missing", "bad", "lock", "lost", "already", "could", "cert",
-    "ssl", "tls", "eacc", "econn", "eno", "emfile", "exception", "pool", "pressure", "not ", "no ",
+    "deadlock", "memory", "kill", "full", "reject", "gone", "signal", "missing", "bad", "lock", "lost", "already",
+    "could", "cert", "ssl", "tls", "eacc", "econn", "eno", "emfile", "exception", "pool", "pressure", "not ", "no ",
 )  # fmt: skip
 _NO_DIGITS: Final = str.maketrans("123456789", "000000000")
 _STATUS: Final = re.compile(r"\b(?:4[02][139]|50[0-4]|111)\b")
@@ -119,7 +119,7 @@ def _first(written: str) -> LineKind | None:
 _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
-def _alternatives(pattern: str) -> Iterator[str]:
+def alternatives(pattern: str) -> Iterator[str]:
     """Yield the alternatives of an expression that are outside of all groups and character classes."""
     depth, start = 0, 0
     for match in _TOKEN.finditer(pattern):
@@ -144,8 +144,13 @@ _EXPRESSIONS: Final = tuple(
     (_required(alternative), re.compile(alternative, re.IGNORECASE), kind)
     for kind, patterns in LINE_PATTERNS.items()
     for pattern in patterns
-    for alternative in _alternatives(pattern)
+    for alternative in alternatives(pattern)
 )
+
+
+def expressions() -> tuple[tuple[str, re.Pattern[str], LineKind], ...]:
+    """Return all expressions in their order, each with a text in lower case that all its matches contain."""
+    return _EXPRESSIONS
 
 
 def _by_word() -> dict[str, list[int]]:
@@ -163,6 +168,11 @@ _BY_WORD: Final = _by_word()
 def may_report_trouble(record: str) -> bool:
     """Return whether the record contains one of the texts without which no expression matches. Cheap."""
     return any(map(record.lower().__contains__, _BY_WORD))
+
+
+def reports_success(record: str) -> bool:
+    """Return whether the record is a metric, or says that something worked again and nothing more severe."""
+    return _METRIC.match(record) is not None or (_RECOVERED.search(record) is not None and not _SEVERE.search(record))
 
 
 def kinds_of(records: Iterable[str]) -> Iterator[LineKind | None]:

@@ -95,6 +95,7 @@ _SIGNATURES: Final[dict[LineKind, SignatureKind]] = {
     "module missing": "module missing",
     "file missing": "missing configuration",
 }
+_DENIED_BY_API: Final = "is forbidden: User"
 _GENERAL: Final[dict[SignatureKind, tuple[str, ...]]] = {
     "unreachable": (
         r"dial tcp|could not connect|can't connect|cannot connect|failed to connect|unable to connect",
@@ -214,7 +215,7 @@ def _kind_of(line: str) -> SignatureKind | None:
     if _CALM.search(line) is not None:
         return None
     known = kind_of(line)
-    if known is not None and known in _SIGNATURES:
+    if known is not None and known in _SIGNATURES and (known != "forbidden" or _DENIED_BY_API in line):
         return _SIGNATURES[known]
     if _ANY.search(line) is None:
         return None
