@@ -167,17 +167,33 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
     if health in {"skipped", "healthy"} or (health == "progressing" and not _is_late(state, each, row.grace_seconds)):
         return health, None
     trouble = _of_state(each, path, found, _SEVERITY.get(health, "info"), messages)
+    if health == "progressing":
+        return health, _late(state, each, trouble, found)
     if health == "suspended":
         return health, replace(trouble, title=f"{each.kind} is suspended", intended=True)
     return health, replace(trouble, title=_EXPERIMENT, intended=True) if health == "active" else trouble
 
 
 def _is_late(state: ClusterState, each: ClusterObject, grace_seconds: float | None = None) -> bool:
-    """Return whether the object has been in progress for too long. Every recorded change starts the time again."""
+    """Return whether the object has been in progress for too long."""
+    lasted = state.now - _changed_at(each)
+    return lasted >= (_PATIENT_GRACES * state.grace_seconds if grace_seconds is None else grace_seconds)
+
+
+def _changed_at(each: ClusterObject) -> float:
+    """Return the time of the last recorded change, in seconds since the epoch."""
     conditions = [text(one, key) for one in _conditions(each) for key in ("lastTransitionTime", "lastUpdateTime")]
     times = [moment(one) for one in (*conditions, each.text("status", "health", "lastTransitionTime"))]
-    latest = max((edited_at(each), *(one for one in times if one is not None)))
-    return state.now - latest >= (_PATIENT_GRACES * state.grace_seconds if grace_seconds is None else grace_seconds)
+    return max((edited_at(each), *(one for one in times if one is not None)))
+
+
+def _late(state: ClusterState, each: ClusterObject, trouble: Trouble, found: str) -> Trouble:
+    lasted = duration(state.now - _changed_at(each))
+    return replace(
+        trouble,
+        title=f"{each.kind} has been {found} for a long time",
+        why=f"{trouble.why}; its last recorded change is {lasted} old",
+    )
 
 
 def _of_state(
@@ -298,4 +314,6 @@ def _of_convention(state: ClusterState, each: ClusterObject) -> Trouble | None:
         if not _conditions(each) and each.at("status", "ready") is False:
             return replace(_of_state(each, "status.ready", "false", "warning"), title=f"{each.kind} is not ready")
     slow = [one for one in states if _SLOW_STATE.fullmatch(one[1])]
-    return _of_state(each, *slow[0], "warning") if slow and _is_late(state, each) else None
+    if slow and _is_late(state, each):
+        return _late(state, each, _of_state(each, *slow[0], "warning"), slow[0][1])
+    return None

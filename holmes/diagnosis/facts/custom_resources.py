@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonValue
 
-_RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan|Migration)$")
+_RUN: Final = re.compile(
+    r"(?<!Cron)(?<!Scaled)(?<!Scheduled)(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan|Migration)$"
+)
 _ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
 """Kinds whose owner creates an object for each attempt. The owner's status shows whether a later attempt succeeded."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt", "terminationTime", "endTime")

@@ -55,12 +55,12 @@ class KindRow:
 
 def row_of(kind: str, group: str) -> KindRow:
     """Return the row of a kind. It is empty if the table does not contain the kind."""
-    table = _table()
-    if (group, kind) in table:
-        return table[group, kind]
-    patterns = (key for key in table if "*" in key[0] or key[1] == "*")
+    rows = table()
+    if (group, kind) in rows:
+        return rows[group, kind]
+    patterns = (key for key in rows if "*" in key[0] or key[1] == "*")
     found = (key for key in patterns if fnmatchcase(group, key[0]) and key[1] in {"*", kind})
-    return table[key] if (key := next(found, None)) is not None else _EMPTY
+    return rows[key] if (key := next(found, None)) is not None else _EMPTY
 
 
 _EMPTY: Final = KindRow(good={}, bad={})
@@ -68,7 +68,7 @@ _EMPTY: Final = KindRow(good={}, bad={})
 
 def known_kinds() -> frozenset[str]:
     """Return the kinds of the table in the form `Kind.group`."""
-    return frozenset(f"{kind}.{group}" for group, kind in _table())
+    return frozenset(f"{kind}.{group}" for group, kind in table())
 
 
 def values_at(value: JsonValue, path: str) -> Iterator[str]:
@@ -100,7 +100,8 @@ def _texts(value: JsonValue) -> Iterator[str]:
 
 
 @cache
-def _table() -> dict[tuple[str, str], KindRow]:
+def table() -> dict[tuple[str, str], KindRow]:
+    """Return the rows of the table by group and kind."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     groups = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506  both are safe
     return {(group, name): _row(raw) for group, kinds in groups.items() for name, raw in _named(kinds)}
