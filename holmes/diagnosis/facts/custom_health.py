@@ -115,7 +115,7 @@ def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
     if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
         return None
     return Trouble(
-        title=f"Controller has not processed the latest change of {each.kind}",
+        title=f"Controller has not processed the latest change to {each.kind}",
         why=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
         "old; the controller is probably not running",
         severity="warning",
