@@ -78,7 +78,7 @@ _PATIENT_GRACES: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What the status of a custom resource reports, if it is not healthy.
+    """The state that a custom resource reports, if it is not healthy.
 
     `intended` states that a person wants it, for example that the object is suspended.
     """
