@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
-from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
-from holmes.kubernetes.custom_kinds import custom_kinds, status_shape
+from holmes.kubernetes.cluster_state import DEFINITION_KIND, ClusterState, Gap, Reading
+from holmes.kubernetes.custom_kinds import custom_kinds, discovered_kinds, status_shape
 from holmes.kubernetes.errors import Forbidden, Gone, NotFound
 from holmes.kubernetes.fields import LAST_APPLIED, child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
@@ -77,6 +77,8 @@ def _without_schemas(spec: JsonObject) -> dict[str, JsonValue]:
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Media type for metadata only. A server that does not support this type cannot send Secret values instead."""
+
+_DISCOVERY: Final = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 
 _CUSTOM_SLOTS: Final = 8
 """Custom kinds that are read at the same time. Their turns follow the order of the kinds."""
@@ -155,10 +157,22 @@ class StateReader:
         await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
         if not self._harvest.answers:
             raise self._nothing_read()
-        customs = await asyncio.to_thread(custom_kinds, self._harvest.objects, self._limits.first_kinds)
+        customs = await self._custom_kinds()
         await self._read_all([(kind, place) for kind in customs for place in self._places(kind)], deadline)
         state = await asyncio.to_thread(self._state)
         return state, ReadCost(list_calls=self._harvest.list_calls, requests=self._harvest.requests)
+
+    async def _custom_kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of the definitions. If these cannot be listed, return the kinds of the API discovery."""
+        first = self._limits.first_kinds
+        if all(gap.kind != DEFINITION_KIND or gap.category != "forbidden" for gap in self._harvest.gaps):
+            return await asyncio.to_thread(custom_kinds, self._harvest.objects, first)
+        self._harvest.requests += 1
+        try:
+            page = await self._client.get("/apis", accept=_DISCOVERY)
+        except HolmesError:
+            return ()  # the gap of the definitions states what is missing
+        return await asyncio.to_thread(discovered_kinds, children(page, "items"), self._harvest.objects, first)
 
     def _nothing_read(self) -> ClusterUnreachable:
         why = self._harvest.gaps[0].why if self._harvest.gaps else "no response"

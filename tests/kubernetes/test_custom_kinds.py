@@ -20,6 +20,7 @@ from tests.support.kubernetes_api import (
     KubernetesApi,
     Request,
     Responder,
+    document,
     empty_cluster,
     listing,
     status,
@@ -169,6 +170,45 @@ async def test_a_kind_that_may_not_be_read_hides_no_other(quiet_cluster: Kuberne
 
     assert [(gap.kind, gap.category) for gap in state.reading.gaps] == [("Order.shop.example", "forbidden")]
     assert len(state.custom_resources) == 1
+
+
+async def test_who_may_not_list_the_definitions_reads_the_kinds_of_the_discovery(
+    quiet_cluster: KubernetesApi, tmp_path: Path
+) -> None:
+    def group(name: str, *kinds: str) -> Json:
+        resources = [
+            {
+                "resource": f"{kind.lower()}s",
+                "responseKind": {"group": name, "version": "v1", "kind": kind},
+                "scope": "Namespaced",
+                "verbs": ["get"] if kind == "Review" else ["get", "list", "watch"],
+                "subresources": [{"subresource": "status"}],
+            }
+            for kind in kinds
+        ]
+        versions = [{"version": "v1", "resources": resources}, {"version": "v1alpha1", "resources": resources}]
+        return {"metadata": {"name": name}, "versions": versions}
+
+    found = [
+        group("apps", "Deployment"),
+        group("metrics.k8s.io", "PodMetrics"),
+        group("shop.example", "Store", "Review"),
+    ]
+    empty_cluster(quiet_cluster)
+    quiet_cluster.on(DEFINITIONS, status(403, "Forbidden", "customresourcedefinitions is forbidden"))
+    quiet_cluster.on("/apis", document({"kind": "APIGroupDiscoveryList", "items": found}))
+    quiet_cluster.on(path("Store"), listing(objects("Store", 1)))
+
+    state = await read(quiet_cluster, tmp_path, ReadLimits())
+
+    assert [each.name for each in state.of("Store.shop.example")] == ["store-0"]
+    assert [gap.kind for gap in state.reading.gaps] == ["CustomResourceDefinition"]
+    assert not state.is_missing("Store.shop.example", "shop", "store-1")
+    assert (
+        quiet_cluster.asked("/apis")[0]
+        .headers["accept"]
+        .endswith("as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2")
+    )
 
 
 @pytest.mark.parametrize(
