@@ -100,9 +100,9 @@ def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) ->
     held = next((_held(each, one) for one in conditions if _is_suspended(one)), None)
     if held is not None:
         return held
-    judged = () if "*" in row.ignored else conditions
+    judged = () if "*" in row.ignored else sorted(conditions, key=lambda one: text(one, "type") in _SUMMARIES)
     found = [trouble for one in judged if (trouble := _of_condition(state, each, one, row))]
-    found.sort(key=lambda one: one.severity != "critical")
+    found.sort(key=lambda one: one.severity != "critical")  # then the details, because they say more than a summary
     if found or row.fields:
         return found[0] if found else told
     return _of_convention(state, each)
