@@ -81,7 +81,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
 
 
 def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
-    """Raise `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
+    """Raise `YamlError` for YAML with too many levels, and the errors from PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
     # Quick check: each level takes at least a bracket or a column of indentation, and two levels may share a column.
     if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:

@@ -49,7 +49,7 @@ _FORMAT: Final = """\
 
 
 def picture() -> str:
-    """The picture of a run against the demo cluster, as SVG."""
+    """Return the picture of a run against the demo cluster, as SVG."""
     answer, progress = _run()
     console = Console(record=True, width=_COLUMNS, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text(f'$ holmes ask -n --demo "{QUESTION}"', style="bold"))
@@ -62,12 +62,12 @@ def picture() -> str:
 
 
 def without_durations(drawn: str) -> str:
-    """A picture without what differs from run to run."""
+    """Return the picture without its durations, which differ from run to run."""
     return _DURATION.sub("0.0 s", drawn.replace("&#160;", " "))
 
 
 def _run() -> tuple[str, list[str]]:
-    """The answer, and the line of each finished tool call in the order in which the calls began."""
+    """Return the answer, and the line of each finished tool call in the order in which the calls began."""
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
             [sys.executable, "-m", "holmes", "ask", "--no-interactive", "--demo", QUESTION],
@@ -84,7 +84,7 @@ def _run() -> tuple[str, list[str]]:
 
 
 def _beginning(answer: str) -> str:
-    """The root cause and the first lines of evidence."""
+    """Return the root cause and the first lines of evidence."""
     before, heading, after = answer.partition("**Evidence**\n")
     return before + heading + "\n".join(after.splitlines()[:EVIDENCE_SHOWN])
 

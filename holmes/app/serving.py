@@ -126,7 +126,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
 
 
 async def _opened(address: str) -> Database:
-    """Open the database. Before a long wait, log a warning. Raises the errors of `Database.open`."""
+    """Open the database. Before a long wait, log a warning. Raises the same errors as `Database.open`."""
     try:
         return await Database.open(address, wait_seconds=1)
     except DatabaseDamaged:

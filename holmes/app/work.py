@@ -1,4 +1,4 @@
-"""Builds the process that runs investigations, deliveries and the clean-up.
+"""Builds the process that runs investigations, deliveries and the cleanup.
 
 This process shares only the database with the serving process. See `holmes.server.work_process`.
 """

@@ -30,7 +30,7 @@ _SUBCOMMANDS: Final = {
     "serve": ("holmes.server.command:serve", "Serve the HTTP API, the alert webhook and the web pages."),
     "snapshot": (
         "holmes.cli.commands.snapshot_command:snapshot",
-        "Record a cluster into files, and serve or show a recording.",
+        "Record a cluster to files, and serve or show a recording.",
     ),
     "toolset": ("holmes.cli.commands.list_commands:toolset", "List and check the toolsets."),
     "version": ("", "Print the version."),
@@ -209,7 +209,7 @@ def _say(text: str) -> None:
 
 
 def _mask_early(text: str) -> str:
-    """Mask secrets in `text` without the settings, which may not have been read yet."""
+    """Mask secrets in `text` without the settings, which might not have been read yet."""
     from holmes.app.redaction import early_redactor
 
     return early_redactor().redact(text)

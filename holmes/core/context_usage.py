@@ -61,7 +61,7 @@ class ContextUsage:
 
     @property
     def used_share(self) -> float:
-        """The used share of the context window: from 0 to 1, or above 1 after an overflow."""
+        """How much of the context window is used: from 0 to 1, or above 1 after an overflow."""
         return self.used_tokens / max(1, self.window_tokens)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST_REASON_CHARACTERS = 500
 
 NewsKind: TypeAlias = Literal["opened", "answered", "failed", "resolved", "reopened"]
-"""The event that news reports: a change of an incident, or the end of one of its investigations."""
+"""The event that news reports: a change to an incident, or the end of one of its investigations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class InvestigationNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentNews:
-    """One change of an incident.
+    """One change to an incident.
 
     `key` is the same in each delivery attempt. `repeated` is true if an earlier attempt may have arrived. `alerts`
     contains at most the first 100 of `alerts_total` alerts. `link` is the URL of the incident's page, or None if

@@ -202,7 +202,7 @@ def _fails(pod: ClusterObject) -> bool:
 
 
 def _changes(first: Finding, links: _Links, state: ClusterState, since: str) -> tuple[Change, ...]:
-    """Return at most five recent changes of the culprit and of the workload that shows the failure, newest first."""
+    """Return at most five recent changes to the culprit and to the workload that shows the failure, newest first."""
     about = dict.fromkeys((first.culprit, links.workload(first.subject)))
     found = {change: None for ref in about for change in recent_changes(state, ref, moment(since))}
     return tuple(sorted(found, key=lambda change: change.at, reverse=True))[:_MOST_CHANGES]

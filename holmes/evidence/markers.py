@@ -1,10 +1,9 @@
 """Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-After the check, the marker contains the outcome. The marker of a checked claim has no suffix. `[[<id>:12-18 cited]]`
-means that the lines cannot prove the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines
-lack a part of it. One bracket may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in
-double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block
-before a marker.
+After the check, the marker contains the outcome. No suffix means *checked*. `[[<id>:12-18 cited]]` means that the lines
+do not support the whole claim. `[[<id>:12-18 not found there: OOMKilled, 137]]` means that the lines lack a part of it.
+One bracket may contain several citations (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is
+unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki links. A claim is the sentence, list item or fenced block before a marker.
 """
 
 from __future__ import annotations
@@ -252,7 +251,7 @@ def claim_before(before: str) -> Claim:
 
 
 def _without_citations_at_end(before: str) -> str:
-    """Return `before` without trailing white space and markers of the same claim."""
+    """Return `before` without trailing whitespace and markers of the same claim."""
     text = before.rstrip()
     while True:
         end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)

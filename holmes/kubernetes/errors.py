@@ -18,7 +18,7 @@ _SUBJECT = re.compile(r'User "([^"]+)"')
 
 
 class ApiError(ToolError):
-    """An error of the API server. `status_code` is the HTTP status.
+    """An error from the API server. `status_code` is the HTTP status.
 
     `reason` and `detail` are the reason and the message of the Kubernetes `Status`.
     """

@@ -127,7 +127,7 @@ def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SS
     cause = _root_cause(error)
     cut = isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
     if cut and access.cluster.encrypted and not isinstance(cause, ssl.SSLError):
-        # TLS 1.3 checks a client certificate after the handshake, and the client may not receive the rejection.
+        # TLS 1.3 checks a client certificate after the handshake, and the client might not receive the rejection.
         why = f"the connection ended before a response ({_why_and_advice(cause)[0]})"
         return access.unreachable(why, "check the network, the VPN, and the client certificate in the kubeconfig")
     return access.unreachable(*_why_and_advice(cause))

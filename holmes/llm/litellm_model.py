@@ -190,7 +190,7 @@ class LitellmModel:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                    if stream is None:  # litellm hides the error of a second HTTP 422, unless drop_params is False
+                    if stream is None:  # litellm hides the error from a second HTTP 422, unless drop_params is False
                         again = {**self._arguments(ready, request), "drop_params": False}
                         stream = await ready.litellm.acompletion(**again)
                 return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)

@@ -57,8 +57,8 @@ def _parses(text: str, *, whole: bool) -> bool:
 def readable_json(text: str) -> str:
     """Format one-line JSON with one value per line.
 
-    Other texts, JSON larger than 5 MB and deeply nested JSON are returned unchanged. The format changes only white
-    space, not numbers, escapes or repeated keys.
+    Other texts, JSON larger than 5 MB and deeply nested JSON are returned unchanged. The format changes only
+    whitespace, not numbers, escapes or repeated keys.
     """
     if len(text) > MAX_JSON_VIEW_CHARACTERS or "\n" in text.strip() or not is_json(text):
         return text

@@ -260,7 +260,7 @@ class WorkProcess:
 
     def _tell(self, order: Order) -> None:
         """Send an order without blocking, because the pipe never fills up (see `work_main`)."""
-        with suppress(OSError):  # the process has exited, see `lost`
+        with suppress(OSError):  # the process has exited; see `lost`
             self._pipe.send(order)
 
     def _how_it_ended(self) -> str:

@@ -31,8 +31,8 @@ class RouteSettings(_Part):
     max_cost: float | None = Field(default=None, ge=0)
     """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
-    """Maximum number of investigations per hour that use an LLM, within the general limit. Above this number,
-    `builtin/triage` answers.
+    """Maximum number of LLM investigations per hour, within the general limit. Above this number, `builtin/triage`
+    answers.
     """
     destinations: tuple[str, ...] | None = None
     """Names of destinations. Default: all destinations."""
@@ -107,9 +107,9 @@ class AlertSettings(SettingsGroup):
         BeforeValidator(_unlimited),
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
-    """Maximum number of investigations per hour that alerts start with an LLM, across all routes and replicas. Above
-    this number, the built-in rules answer, and the answer states the reason. `unlimited` removes the limit.
-    Investigations that users or clients request are not counted.
+    """Maximum number of LLM investigations that alerts may start per hour, across all routes and replicas. Above this
+    number, the built-in rules answer, and the answer states the reason. `unlimited` removes the limit. Investigations
+    that users or clients request are not counted.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None

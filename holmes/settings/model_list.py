@@ -34,7 +34,7 @@ class ModelEntry(ModelAccess):
 class ModelList:
     """The usable models in the order of the file.
 
-    `left_out` maps the name of each skipped model to the reason.
+    `left_out` maps the name of each skipped model to the reason why it was skipped.
     """
 
     entries: tuple[ModelEntry, ...] = ()

@@ -23,7 +23,7 @@ _LARGEST_BYTES = 1_000_000
 
 
 def process_environment() -> Mapping[str, str]:
-    """Return a copy of the variables of this process."""
+    """Return a copy of the environment variables of this process."""
     return dict(os.environ)
 
 
@@ -84,7 +84,7 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables that make programs trust the CA certificates in CERTIFICATE, in addition to public CAs.
+    """Return the environment variables that make programs trust the certificates in CERTIFICATE and the public CAs.
 
     Writes a bundle to `~/.holmes/cache`, because OpenSSL, Go and Python all accept a file path. Raises `ConfigError`.
     """

@@ -40,10 +40,10 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
 class Settings:
     """The complete configuration.
 
-    `model_list` contains the usable named models. `left_out_models` maps the names of the other models to the reasons.
-    `config_lines` maps the keys of `config_file` to line numbers. `ignored_keys` are keys and variables of HolmesGPT
-    that Holmes does not support. If `api_key_is_option` is true, the API key comes from the command line. It then
-    overrides the key of the chosen model in the model list.
+    `model_list` contains the usable named models. `left_out_models` maps the name of each other model to the reason why
+    it was left out. `config_lines` maps the keys of `config_file` to line numbers. `ignored_keys` are keys and
+    variables of HolmesGPT that Holmes does not support. If `api_key_is_option` is true, the API key comes from the
+    command line. It then overrides the key of the chosen model in the model list.
     """
 
     model: ModelSettings

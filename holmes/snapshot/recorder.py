@@ -1,4 +1,4 @@
-"""Records the objects, events and logs of a cluster into a folder.
+"""Records the objects, events and logs of a cluster to a folder.
 
 Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. The recording
 lists the resources that could not be read. It fails only if the cluster does not respond. The folder is created only
@@ -175,7 +175,7 @@ async def record_cluster(
     redactor: Redactor | None,
     progress: Callable[[str], None],
 ) -> RecordSummary:
-    """Record the cluster of `client` into `folder`, which may be missing, empty or an older recording.
+    """Record the cluster of `client` to `folder`, which may be missing, empty or an older recording.
 
     `progress` receives short lines. Raises `ConfigError` for a folder with other content, `ClusterUnreachable` if the
     cluster does not respond, and `HolmesError` if the disk is full. After an error, all files of the new recording are

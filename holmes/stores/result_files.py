@@ -47,7 +47,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
     """
     blob = folder / BLOBS_FOLDER / digest
     if is_whole(blob, len(content)):
-        os.utime(blob)  # the clean-up reads the time of the last use
+        os.utime(blob)  # the cleanup reads the time of the last use
         return blob
     temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
     _write_private(temporary, content)

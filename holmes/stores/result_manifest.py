@@ -89,7 +89,7 @@ class ResultManifest:
 
     def rewrite(self, entries: Iterable[ManifestEntry], removed: Iterable[RemovedEntry]) -> None:
         """Replace the file in one step. The caller prevents concurrent appends. Raises `OSError`."""
-        # The clean-up also removes leftover temporary files from this folder.
+        # The cleanup also removes leftover temporary files from this folder.
         temporary = self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

@@ -70,8 +70,8 @@ class FileResultStore:
         """Store `content` for one call, in a thread.
 
         Raises `ResultStoreError`, for example if the disk is full, and removes all files that the failed call created.
-        A background clean-up starts after the first result of a process, and after every 500 further results. The
-        clean-up never delays the exit of the process.
+        A background cleanup starts after the first result of a process, and after every 500 further results. The
+        cleanup never delays the exit of the process.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
         self._sweep_if_due()
@@ -191,12 +191,12 @@ class FileResultStore:
         self._puts_until_sweep -= 1
         if self._puts_until_sweep < 0 and (self._sweeping is None or not self._sweeping.is_alive()):
             self._puts_until_sweep = SWEEP_EVERY_PUTS
-            # The process may exit during the clean-up. The next process completes it.
+            # The process may exit during the cleanup. The next process completes it.
             self._sweeping = threading.Thread(target=self._sweep_quietly, name=SWEEP_THREAD, daemon=True)
             self._sweeping.start()
 
     def _sweep_quietly(self) -> None:
-        """Apply the limits. A failure never stops the run, because the next clean-up tries again."""
+        """Apply the limits. A failure never stops the run, because the next cleanup tries again."""
         with contextlib.suppress(OSError, HolmesError):
             self._sweep()
 

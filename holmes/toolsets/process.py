@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 
-# Grace period for processes after SIGTERM. The whole clean-up takes less than one second.
+# Grace period for processes after SIGTERM. The whole cleanup takes less than one second.
 _GRACE_SECONDS = 0.4
 # Time limit for reading output after the program has ended, if another process keeps the pipe open.
 _DRAIN_SECONDS = 0.5
@@ -38,7 +38,7 @@ _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
 # The limit is RLIMIT_DATA instead of RLIMIT_AS, because Go programs reserve a lot of address space that they never use.
-# If the system has a lower soft limit, that limit stays in force, so errors of `ulimit` are ignored.
+# If the system has a lower hard limit, that limit stays in force, so errors from `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(

@@ -106,7 +106,7 @@ class Codec:
         read = self._reader(kinds[0]) if len(kinds) == 1 else partial(self._read_union, kinds)
         return partial(_optional, read) if len(kinds) < len(arguments) else read
 
-    @cache  # noqa: B019  few formats exist, see `_reader`
+    @cache  # noqa: B019  few formats exist; see `_reader`
     def _plan(self, kind: type) -> tuple[tuple[Field[Any], str, object, _Reader], ...]:
         """Return the key, the type hint and the reader of each field of `kind`.
 
@@ -183,4 +183,4 @@ def _primitive(hint: type, raw: object) -> object:
 
 
 def _bytes(raw: object) -> bytes:
-    return base64.b64decode(str(raw), validate=True)  # the error of `b64decode` is a `ValueError`
+    return base64.b64decode(str(raw), validate=True)  # `b64decode` raises a subclass of `ValueError`

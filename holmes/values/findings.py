@@ -17,7 +17,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ObjectRef:
-    """The kind and name of an object, which may not exist.
+    """The kind and name of an object, which might not exist.
 
     `namespace` is empty for cluster-scoped objects. `group` is empty for built-in resources.
     """
@@ -180,5 +180,5 @@ class DiagnosisReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every check ran. An incomplete report without incidents is not proof of a healthy cluster."""
+        """Whether every check ran. An incomplete report without incidents does not mean a healthy cluster."""
         return not self.not_checked

@@ -63,7 +63,7 @@ async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ..
 async def stream_events(
     produce: Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]],
 ) -> AsyncGenerator[T, None]:
-    """Yield the events that `produce` emits, in order. Then raise the error of `produce`, if any.
+    """Yield the events that `produce` emits, in order. Then raise the error from `produce`, if any.
 
     A slow reader slows the producer down. The generator may be closed at any point, so it never yields inside a
     TaskGroup. Instead, a separate task fills a bounded queue. Closing the generator cancels this task and waits until

@@ -123,7 +123,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("C9", "Every setting can apply to all models or to one model"),
     _row("C10", "`/compact` compacts the conversation now"),
-    _row("C11", "`/context` shows the used share of the context window"),
+    _row("C11", "`/context` shows how much of the context window is used"),
     _row("K1", "A compacted history contains system prompt, task, summary, last question and tail"),
     _row(
         "K2",
@@ -176,7 +176,7 @@ ROWS: tuple[Row, ...] = (
     _row("S8", "Prompt caching works as each provider requires", "prompt_caching"),
     _row("S9", "The first summary request extends the agent's last request; the second request is plain text"),
     _row("S11", "The number of tokens can be estimated from the kind of text", "context.counting"),
-    _row("S12", "An event reports every change of the conversation"),
+    _row("S12", "An event reports every change to the conversation"),
     _row("N1", "Previews support logs, tables, JSON, YAML and events", "context.preview_max_tokens"),
     _row("N2", "Search, line ranges, jq and statistics of stored results return a limited amount of text"),
     _row(

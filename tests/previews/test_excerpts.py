@@ -1,4 +1,4 @@
-"""Excerpts stay within their token limit, count omissions, and change only white space."""
+"""Excerpts stay within their token limit, count omissions, and change only whitespace."""
 
 from __future__ import annotations
 

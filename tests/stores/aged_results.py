@@ -1,4 +1,4 @@
-"""Results in a store that were last used long ago, for the tests of its clean-up."""
+"""Results in a store that were last used long ago, for the tests of its cleanup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def store_at(
 async def put(
     store: FileResultStore, content: bytes, call_id: str = "c", media_type: str = "text/plain"
 ) -> StoredResult:
-    """Store it, and wait for the clean-up that this may have started."""
+    """Store it, and wait for the cleanup that this may have started."""
     stored = await store.put(content, tool_name="kubectl_logs", call_id=ToolCallId(call_id), media_type=media_type)
     for thread in threading.enumerate():
         if thread.name == SWEEP_THREAD:

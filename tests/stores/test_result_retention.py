@@ -294,7 +294,7 @@ def test_a_kill_in_the_middle_of_a_clean_up_loses_nothing_that_should_stay(tmp_p
 
 
 class Killed(BaseException):
-    """Stands for the end of the process in the middle of a clean-up."""
+    """Stands for the end of the process in the middle of a cleanup."""
 
 
 @pytest.mark.row("N3")

@@ -1,4 +1,4 @@
-"""A clean-up spares what conversations point at, reads them only when it must, and holds up nobody's end."""
+"""A cleanup spares what conversations point at, reads them only when it must, and holds up nobody's end."""
 
 from __future__ import annotations
 

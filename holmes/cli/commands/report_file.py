@@ -124,8 +124,8 @@ _PROBE_BYTES = 4096
 class ToolCallReport:
     """A tool call in the report.
 
-    `result` is the text for the model. `stored_results` refer to the complete content of a large result. `arguments` is
-    a JSON object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed
+    `result` is the text for the model. `stored_results` refers to the complete content of a large result. `arguments`
+    is a JSON object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the executed
     command or request, if any.
     """
 

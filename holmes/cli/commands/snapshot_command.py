@@ -1,4 +1,4 @@
-"""Implements `holmes snapshot create|serve|show`, which record clusters into files and serve or show recordings.
+"""Implements `holmes snapshot create|serve|show`, which record clusters to files, and serve or show recordings.
 
 Text from recordings is sanitised for the terminal.
 """
@@ -47,7 +47,7 @@ class CreateOptions:
 
 @click.group()
 def snapshot() -> None:
-    """Record a cluster into files, and serve or show a recording."""
+    """Record a cluster to files, and serve or show a recording."""
 
 
 @snapshot.command()
@@ -72,7 +72,7 @@ def snapshot() -> None:
 def create(
     context: click.Context, /, folder: Path, kubeconfig: Path | None, kube_context: str | None, **given: object
 ) -> None:
-    """Record a cluster into FOLDER: objects, events and logs.
+    """Record a cluster to FOLDER: objects, events and logs.
 
     Values of Secrets are never recorded, and other secrets are masked. Objects without a namespace, such as nodes and
     volumes, are always recorded.
@@ -178,7 +178,7 @@ def summary_lines(summary: RecordSummary) -> str:
     """Return the summary of a new recording."""
     size = f"{summary.size_bytes / 1_000_000:.1f} MB"
     lines = [
-        f"recorded at {timestamp(summary.recorded_at)} into {summary.folder}, {size}",
+        f"recorded at {timestamp(summary.recorded_at)} to {summary.folder}, {size}",
         *_counts(summary.objects, summary.logs),
         *_notes(summary.unread),
         f"serve it with: holmes snapshot serve {summary.folder}",

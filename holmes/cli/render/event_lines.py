@@ -154,7 +154,8 @@ def _history_line(
         case CompactionStarted():
             limit = tokens(event.trigger_tokens)
             sizes = f"{tokens(event.tokens)} tokens, compacted above {limit}"
-            if event.tokens <= event.trigger_tokens:  # the number of messages, a hook or the user triggered it
+            # A hook, the user or the number of messages triggered the compaction.
+            if event.tokens <= event.trigger_tokens:
                 sizes = f"{tokens(event.tokens)} of at most {limit} tokens"
             text = f"compacting the conversation: {sizes}"
         case HistoryCompacted():

@@ -169,7 +169,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
     wants_summary = request is not None and request.summarise
     if policy.mode == "compact" or (not wants_summary and _is_enough(history, plan, budget)):
         masked = await _mask(history, plan, context)
-        # On a full disk, results stay whole, so masking may not be enough.
+        # On a full disk, results stay whole, so masking might not be enough.
         limit = budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens
         if not await asyncio.to_thread(masked.exceeds, limit):
             return CompactionOutcome(history=masked)

@@ -118,7 +118,7 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
 
 
 def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
-    """Return the key of a mounted ConfigMap whose file path appears in the line, or None. The key may not exist."""
+    """Return the key of a mounted ConfigMap whose file path appears in the line, or None. The key might not exist."""
     volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
     for mount in children(container.spec, "volumeMounts"):
         folder = text(mount, "mountPath").rstrip("/")
@@ -182,7 +182,7 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 
 
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """Return the first ConfigMap in `envFrom` that probably should define the variable `wanted`, or None.
+    """Return the first ConfigMap in `envFrom` that should probably define the variable `wanted`, or None.
 
     The ConfigMap must contain a similar key or must have been changed after the pod was created.
     """
@@ -275,8 +275,8 @@ def awaited_services(
 ) -> tuple[ObjectRef, ...]:
     """Return the Services that are mentioned in the container's command, variables or log.
 
-    The Services may not exist. If `certain` is true, Services in variables that the command does not use are excluded,
-    because the application may use them only later.
+    The Services might not exist. If `certain` is true, Services in variables that the command does not use are
+    excluded, because the application may use them only later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
     services = {use.service: None for use in host_uses(script, pod.namespace, state)}

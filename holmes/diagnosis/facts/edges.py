@@ -40,7 +40,7 @@ _TOP_LEVEL_DOMAINS: Final = frozenset(_DOMAINS.split())
 class HostUse:
     """A Service that is mentioned in a text.
 
-    The Service may not exist. `host` and `port` are copied from the text. `doubtful` means that the host may be an
+    The Service might not exist. `host` and `port` are copied from the text. `doubtful` means that the host may be an
     ordinary word, so a missing Service is not evidence of a fault.
     """
 
@@ -206,7 +206,7 @@ _WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A workload that refers to a Service, which may not exist. `named` is the field that contains the reference."""
+    """A workload that refers to a Service, which might not exist. `named` is the field that contains the reference."""
 
     consumer: ClusterObject
     use: HostUse

@@ -114,8 +114,9 @@ _COMMAND_WORDS: Final = re.compile(
 class Mention:
     """A host name or IP address in a text.
 
-    The form `message` means that an error about name resolution contains the name. `doubtful` means that the word may
-    not be a host. Examples are `connecting to word`, and `word:number` in a text that does not mention a connection.
+    The form `message` means that an error about name resolution contains the name. `doubtful` means that the word
+    might not be a host. Examples are `connecting to word`, and `word:number` in a text that does not mention a
+    connection.
     """
 
     host: str

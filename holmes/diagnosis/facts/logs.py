@@ -310,8 +310,8 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
     """Yield the container's own logs, then the logs of the same container in other pods of the owner.
 
-    The logs of other pods are alternatives, because Holmes reads only a few logs. The container's own logs may not be
-    among them.
+    The logs of other pods are alternatives, because Holmes reads only a few logs. The container's own logs might not
+    be among them.
     """
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):

@@ -228,7 +228,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Return whether the missing object or key was added so recently that the kubelet may not have retried yet."""
+    """Return whether the missing object or key was added so recently that the kubelet might not have retried yet."""
     found = state.get(reference.kind, namespace, reference.name)
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):

@@ -64,7 +64,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscheduled:
-    """A pod that waits for a node.
+    """A pod that is waiting for a node.
 
     `pieces` contains the reasons, the main reason first. `since` is in seconds since the epoch.
     """

@@ -149,7 +149,7 @@ def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
 
 
 def classless_volumes(state: ClusterState, name: str) -> tuple[ClusterObject, ...]:
-    """Return the PersistentVolumes with this class name. A StorageClass with this name may not exist."""
+    """Return the PersistentVolumes with this class name. A StorageClass with this name might not exist."""
     return tuple(each for each in state.of("PersistentVolume") if each.text("spec", "storageClassName") == name)
 
 

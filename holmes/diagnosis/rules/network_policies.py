@@ -262,9 +262,9 @@ def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject
     needs=("Service", "ConfigMap"),
     reads=("spec.egress of all policies", "settings of clients", "pods with k8s-app=kube-dns"),
     explanation=(
-        "The policies that restrict the egress of the pods do not allow port 53 to the cluster DNS, although the "
-        "workload uses Service names. The pods cannot resolve any name. Usually you must add a rule for UDP and TCP "
-        "port 53."
+        "The policies that restrict the egress of the pods do not allow traffic to the cluster DNS on port 53, "
+        "although the workload uses Service names. The pods cannot resolve any name. Usually you must add a rule for "
+        "UDP and TCP port 53."
     ),
 )
 def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
@@ -288,8 +288,8 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
             subject=edge.consumer.ref,
             culprit=culprit.ref,
             cause=(
-                f"{culprit.ref} restricts the egress of {edge.consumer.ref}, and no policy allows port 53, so the "
-                f"pods cannot resolve names such as {edge.use.host!r}"
+                f"{culprit.ref} restricts the egress of {edge.consumer.ref}, and no policy allows traffic on port 53, "
+                f"so the pods cannot resolve names such as {edge.use.host!r}"
             ),
             evidence=(
                 field(culprit, "spec", "egress"),
@@ -304,7 +304,7 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _allows_dns(state: ClusterState, policy: ClusterObject, servers: list[ClusterObject]) -> bool:
-    """Return whether a rule allows port 53 to the DNS servers, or to any peer if the DNS servers are unknown."""
+    """Return whether a rule allows traffic on port 53 to the DNS servers, or to any peer if they are unknown."""
     for rule in rules_of(policy, "Egress"):
         ports, peers = children(rule, "ports"), children(rule, "to")
         if ports and not any(_is_dns(port) for port in ports):

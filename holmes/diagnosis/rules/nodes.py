@@ -223,7 +223,7 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is cordoned (spec.unschedulable true), "
-                f"and {state.workload_of(pods[0]).ref} waits for a node",
+                f"and {state.workload_of(pods[0]).ref} is waiting for a node",
                 evidence=(
                     evidence.field(node, "spec", "unschedulable"),
                     evidence.value(pods[0], "status.conditions[type=PodScheduled]", pods[0].condition("PodScheduled")),

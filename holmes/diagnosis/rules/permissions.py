@@ -41,10 +41,10 @@ _RECENT_SECONDS: Final = 3_600
         'logs and events that contain "is forbidden: User system:serviceaccount:…"',
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
-    explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A rule "
-    "may lack or misspell the verb, the resource or the API group. A binding may be missing, or name another subject, "
-    "another namespace or a missing role. The rule finds denials in events, and in logs that were read for other "
-    "faults. Denied requests that are now allowed are not reported.",
+    explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A Role "
+    "rule may lack or misspell the verb, the resource or the API group. A binding may be missing, or name another "
+    "subject, another namespace or a Role that does not exist. Holmes finds denials in events, and in logs that were "
+    "read for other faults. Denied requests that are now allowed are not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
     told: set[Denial] = set()
@@ -234,7 +234,7 @@ def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str
     severity="warning",
     kinds=("Role", "ClusterRole"),
     reads=("rules[].resources", "rules[].apiGroups"),
-    explanation="A rule names a built-in resource in the singular or with uppercase letters, so the rule grants "
+    explanation="A Role rule names a built-in resource in the singular or with uppercase letters, so the rule grants "
     "nothing. Resource names are plural and lowercase (pods, configmaps, deployments).",
 )
 def role_with_slip(state: ClusterState) -> Iterator[Fault]:

@@ -230,7 +230,7 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
 
 
 def _severity(reference: Reference, template: PodTemplate) -> Severity:
-    """Return info for a workload without pods or for a pull secret (which may not be required), otherwise warning."""
+    """Return info for a workload without pods or for a pull secret (which might not be required), otherwise warning."""
     workload = template.workload
     idle = workload.at("spec", "replicas") == 0 or boolean(workload.body, "spec", "suspend")
     return "info" if idle or reference.use == "pull secret" else "warning"

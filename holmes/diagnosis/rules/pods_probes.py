@@ -46,8 +46,8 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "event Unhealthy: Readiness probe failed",
     ),
     explanation=(
-        "The containers run, but the pod is not ready, so Services send no requests to it. The rule compares the "
-        "message of the failed probe with the definition of the container. Typical causes are a port without a "
+        "The containers are running, but the pod is not ready, so Services send no requests to it. The rule compares "
+        "the message of the failed probe with the definition of the container. Typical causes are a port without a "
         "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
         "the rule checks the log and the Services that appear in it. A pod is ignored until the grace period and the "
         "time that its probe allows have passed."
@@ -104,7 +104,7 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
         subject=container.pod.ref,
         title=f"Readiness probe fails: {why.title}",
         cause=(
-            f"The {container_words(container, state)} runs but is not ready because its readiness probe fails: "
+            f"The {container_words(container, state)} is running but not ready because its readiness probe fails: "
             f"{why.words}{said(words)}"
         ),
         evidence=(

@@ -135,7 +135,7 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     explanation=(
         "A crashed container reports 'permission denied' or 'read-only file system', and its security settings or "
         "mounts explain the error. Possible causes are a read-only mount, a user that does not own the files, a volume "
-        "without fsGroup, or a port below 1024. The log line proves the error, but the setting that explains it is "
+        "without fsGroup, or a port below 1024. The log line shows the error, but the setting that explains it is "
         "only probable."
     ),
 )

@@ -256,8 +256,8 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
     needs=("Node",),
     reads=(*_READS, "spec.affinity.podAffinity", "spec.affinity.podAntiAffinity", "spec.topologySpreadConstraints"),
     explanation="Required pod anti-affinity by host name allows one pod per node, so more replicas than nodes cannot "
-    "be scheduled. Required pod affinity needs a matching pod that runs. Spread constraints with DoNotSchedule need "
-    "nodes with the topology key. Make the rule preferred, or correct the selector, the key or the number of "
+    "be scheduled. Required pod affinity needs a matching pod that is running. Spread constraints with DoNotSchedule "
+    "need nodes with the topology key. Make the rule preferred, or correct the selector, the key or the number of "
     "replicas.",
 )
 def neighbours(state: ClusterState) -> Iterator[Fault]:
@@ -295,7 +295,7 @@ def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
         near = state.matched("Pod", pod.namespace, child(term, "labelSelector"))
         if not anti and not any(each.text("spec", "nodeName") for each in near):
             selector = evidence.shown(child(term, "labelSelector"))
-            return f"{path}[{index}]", f"must run next to a pod with {selector}, but no such pod runs"
+            return f"{path}[{index}]", f"must run next to a pod with {selector}, but no such pod is scheduled"
         if anti and key == _HOSTNAME:
             wanted = state.workload_of(pod).integer("spec", "replicas")
             count = (

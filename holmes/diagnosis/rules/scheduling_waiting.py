@@ -206,7 +206,7 @@ _LONG_GRACES: Final = 5
 
 @Row(
     id="S07",
-    title="Pod is held back by a scheduling gate",
+    title="Scheduling gate holds back the pod",
     severity="warning",
     kinds=("Pod",),
     reads=("spec.schedulingGates", "status.conditions[PodScheduled].reason"),

@@ -37,7 +37,7 @@ _MOST_PROOFS: Final = 2
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
         "containers declare other ports, and only these ports appear in their commands, variables and probes. Refused "
-        "client connections prove the fault. Usually targetPort must be corrected. If the last rollout of the "
+        "client connections confirm the fault. Usually targetPort must be corrected. If the last rollout of the "
         "workload renamed the container port, correct the workload instead."
     ),
 )

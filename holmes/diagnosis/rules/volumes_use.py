@@ -169,8 +169,8 @@ def _down_node(state: ClusterState, pod: ClusterObject) -> ObjectRef | None:
     needs=("StorageClass",),
     reads=("status.conditions", "status.allocatedResourceStatuses", "event VolumeResizeFailed", "status.capacity"),
     explanation="The claim requests more storage than its volume has, and the resize failed or does not progress. The "
-    "driver may not support the resize, the class may not allow it (`allowVolumeExpansion`), or the file system grows "
-    "only when the pod restarts. A resize that has just begun is ignored.",
+    "driver might not support the resize, the class might not allow it (`allowVolumeExpansion`), or the file system "
+    "grows only when the pod restarts. A resize that has just begun is ignored.",
 )
 def not_resized(state: ClusterState) -> Iterator[Fault]:
     for claim in state.of("PersistentVolumeClaim"):

@@ -138,7 +138,7 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
             if workload.deleted is None and generation > seen and old:
                 yield Fault(
                     subject=workload.ref,
-                    cause=f"No controller has processed the last change of {workload.ref}: its generation is "
+                    cause=f"No controller has processed the last change to {workload.ref}: its generation is "
                     f"{generation}, status.observedGeneration is {seen}; the kube-controller-manager may be "
                     "down",
                     evidence=(
@@ -191,7 +191,7 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
-    """Return `minReadySeconds` if enough pods are ready but may not be available yet, otherwise 0."""
+    """Return `minReadySeconds` if enough pods are ready but might not be available yet, otherwise 0."""
     return (
         deployment.integer("spec", "minReadySeconds") if deployment.integer("status", "readyReplicas") >= wanted else 0
     )

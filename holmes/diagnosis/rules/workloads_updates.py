@@ -27,12 +27,12 @@ _MOST_WEBHOOKS: Final = 5
 
 @Row(
     id="W06a",
-    title="Update is held back by the partition",
+    title="Partition holds back the update",
     severity="warning",
     kinds=("StatefulSet",),
     reads=("spec.updateStrategy.rollingUpdate.partition", "spec.replicas", "status.updateRevision"),
     explanation="A StatefulSet updates only pods with an ordinal that is greater than or equal to the partition. The "
-    "partition is at least as large as the number of replicas, so a change of the template reaches no pod. A staged "
+    "partition is at least as large as the number of replicas, so a change to the template reaches no pod. A staged "
     "rollout lowers the partition step by step.",
 )
 def held_by_partition(state: ClusterState) -> Iterator[Fault]:
@@ -68,7 +68,7 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     severity="warning",
     kinds=("StatefulSet", "DaemonSet", "Pod"),
     reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
-    explanation="With the update strategy OnDelete, a change of the template reaches a pod only after the pod is "
+    explanation="With the update strategy OnDelete, a change to the template reaches a pod only after the pod is "
     "deleted. Pods of the older revision are still running.",
 )
 def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:

@@ -153,7 +153,7 @@ class IntakePlan:
         )
 
     def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
-        """Return whether a known alert fires again. Returns false if it is still firing, or if the message is old."""
+        """Return whether a known alert is firing again. Returns false if it never stopped or the message is old."""
         if known.alert.status == "resolved":
             return _is_newer(alert, known.alert)
         incident = self._incidents.get(known.incident_id)

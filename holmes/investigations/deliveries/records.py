@@ -54,7 +54,7 @@ class Delivery:
     """One notification for one destination.
 
     A delivery fails if the destination rejects it. It also fails after retries for about a day, and `gave_up` is then
-    true. `last_error` is the error of the last attempt.
+    true. `last_error` is the error from the last attempt.
     """
 
     id: int

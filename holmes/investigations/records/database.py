@@ -73,7 +73,7 @@ class DatabaseDamaged(DatabaseUnavailable):
 class Database:
     """Runs transactions on one database, from `Database.open` to `close`.
 
-    `write_problem` is the error of the last transaction, or None if that transaction succeeded.
+    `write_problem` is the error from the last transaction, or None if that transaction succeeded.
     """
 
     def __init__(self, url: URL) -> None:

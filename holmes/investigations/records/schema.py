@@ -97,7 +97,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
-    # 1 if an alert started the investigation with an LLM, so that it counts towards hourly limits.
+    # 1 if an alert started the investigation and an LLM may answer, so that it counts towards hourly limits.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),

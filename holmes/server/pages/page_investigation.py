@@ -175,7 +175,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """Return the used share of the budget, as a number and as text, or None if the budget is unlimited."""
+    """Return how much of the budget is used, as a number and as text, or None if the budget is unlimited."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)

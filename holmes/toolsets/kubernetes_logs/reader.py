@@ -53,7 +53,7 @@ class ReadLimits:
 class Section:
     """The log of one container instance.
 
-    `unread` explains why the log is missing, and `notes` describe its missing parts. `exact` is false if the
+    `unread` explains why the log is missing, and each of the `notes` describes a missing part. `exact` is false if the
     log has more lines than were read. The counts are then lower bounds. `failure` is the error that caused `unread`, if
     any.
     """

@@ -71,7 +71,7 @@ def _behind_table(text: str) -> Json:
     try:
         return _parsed(text, "kubectl")
     except ViewError as error:
-        reason = "the table is not shown: its objects cannot be read, so secrets cannot be detected"
+        reason = "the table is not shown: its objects cannot be parsed, so secrets cannot be detected"
         raise ViewError(reason) from error
 
 

@@ -73,7 +73,7 @@ _EVAL = re.compile(r"(^|[\s;&|(])eval\s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKeys:
-    """An entry that matches the schema. `warnings` list the ignored keys of its tools."""
+    """An entry that matches the schema. `warnings` contains the ignored keys of its tools."""
 
     keys: ToolsetKeys
     warnings: tuple[str, ...] = ()

@@ -95,7 +95,7 @@ async def apply_view(what: View, outcome: ProcessOutcome, settings: ViewSettings
             return _joined(outcome, await _in_own_process(request, settings), request.form)
         shown = await asyncio.to_thread(view, request, settings.redactor)
     except (ViewError, ValueError, RecursionError) as error:
-        said = f"{error if isinstance(error, ViewError) else 'the output is not shown: it cannot be read'}\n"
+        said = f"{error if isinstance(error, ViewError) else 'the output is not shown: it cannot be parsed'}\n"
         return replace(outcome, stdout="", stderr=outcome.stderr + said, return_code=outcome.return_code or 1)
     return await _finished(request, shown, outcome, settings)
 
