@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import chosen_rules, merged_findings, workload_ref
+from holmes.diagnosis.facts.custom_table import known_kinds
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.reports import IncidentFilter, in_scope
@@ -110,7 +111,7 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
     reader = StateReader(
         client,
         namespaces=request.namespaces,
-        limits=request.read_limits,
+        limits=replace(request.read_limits, first_kinds=await asyncio.to_thread(known_kinds)),
         grace_seconds=request.grace_seconds,
         progress=progress,
     )

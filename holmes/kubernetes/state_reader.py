@@ -2,23 +2,23 @@
 
 The lists are read concurrently and in pages, within limits on the time and the number of objects. A list that cannot be
 read becomes a `Gap` that states why. If no list can be read, the reader raises an error. For Secrets, only metadata is
-requested. Custom resources are listed in one served version, if possible in the stored version. The number of custom
-kinds is limited. Fields that no rule reads are removed, so that a large cluster fits into memory.
+requested. All served custom kinds are listed, the most useful kinds first. Fields that no rule reads are removed, so
+that a large cluster fits into memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
-from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
+from holmes.kubernetes.cluster_state import DEFINITION_KIND, ClusterState, Gap, Reading
+from holmes.kubernetes.custom_kinds import custom_kinds, discovered_kinds, status_shape
 from holmes.kubernetes.errors import Forbidden, Gone, NotFound
-from holmes.kubernetes.fields import LAST_APPLIED, boolean, child, children, text
+from holmes.kubernetes.fields import LAST_APPLIED, child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.values.texts import without_last_word
@@ -38,7 +38,7 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
 
     - `managedFields` keeps manager, operation and time.
     - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
-    - The schema of a CustomResourceDefinition is removed.
+    - The schema of a CustomResourceDefinition is removed, except for whether it has a status.
     - The last applied configuration is removed.
     """
     slimmer: dict[str, JsonValue] = dict(body)
@@ -68,59 +68,20 @@ def _cut(value: JsonValue) -> JsonValue:
 
 def _without_schemas(spec: JsonObject) -> dict[str, JsonValue]:
     versions: list[JsonValue] = [
-        {key: value for key, value in version.items() if key != "schema"} for version in children(spec, "versions")
+        {**{key: value for key, value in version.items() if key != "schema"}, **status_shape(version)}
+        for version in children(spec, "versions")
     ]
     kept: dict[str, JsonValue] = {key: value for key, value in spec.items() if key != "conversion"}
     return {**kept, "versions": versions, "group": text(spec, "group")}
 
 
-_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomKinds:
-    """The custom kinds to list, and a gap for each kind above the limit."""
-
-    kinds: tuple[Kind, ...]
-    gaps: tuple[Gap, ...]
-
-
-def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
-    """Return the served custom kinds, sorted by group and name. Kinds above `limit` become gaps."""
-    kinds = sorted(
-        (
-            kind
-            for each in objects
-            if each.kind == "CustomResourceDefinition"
-            for kind in (_kind(each),)
-            if kind is not None
-        ),
-        key=lambda kind: (kind.group, kind.name),
-    )
-    why = f"more than {limit} custom kinds; only the first {limit} were read"
-    left_out = tuple(Gap(kind=f"{kind.name}.{kind.group}", why=why) for kind in kinds[limit:])
-    return CustomKinds(kinds=tuple(kinds[:limit]), gaps=left_out)
-
-
-def _kind(definition: ClusterObject) -> Kind | None:
-    versions = [version for version in definition.children("spec", "versions") if boolean(version, "served")]
-    if not versions:
-        return None
-    version = next((each for each in versions if boolean(each, "storage")), versions[0])
-    names = definition.text("spec", "names", "kind"), definition.text("spec", "names", "plural")
-    place = definition.text("spec", "group"), text(version, "name")
-    if not all(map(_NAME.fullmatch, (*names, *place))):
-        return None  # API servers reject such names, and a path must not contain them
-    return Kind(
-        name=names[0],
-        group_version="/".join(place),
-        resource=names[1],
-        namespaced=definition.text("spec", "scope") != "Cluster",
-    )
-
-
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Media type for metadata only. A server that does not support this type cannot send Secret values instead."""
+
+_DISCOVERY: Final = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
+
+_CUSTOM_SLOTS: Final = 8
+"""Custom kinds that are read at the same time. Their turns follow the order of the kinds."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
@@ -135,14 +96,18 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 class ReadLimits:
     """Limits for reading a cluster.
 
-    `objects` and `events` apply to each list, and `seconds` applies to all lists together.
+    `objects` and `events` apply to each list, and `seconds` applies to all lists together. `custom_objects` applies to
+    all custom kinds together, and `custom_kind_objects` to each list of a custom kind. `first_kinds` (`Kind.group`) are
+    the custom kinds to list before the others, so that they are the last to be affected by a limit.
     """
 
     seconds: float = 60.0
     objects: int = 50_000
     events: int = 100_000
     page_size: int = 500
-    custom_kinds: int = 60
+    custom_objects: int = 20_000
+    custom_kind_objects: int = 5_000
+    first_kinds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +123,7 @@ class _Harvest:
     objects: list[ClusterObject] = field(default_factory=list)
     events: list[ClusterEvent] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    custom_objects: int = 0
     list_calls: int = 0
     requests: int = 0
     answers: int = 0
@@ -181,6 +147,7 @@ class StateReader:
         self._grace_seconds = grace_seconds
         self._progress = progress
         self._harvest = _Harvest()
+        self._custom_slots = asyncio.Semaphore(_CUSTOM_SLOTS)
         self._done = 0
         self._planned = 0
 
@@ -190,11 +157,22 @@ class StateReader:
         await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
         if not self._harvest.answers:
             raise self._nothing_read()
-        customs = await asyncio.to_thread(custom_kinds, self._harvest.objects, self._limits.custom_kinds)
-        self._harvest.gaps += customs.gaps
-        await self._read_all([(kind, place) for kind in customs.kinds for place in self._places(kind)], deadline)
+        customs = await self._custom_kinds()
+        await self._read_all([(kind, place) for kind in customs for place in self._places(kind)], deadline)
         state = await asyncio.to_thread(self._state)
         return state, ReadCost(list_calls=self._harvest.list_calls, requests=self._harvest.requests)
+
+    async def _custom_kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of the definitions. If these cannot be listed, return the kinds of the API discovery."""
+        first = self._limits.first_kinds
+        if all(gap.kind != DEFINITION_KIND or gap.category != "forbidden" for gap in self._harvest.gaps):
+            return await asyncio.to_thread(custom_kinds, self._harvest.objects, first)
+        self._harvest.requests += 1
+        try:
+            page = await self._client.get("/apis", accept=_DISCOVERY)
+        except HolmesError:
+            return ()  # the gap of the definitions states what is missing
+        return await asyncio.to_thread(discovered_kinds, children(page, "items"), self._harvest.objects, first)
 
     def _nothing_read(self) -> ClusterUnreachable:
         why = self._harvest.gaps[0].why if self._harvest.gaps else "no response"
@@ -241,7 +219,7 @@ class StateReader:
         """Read one list. If it cannot be read, record a gap that states why."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                await self._read_pages(kind, place)
+                await (self._read_pages if _is_builtin(kind) else self._read_customs)(kind, place)
         except TimeoutError:
             self._gap(kind, place, f"reading the lists took longer than {self._limits.seconds:g} s", "late")
         except Forbidden as error:
@@ -256,6 +234,15 @@ class StateReader:
         if self._progress is not None:
             self._progress(kind.resource, self._done, self._planned)
 
+    async def _read_customs(self, kind: Kind, place: str) -> None:
+        """Read a list of a custom kind when its turn comes, unless the limit for all custom objects was reached."""
+        async with self._custom_slots:
+            most = self._limits.custom_objects
+            if self._harvest.custom_objects >= most:
+                self._gap(kind, place, f"more than {most:,} custom objects; the other kinds were not read", "limit")
+            else:
+                await self._read_pages(kind, place)
+
     async def _read_pages(self, kind: Kind, place: str) -> None:
         """Read a complete list. Objects read before a failure are kept. An expired list is read again once."""
         self._harvest.list_calls += 1
@@ -267,6 +254,7 @@ class StateReader:
     async def _pages(self, kind: Kind, place: str, known: set[str]) -> None:
         path = api_path(kind.group_version, kind.resource, namespace=place or None)
         limit = self._limits.events if kind is EVENT else self._limits.objects
+        limit = limit if _is_builtin(kind) else self._limits.custom_kind_objects
         accept = _NAMES_ONLY if kind.metadata_only else ""
         token, count = "", 0
         while True:
@@ -292,15 +280,20 @@ class StateReader:
         if kind is EVENT:
             self._harvest.events += [ClusterEvent.of(item) for item in items]
             return
-        group = kind.group if kind not in KINDS else ""
+        group = "" if _is_builtin(kind) else kind.group
         scope = self._client.scope if kind.name == "Namespace" else ()
         items = tuple(item for item in items if not scope or text(child(item, "metadata"), "name") in scope)
         found = [ClusterObject.of(slim(item, kind.name), kind=kind.name, group=group) for item in items]
         self._harvest.objects += [each for each in found if each.uid not in known]
+        self._harvest.custom_objects += len(found) if group else 0
 
     def _gap(self, kind: Kind, place: str, why: str, category: GapCategory = "failed") -> None:
-        name = f"{kind.name}.{kind.group}" if kind not in KINDS and kind is not EVENT else kind.name
+        name = kind.name if _is_builtin(kind) else f"{kind.name}.{kind.group}"
         self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place, category=category))
+
+
+def _is_builtin(kind: Kind) -> bool:
+    return kind is EVENT or kind in KINDS
 
 
 def _is_list(page: JsonObject) -> bool:

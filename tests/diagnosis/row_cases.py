@@ -48,7 +48,7 @@ _KNOWN: Final = {
 }  # fmt: skip
 _CLUSTER: Final = {"objects", "events", "logs"}
 _WITHOUT_NAMESPACE: Final = frozenset(kind.name for kind in KINDS if not kind.namespaced)
-_OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
+_OWN_KINDS: Final = frozenset((kind.name, kind.group) for kind in KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +128,8 @@ def _object(raw: Mapping[str, Any]) -> ClusterObject:
         metadata["ownerReferences"] = [
             {"kind": owner_kind, "name": name, "uid": _uid(owner_kind, place, name), "controller": True}
         ]
-    version = body.get("apiVersion", "")
-    group = version.partition("/")[0] if "/" in version and kind not in _OWN_KINDS else ""
+    group = body["apiVersion"].partition("/")[0] if "/" in body.get("apiVersion", "") else ""
+    group = "" if (kind, group) in _OWN_KINDS else group
     return ClusterObject.of(body, group=group)
 
 

@@ -251,6 +251,12 @@ _TITLES: Final = {
     "missing configuration": "Application crashes: its configuration is wrong or missing",
     "permission denied": "Application crashes: it lacks a permission",
     "out of memory": "Application crashes: it runs out of memory",
+    "rate limited": "Application crashes: its requests are rate limited",
+    "pool exhausted": "Application crashes: a connection pool is exhausted",
+    "queue full": "Application crashes: a queue is full",
+    "lock": "Application crashes: it cannot get a lock",
+    "schema missing": "Application crashes: a table, index or topic is missing",
+    "module missing": "Application crashes: a module or library is missing",
 }
 _FEW_CHANGES: Final = 3
 _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "crash", "last words", "permission denied"})

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import log_line
 from holmes.diagnosis.facts.host_mentions import Mention, mentions, settings_of
+from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import pod_templates
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from holmes.diagnosis.facts.host_mentions import Form
+    from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -193,6 +195,12 @@ _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     ),
 )
 
+_FAILURE_OF: Final[dict[LineKind, FailureKind]] = {
+    "unknown host": "unresolved",
+    "connection refused": "refused",
+    "connection reset": "refused",
+    "connection timeout": "timeout",
+}
 _WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:ready|available|reachable)\b")
 
 
@@ -264,7 +272,7 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
             continue
         consumer, waits = state.workload_of(pod), _still_waits(pod, key)
         for line in reversed(log.splitlines()[-_MOST_LINES:]):
-            kind = next((kind for kind, pattern in _KINDS if pattern.search(line)), None)
+            kind = _failure_kind(line)
             if kind is None and waits and _WAITS.search(line):
                 kind = "failed"
             if kind is None:
@@ -272,6 +280,16 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
             named = log_line(pod, key.container, line.strip(), previous=key.previous)
             for use in host_uses(line, pod.namespace, state):
                 yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+
+
+def _failure_kind(line: str) -> FailureKind | None:
+    """Return how a connection failed according to the line, or None. URLs decide only where no other words do."""
+    if reports_success(line):
+        return None
+    known = kind_of(line)
+    if known is not None and known in _FAILURE_OF:
+        return _FAILURE_OF[known]
+    return next((kind for kind, pattern in _KINDS if pattern.search(line)), None)
 
 
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:

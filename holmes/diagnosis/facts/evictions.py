@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RECENT_SECONDS: Final = 3600.0
 _OWNERS: Final = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 _DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
-_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded|was using)", re.IGNORECASE)
+_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded its|was using)", re.IGNORECASE)
 _SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 
 

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.access_review import accounts_blamed
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.volumes import full_claims
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
@@ -19,6 +20,7 @@ from holmes.values.texts import excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
@@ -35,6 +37,12 @@ SignatureKind: TypeAlias = Literal[
     "authentication",
     "unknown host",
     "unreachable",
+    "rate limited",
+    "pool exhausted",
+    "queue full",
+    "lock",
+    "schema missing",
+    "module missing",
     "bad argument",
     "missing configuration",
     "permission denied",
@@ -61,37 +69,37 @@ _TAIL_LINES: Final = 12
 _LONGEST_END_CHARACTERS: Final = 300
 _KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
 
-_PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
-    "out of memory": (r"OutOfMemoryError|heap out of memory|out of memory|MemoryError|cannot allocate memory",),
-    "access forbidden": (r"is forbidden: User",),
-    "wrong architecture": (r"exec format error",),
-    "address in use": (r"address (?:is )?already in use|EADDRINUSE|address in use|bind: address",),
-    "disk full": (r"no space left on device|ENOSPC|disk quota exceeded|disk is full",),
-    "too many open files": (r"too many open files|EMFILE",),
-    "certificate": (
-        r"x509|certificate (?:has expired|verify failed|is not trusted|signed by)",
-        r"CERTIFICATE_VERIFY_FAILED|PKIX path|self[- ]signed certificate|tls: handshake failure",
-        r"tls: failed to verify|bad certificate",
-    ),
-    "authentication": (
-        r"authentication failed|authentication failure|password authentication|access denied for user",
-        r"invalid password|invalid credentials|incorrect (?:username|password)|login failed",
-        r"unauthenticated|NOAUTH|WRONGPASS|401 unauthorized|bad credentials|invalid (?:api )?key\b",
-        r"auth failed|invalid access token",
-    ),
-    "unknown host": (
-        r"no such host|name or service not known|could not resolve|couldn't resolve|ENOTFOUND",
-        r"UnknownHostException|name does not resolve|temporary failure in name resolution|EAI_AGAIN",
-        r"NXDOMAIN|bad address '|unknown host|nodename nor servname|could not translate host name",
-        r"can't resolve|failed to resolve|getaddrinfo|host not found",
-    ),
+_SIGNATURES: Final[dict[LineKind, SignatureKind]] = {
+    "out of memory": "out of memory",
+    "forbidden": "access forbidden",
+    "architecture": "wrong architecture",
+    "port in use": "address in use",
+    "disk full": "disk full",
+    "too many open files": "too many open files",
+    "tls": "certificate",
+    "auth failed": "authentication",
+    "clock or token": "authentication",
+    "unknown host": "unknown host",
+    "connection refused": "unreachable",
+    "connection reset": "unreachable",
+    "connection timeout": "unreachable",
+    "dependency unavailable": "unreachable",
+    "upstream 5xx": "unreachable",
+    "permission denied": "permission denied",
+    "read only file system": "permission denied",
+    "rate limited": "rate limited",
+    "pool exhausted": "pool exhausted",
+    "queue full": "queue full",
+    "lock": "lock",
+    "schema missing": "schema missing",
+    "module missing": "module missing",
+    "file missing": "missing configuration",
+}
+_DENIED_BY_API: Final = "is forbidden: User"
+_GENERAL: Final[dict[SignatureKind, tuple[str, ...]]] = {
     "unreachable": (
-        r"connection refused|ECONNREFUSED|ConnectionRefused|i/o timeout|connection timed out|ETIMEDOUT",
-        r"no route to host|EHOSTUNREACH|network is unreachable|connection reset|ECONNRESET",
-        r"connect(?:ion)? timeout|dial tcp|could not connect|can't connect|cannot connect",
-        r"failed to connect|unable to connect|host is unreachable|server is unavailable",
-        r"context deadline exceeded|no available connection|bad gateway|upstream|service unavailable",
-        r"(?:request|read|dial|connect) timed out|(?:read|connect) ?timeout\b",
+        r"dial tcp|could not connect|can't connect|cannot connect|failed to connect|unable to connect",
+        r"server is unavailable|no available connection|bad gateway|service unavailable",
         r"://\S{1,300}.{0,100}(?:timed? ?out|timeout|unavailable|refused)|timed? ?out .{0,60}://",
     ),
     "bad argument": (
@@ -104,17 +112,11 @@ _PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
         r"\bnot set\b|is unset",
         r"(?:must|should|has to|needs to) be (?:set|provided|specified|configured|defined)|is required\b",
         r"are required\b|missing required|required (?:env|config|setting|key|variable|property|parameter)",
-        r"environment variable|unbound variable|KeyError|is not defined|not configured",
-        r"missing (?:env|config|setting)|missing (?:key|variable|value)|no such file or directory",
-        r"FileNotFound|ENOENT|cannot (?:find|open|read|load)|can't (?:find|open|read|load)",
-        r"could not (?:find|open|read|load)|not found|does not exist|no such (?:file|key)",
-        r"invalid (?:value|config|setting|port|url|number|format|syntax|literal)",
+        r"environment variable|unbound variable|\bKeyError\b|is not defined|not configured|no such file or directory",
+        r"cannot (?:find|open|read|load)|can't (?:find|open|read|load)|could not (?:find|open|read|load)",
+        r"\bnot found\b|does not exist|no such (?:file|key)",
         r"(?:cannot|could not|failed to) parse|parse error|syntax error",
-        r"unknown (?:key|directive|setting|field)|bad number|malformed|unsupported value|missing\b",
-    ),
-    "permission denied": (
-        r"permission denied|EACCES|read-only file system|EROFS|operation not permitted|EPERM",
-        r"access is denied|AccessDenied",
+        r"unknown (?:key|directive|setting|field)|bad number|malformed|\bmissing\b",
     ),
     "crash": (
         r"\bpanic\b|traceback|\bfatal\b|exception|segmentation fault|segfault|core dumped|stack overflow",
@@ -122,9 +124,9 @@ _PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
         r"\bfailed\b|already exists|duplicate (?:key|entry|column)|violates|deadlock|corrupt|unable to\b",
     ),
 }
-_COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _PATTERNS.items()}
+_COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _GENERAL.items()}
 _ANY: Final = re.compile("|".join(pattern.pattern for pattern in _COMPILED.values()), re.IGNORECASE)
-_RANKS: Final = {kind: rank for rank, kind in enumerate(_PATTERNS)}
+_RANKS: Final = {kind: rank for rank, kind in enumerate(dict.fromkeys((*_SIGNATURES.values(), *_GENERAL)))}
 _DECISIVE: Final = re.compile(
     r"\bpanic\b|\bfatal\b|\bcritical\b|exception|caused by|giving up|exiting|shutting down|aborting|cannot start"
     r"|failed to start|could not start|startup failed|fatal error|Error:|must be set|is required"
@@ -205,9 +207,17 @@ def _is_consequence(line: str) -> bool:
 
 
 def _kind_of(line: str) -> SignatureKind | None:
-    """Return the kind of error in a line, or None if the line is not significant."""
+    """Return the kind of error in a line, or None if the line is not significant.
+
+    A failed program also reports its error in general words, so these count where no expression of the corpus does.
+    """
     line = line[:_LONGEST_LINE_CHARACTERS]
-    if _ANY.search(line) is None or _CALM.search(line) is not None:
+    if _CALM.search(line) is not None:
+        return None
+    known = kind_of(line)
+    if known is not None and known in _SIGNATURES and (known != "forbidden" or _DENIED_BY_API in line):
+        return _SIGNATURES[known]
+    if _ANY.search(line) is None:
         return None
     return next((kind for kind, pattern in _COMPILED.items() if pattern.search(line)), None)
 

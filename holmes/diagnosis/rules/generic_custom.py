@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_resources import (
-    Trouble,
     describe,
+    intent_of,
     is_paused,
     is_superseded,
     missing_object,
@@ -32,7 +33,6 @@ _READS: Final = ("status.conditions", "status.phase", "status.observedGeneration
 _CERTIFICATES: Final = "cert-manager.io"
 _ARGO: Final = "argoproj.io"
 _ARGO_ERRORS: Final = re.compile(r"Error$")
-_LATE_GRACES: Final = 5
 
 
 @Row(
@@ -42,10 +42,11 @@ _LATE_GRACES: Final = 5
     kinds=("CustomResourceDefinition",),
     reads=_READS,
     explanation="Operators report the health of their objects in the status. After a grace period, the rule reports a "
-    "condition such as Ready that is False, a condition such as Stalled that is True, and a phase such as Failed. "
+    "condition such as Ready that is False, a condition such as Stalled that is True, and a phase such as Failed. It "
+    "also reports an object that stays in progress for too long. A table contains the fields of well-known operators. "
     "Conditions with unknown names are ignored because their meaning is unknown. Suspended and paused objects are "
-    "skipped. If the message names an object that does not exist, the missing object is the culprit. If an object and "
-    "its owner both fail, the owner is reported as a symptom.",
+    "reported by G03. If the message names an object that does not exist, the missing object is the culprit. If an "
+    "object and its owner both fail, the owner is reported as a symptom.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
@@ -64,16 +65,25 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
     "reported as a symptom. An Application that is only OutOfSync has severity info.",
 )
 def delivery(state: ClusterState) -> Iterator[Fault]:
-    named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
+    named = [each for each in state.custom_resources if _NAMED.search(each.group)]
     yield from _faults(state, named)
 
 
-def _is_rolling_out(each: ClusterObject) -> bool:
-    """Return whether the object is an Argo Rollout without a fault.
-
-    The condition Healthy is not sufficient for this check, because it is False until the last step has finished.
-    """
-    return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
+@Row(
+    id="G03",
+    title="Custom resource is suspended, or a chaos experiment is running",
+    severity="info",
+    kinds=("CustomResourceDefinition",),
+    reads=("spec.suspend", "spec.paused", "metadata.annotations", "status.conditions", "status.phase"),
+    explanation="Operators do not process suspended and paused objects, so changes have no effect and their "
+    "faults are not repaired. Chaos experiments make other objects fail on purpose. Both are information and not "
+    "faults.",
+)
+def intended(state: ClusterState) -> Iterator[Fault]:
+    for each in state.custom_resources:
+        trouble = intent_of(state, each)
+        if trouble is not None:
+            yield _fault(state, each, trouble, (), behind=False)
 
 
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
@@ -160,13 +170,11 @@ def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
 
 
 def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """Return the fault of an Application, an ACME object or a Certificate, or None if it has no fault."""
+    """Return the fault of an Application or a Certificate, or None if it has no fault."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     if each.group == _ARGO and each.kind == "Application":
         return _application(each)
-    if each.group == f"acme.{_CERTIFICATES}" and each.kind in {"Order", "Challenge"}:
-        return _acme(state, each)
     return _missing_issuer(state, each) if each.group == _CERTIFICATES and each.kind == "Certificate" else None
 
 
@@ -206,19 +214,6 @@ def _bad_parts(each: ClusterObject) -> Iterator[JsonObject]:
     for part in each.children("status", "resources"):
         if text(part, "health", "status") in {"Degraded", "Missing"}:
             yield {**{key: part[key] for key in ("kind", "namespace", "name") if key in part}, **child(part, "health")}
-
-
-def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    status, reason = each.text("status", "state"), each.text("status", "reason")
-    waiting = status == "pending" and reason and state.age_seconds(each) >= _LATE_GRACES * state.grace_seconds
-    if status not in {"invalid", "errored", "expired"} and not waiting:
-        return None
-    return Trouble(
-        title=f"{each.kind} for a certificate is {status}",
-        why=f"{status}: {reason or 'no reason is given'}",
-        severity="critical",
-        proof=(evidence.field(each, "status", "reason"), evidence.field(each, "status", "state")),
-    )
 
 
 def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:

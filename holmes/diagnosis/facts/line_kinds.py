@@ -1,0 +1,185 @@
+"""Tells which kind of trouble one record of a log or an event reports.
+
+A record is one line, or a message with its stack. A record that reports no trouble has no kind.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+
+_LONGEST_CHARACTERS: Final = 4_000
+_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\)\]]*", re.IGNORECASE)
+_ACCESS: Final = re.compile(r"\"(?:[A-Z]{3,7} [^\"]*|- - -)\" (?P<status>\d{1,3})\b(?P<rest>.*)", re.DOTALL)
+_METRIC: Final = re.compile(r"[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
+_QUIET: Final = re.compile(
+    r"\b(?:DEBUG|TRACE|dbug|trce)\b|level=(?:debug|trace)|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|\[debug\]"
+    r"|^[DT], \[|\bDeprecat|^Mongoose: |\"s\":\"D\d|LOG:  (?:statement|execute)|\tQuery\t| Query\tS"
+    r"|^Executing \(|\bFLAG: |^--- PASS|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
+)
+_INFORMATIVE: Final = re.compile(
+    r"\b(?:INFO|LOG|Note|NOTICE|info)\b[ :\]]|level=info|\"level\": ?(?:\"info\"|30\b)|\[(?:info|notice|Note|System)\]"
+    r"|^I\d{4} |\"s\":\"I\"|\.INFO:|^I, \["
+)
+_TROUBLE: Final = re.compile(
+    r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
+    r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
+    r"|too many|Access denied for",
+    re.IGNORECASE,
+)
+_RECOVERED: Final = re.compile(
+    r"\bsucce(?:ss|eded|ssful|ssfully)\b|(?<!not )\brecovered\b|\breconnected\b|\bafter \d+ (?:retr|failed|attempt\w*$)"
+    r"|\bcleared\b|\brestored\b|\b(?:0|no) (?:errors?|failed|failures?|rejected|denied)\b|errors?[:=]\"?0\b"
+    r"|(?:error|err)[:=] ?\"?<?(?:nil|none|null)\b|\bhealth(?:y|check)? (?:ok|after)|\bretrying because\b|, skipping\b"
+    r"|\bbecame healthy\b|\bno longer\b",
+    re.IGNORECASE,
+)
+_SEVERE: Final = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE)\b|level=(?:error|fatal)|\[(?:error|emerg|crit|alert|fatal)\]|^[EF]\d{4} "
+    r"|\"s\":\"[EF]\"|\"level\":\"error\"|Exception\b|_exception\b|\bNOT ready\b|\bfailed (?:to|for|\()"
+)
+_STEMS: Final = (
+    "error", "fail", "unable", "refused", "denied", "invalid", "unknown", "timed", "timeout", "exceed", "forbid",
+    "auth", "expire", "exhaust", "reset", "cannot", "crash", "panic", "unavail", "limit", "429", "50", "slow", "fatal",
+    "deadlock", "memory", "kill", "full", "reject", "gone", "signal", "missing", "bad", "lock", "lost", "already",
+    "could", "cert", "ssl", "tls", "eacc", "econn", "eno", "emfile", "exception", "pool", "pressure", "not ", "no ",
+)  # fmt: skip
+_NO_DIGITS: Final = str.maketrans("123456789", "000000000")
+_STATUS: Final = re.compile(r"\b(?:4[02][139]|50[0-4]|111)\b")
+_CAUSED: Final = re.compile(r"^\s*(?:Caused by: | ---> )(.*)", re.MULTILINE)
+_FRAME: Final = re.compile(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
+
+
+def kind_of(record: str) -> LineKind | None:
+    """Return the kind of trouble that the record reports, the most specific first, or None.
+
+    The last cause of a stack trace decides before its headings. URLs and quoted requests never decide.
+    """
+    return _kind_of(record[:_LONGEST_CHARACTERS]) if may_report_trouble(record) else None
+
+
+@lru_cache(maxsize=16_384)
+def _kind_of(record: str) -> LineKind | None:
+    if _METRIC.match(record) is not None or _QUIET.search(record) is not None:
+        return None
+    access = _ACCESS.search(record)
+    if access is not None and "[error]" not in record:
+        return _of_access(access)
+    return (
+        next((kind for kind in map(_first, _reasons(record)) if kind is not None), None) if _troubled(record) else None
+    )
+
+
+def _troubled(record: str) -> bool:
+    """Return whether the level of a record and its words about success allow that it reports trouble."""
+    if _SEVERE.search(record) is not None:
+        return True
+    if _RECOVERED.search(record) is not None:
+        return False
+    return _INFORMATIVE.search(record) is None or _TROUBLE.search(_URL.sub(" ", record)) is not None
+
+
+def _of_access(access: re.Match[str]) -> LineKind | None:
+    """Return the kind for an access log line from its status and the proxy's own words after it."""
+    status = int(access["status"])
+    if status < 400 and status != 0:
+        return None
+    written = access["rest"] if status in {401, 403, 429} or status >= 500 else ""
+    kind = _first(written)
+    return kind or ("upstream 5xx" if 500 <= status < 600 else None)
+
+
+def _reasons(record: str) -> Iterator[str]:
+    """Yield the last cause of a stack trace, the other causes, and then the record without URLs and frames."""
+    plain = _URL.sub(" ", record.replace('\\"', '"'))
+    if "\n" in record:
+        yield from (match[1] for match in reversed(list(_CAUSED.finditer(plain))))
+        plain = "\n".join(line for line in plain.split("\n") if not _FRAME.match(line))
+    yield plain
+
+
+def _first(written: str) -> LineKind | None:
+    lowered = written.lower()
+    candidates = {index for word, indexes in _BY_WORD.items() if word in lowered for index in indexes}
+    for index in sorted(candidates):
+        literal, pattern, kind = _EXPRESSIONS[index]
+        if literal in lowered and pattern.search(written) is not None:
+            return kind
+    return None
+
+
+_TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+
+
+def alternatives(pattern: str) -> Iterator[str]:
+    """Yield the alternatives of an expression that are outside of all groups and character classes."""
+    depth, start = 0, 0
+    for match in _TOKEN.finditer(pattern):
+        depth += (match[0] == "(") - (match[0] == ")")
+        if match[0] == "|" and depth == 0:
+            yield pattern[start : match.start()]
+            start = match.end()
+    yield pattern[start:]
+
+
+def _required(alternative: str) -> str:
+    """Return the longest text that each match of the alternative contains, in lower case, or an empty string."""
+    flat = re.sub(r"\\([\[\]().{}\"'+*?$^|])", lambda match: "\x00" if match[1] not in "\"'" else match[1], alternative)
+    flat = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\](?:[*+?]|\{[^}]*\})?", "\x00", flat)
+    while "(" in flat and (shorter := re.sub(r"\([^()]*\)(?:[*+?]|\{[^}]*\})?", "\x00", flat)) != flat:
+        flat = shorter
+    flat = re.sub(r"\\[A-Za-z](?:[*+?]|\{[^}]*\})?|.[?*]|.\{[^}]*\}|[.^$]\+?", "\x00", flat)
+    return max(re.split(r"[\x00+]", flat), key=len).lower()
+
+
+_EXPRESSIONS: Final = tuple(
+    (_required(alternative), re.compile(alternative, re.IGNORECASE), kind)
+    for kind, patterns in LINE_PATTERNS.items()
+    for pattern in patterns
+    for alternative in alternatives(pattern)
+)
+
+
+def expressions() -> tuple[tuple[str, re.Pattern[str], LineKind], ...]:
+    """Return all expressions in their order, each with a text in lower case that all its matches contain."""
+    return _EXPRESSIONS
+
+
+def _by_word() -> dict[str, list[int]]:
+    """Group the expressions by a word that each of their matches contains."""
+    grouped: dict[str, list[int]] = {}
+    for index, (literal, _, _) in enumerate(_EXPRESSIONS):
+        word = next((stem for stem in _STEMS if stem in literal), literal)
+        grouped.setdefault(word, []).append(index)
+    return grouped
+
+
+_BY_WORD: Final = _by_word()
+
+
+def may_report_trouble(record: str) -> bool:
+    """Return whether the record contains one of the texts without which no expression matches. Cheap."""
+    return any(map(record.lower().__contains__, _BY_WORD))
+
+
+def reports_success(record: str) -> bool:
+    """Return whether the record is a metric, or says that something worked again and nothing more severe."""
+    return _METRIC.match(record) is not None or (_RECOVERED.search(record) is not None and not _SEVERE.search(record))
+
+
+def kinds_of(records: Iterable[str]) -> Iterator[LineKind | None]:
+    """Yield the kind of each record. Records that differ only in numbers are classified once."""
+    known: dict[str, LineKind | None] = {}
+    for record in records:
+        template = record[:_LONGEST_CHARACTERS].translate(_NO_DIGITS)
+        if template not in known:
+            known[template] = kind_of(record)
+        yield known[template] if "00" not in template or _STATUS.search(record) is None else kind_of(record)
