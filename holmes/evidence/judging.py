@@ -241,7 +241,7 @@ class _Walk(Readings):
     def _first_names(self, tokens: tuple[Token, ...]) -> list[Token]:
         """Return the names at the start of an assertion.
 
-        If no subject is known, return the first name anywhere in the assertion.
+        If it starts with no name and no subject is known, return the first name anywhere in it.
         """
         found: list[Token] = []
         for token in tokens:

@@ -53,7 +53,7 @@ _MAX_CHECKS = 1_000
 _CACHED_CHARACTERS = 32_000_000
 _ID_IN_NOTE = re.compile(r"\bresults? ([0-9a-f]{12,64})\b")
 LEDGER_HEADING: Final = (
-    "Proved so far, each claim with its evidence (result id and lines; cite them again as they are):"
+    "Claims verified so far, with their evidence (result id and lines; repeat these citations unchanged):"
 )
 _MAX_CITATIONS_OF_A_CLAIM = 5
 _WORD = re.compile(r"\w+")

@@ -265,7 +265,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            # Example: a German compound.
+            # A capitalised word of letters and hyphens is a word, not a name, for example a German compound.
             is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:

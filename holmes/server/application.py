@@ -104,7 +104,7 @@ def _add_routes(application: FastAPI, service: "Service", draining: Draining) ->
     inside = (
         chat.router(runs, service.settings.server.heartbeat_seconds),
         health.models_router(service),
-        checks.router(service, runs),
+        checks.router(runs),
         investigations.router(service, draining),
         incidents.router(service),
         incidents.deliveries_router(service),

@@ -25,8 +25,8 @@ class RouteSettings(_Part):
     match: dict[str, str] = Field(default_factory=dict)
     """Labels, each with a regular expression that must match the complete value. A missing label has an empty value."""
     investigate: bool | None = None
-    """Investigate the alerts. If false, only show them. Default: investigate all alerts except those that only show that
-    alerting works, such as `Watchdog`, `InfoInhibitor` and alerts with severity `none`.
+    """Investigate the alerts. If false, only show them. Default: investigate all alerts except those that only show
+    that alerting works, such as `Watchdog`, `InfoInhibitor` and alerts with severity `none`.
     """
     model: str | None = Field(default=None, min_length=1)
     """Model for these alerts, in the same format as the setting `model`. Default: the general model."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
-# Token estimates are sufficient because no provider charges for tokens or rejects long requests.
+# Token estimates are sufficient, because these rules call no provider that charges for tokens or rejects requests.
 _LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
 """The context window is large because the smallest context window in a model chain limits every tool result."""
 

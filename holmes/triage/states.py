@@ -21,7 +21,7 @@ def state_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
 
 
 def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
-    """Return the test of a state of a custom kind: its condition Ready."""
+    """Return the test of a custom kind for `ready` or `not_ready`, based on its condition Ready, or None."""
     ready = _condition("Ready")
     tests = {"ready": ready, "not_ready": lambda each: not ready(each)}
     return tests.get(name) if "." in kind else None

@@ -103,7 +103,7 @@ def test_the_command_line_says_what_each_model_billed(home: Home, bill: Bill, tm
     assert stats["cost"] == pytest.approx(bill.cost("scripted") + bill.cost("writer"))
     lines = [line for line in done.stderr.splitlines() if "summary" in line and "writer ·" in line]
     assert len(lines) == 1, done.stderr
-    assert "of it by writer" in done.stderr
+    assert "of the total, by writer" in done.stderr
 
 
 @pytest.mark.timeout(180)

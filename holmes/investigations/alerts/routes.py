@@ -52,8 +52,8 @@ class Route:
     """Settings for alerts whose labels match all patterns in `match`.
 
     `model` and `max_cost` default to the general settings, and `destinations` to all destinations. `max_cost` is in US
-    dollars. `max_per_hour` limits the investigations that may use an LLM. None means no limit. If `investigate` is None,
-    all alerts except heartbeats are investigated.
+    dollars. `max_per_hour` limits the investigations that may use an LLM. None means no limit. If `investigate` is
+    None, all alerts except heartbeats are investigated.
     """
 
     name: str = ""

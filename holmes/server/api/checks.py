@@ -1,7 +1,7 @@
 """Serves `POST /api/checks/execute`, where a model decides whether a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements. Instead, it passes a check if the diagnosis finds no critical incident, and
-the rationale says that no LLM was used.
+`builtin/triage` cannot judge statements. Instead, it passes a check if it finds the subject of the statement healthy,
+and fails the check if it finds a fault. The rationale states that no LLM was used.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ from typing import Final, cast
 from fastapi import APIRouter, Request
 
 from holmes.app.requests import AskRequest
-from holmes.app.serving import Service
 from holmes.investigations.records.wire_events import WireEvent
 from holmes.server.chat.chat import finished
 from holmes.server.chat.chat_jobs import ChatJob, CheckAnswer, CheckRequest, json_rule
@@ -20,14 +19,9 @@ from holmes.server.chat.json_answers import find_json
 from holmes.server.errors import ApiError, documented
 from holmes.server.limits import client_of
 from holmes.settings.model import BUILTIN_MODEL
-from holmes.values.errors import HolmesError
-from holmes.values.findings import DiagnosisReport
-from holmes.values.findings_json import report_from_json
 from holmes.values.json_types import JsonObject
-from holmes.values.messages import ResultId
 
 _DEFAULT_SECONDS: Final = 300.0
-_DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {"passed": {"type": "boolean"}, "rationale": {"type": "string"}},
@@ -41,8 +35,7 @@ _INSTRUCTIONS: Final = (
 
 
 class CheckRoutes:
-    def __init__(self, service: Service, runs: ChatRuns) -> None:
-        self._service = service
+    def __init__(self, runs: ChatRuns) -> None:
         self._runs = runs
 
     async def execute(self, body: CheckRequest, request: Request) -> CheckAnswer:
@@ -59,7 +52,7 @@ class CheckRoutes:
         try:
             async with asyncio.timeout(seconds):
                 last = await finished(run, request)
-            answer = await self._verdict(run, last, body)
+            answer = self._verdict(run, last, body)
         except TimeoutError:
             run.cancel("the check exceeded its time limit")
             answer = _failed(run, body, f"the check exceeded its time limit of {seconds:g} seconds")
@@ -67,56 +60,29 @@ class CheckRoutes:
             answer = _failed(run, body, str(error.detail))
         return answer.model_copy(update={"duration": round(time.monotonic() - started, 3)})
 
-    async def _verdict(self, run: ChatRun, last: WireEvent, body: CheckRequest) -> CheckAnswer:
+    def _verdict(self, run: ChatRun, last: WireEvent, body: CheckRequest) -> CheckAnswer:
         text = str(last.data.get("analysis", ""))
         if run.production.model == BUILTIN_MODEL:
-            return await self._of_diagnosis(run, body, text)
+            return _of_rules(run, body, last)
         value = cast("JsonObject", find_json(text))  # already checked against the schema
         return _answer(run, body, passed=bool(value["passed"]), rationale=str(value["rationale"]))
 
-    async def _of_diagnosis(self, run: ChatRun, body: CheckRequest, text: str) -> CheckAnswer:
-        report = await self._report(run)
-        if report is None:
-            return _failed(run, body, "no LLM answered, and the diagnosis failed", text)
-        critical = [each.title for each in report.incidents if each.severity == "critical"]
-        if critical:
-            number = len(critical)
-            count = "1 critical incident" if number == 1 else f"{number} critical incidents. First incident"
-            return _answer(
-                run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {count}: {critical[0]}"
-            )
-        if not report.complete:
-            return _failed(run, body, "no LLM answered, and the diagnosis is incomplete", text)
-        return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
-    async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """Return the report of the last successful diagnosis in a run, or None if no diagnosis succeeded.
-
-        Reads the stored result if the run has only a preview.
-        """
-        for call in reversed(run.production.tool_calls):
-            result = cast("JsonObject", call["result"])
-            if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":
-                continue
-            try:
-                return report_from_json(await self._whole(result))
-            except (ValueError, HolmesError):
-                continue
-        return None
-
-    async def _whole(self, result: JsonObject) -> str:
-        stored = cast("list[JsonObject]", result["stored"])
-        if not stored or self._service.results is None:
-            return str(result["data"])
-        content, _ = await self._service.results.read(ResultId(str(stored[0]["id"])))
-        return content.decode("utf-8", "replace")
+def _of_rules(run: ChatRun, body: CheckRequest, last: WireEvent) -> CheckAnswer:
+    """Return the result of a check that the built-in rules answered."""
+    verdict = last.data.get("verdict")
+    kind, summary = (verdict.get("kind"), verdict.get("summary")) if isinstance(verdict, dict) else ("", "")
+    rationale = f"No LLM was used. {summary}"
+    if kind not in ("cause_found", "healthy"):
+        return _failed(run, body, "no LLM answered, and the built-in rules cannot judge the statement", rationale)
+    return _answer(run, body, passed=kind == "healthy", rationale=rationale)
 
 
-def router(service: Service, runs: ChatRuns) -> APIRouter:
+def router(runs: ChatRuns) -> APIRouter:
     routes = APIRouter(prefix="/api/checks", tags=["checks"])
     routes.add_api_route(
         "/execute",
-        CheckRoutes(service, runs).execute,
+        CheckRoutes(runs).execute,
         methods=["POST"],
         summary="Check a statement about the cluster",
         responses=documented(400, 401, 403, 408, 413, 422, 429, 503),
