@@ -107,13 +107,25 @@ def _reasons(record: str) -> Iterator[str]:
 
 
 def _first(written: str) -> LineKind | None:
+    found = _deciding(written)
+    return found[0] if found is not None else None
+
+
+def _deciding(written: str) -> tuple[LineKind, re.Match[str]] | None:
     lowered = written.lower()
     candidates = {index for word, indexes in _BY_WORD.items() if word in lowered for index in indexes}
     for index in sorted(candidates):
         literal, pattern, kind = _EXPRESSIONS[index]
-        if literal in lowered and pattern.search(written) is not None:
-            return kind
+        match = pattern.search(written) if literal in lowered else None
+        if match is not None:
+            return kind, match
     return None
+
+
+def decisive_end(record: str) -> int:
+    """Return the position after the words that decide the kind of the record, or 0 if it has no kind."""
+    found = _deciding(record[:_LONGEST_CHARACTERS]) if kind_of(record) is not None else None
+    return found[1].end() if found is not None else 0
 
 
 _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
@@ -177,9 +189,10 @@ def reports_success(record: str) -> bool:
 
 def kinds_of(records: Iterable[str]) -> Iterator[LineKind | None]:
     """Yield the kind of each record. Records that differ only in numbers are classified once."""
-    known: dict[str, LineKind | None] = {}
+    known: dict[tuple[str, str], LineKind | None] = {}
     for record in records:
-        template = record[:_LONGEST_CHARACTERS].translate(_NO_DIGITS)
+        status = _STATUS.search(record)
+        template = record[:_LONGEST_CHARACTERS].translate(_NO_DIGITS), status[0] if status is not None else ""
         if template not in known:
             known[template] = kind_of(record)
-        yield known[template] if "00" not in template or _STATUS.search(record) is None else kind_of(record)
+        yield known[template]

@@ -10,12 +10,13 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.access_review import accounts_blamed
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import shown
-from holmes.diagnosis.facts.line_kinds import kind_of
+from holmes.diagnosis.facts.line_kinds import decisive_end, kind_of
 from holmes.diagnosis.facts.volumes import full_claims
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
+from holmes.values.errors import masked
 from holmes.values.findings import Evidence
-from holmes.values.texts import excerpt
+from holmes.values.texts import after_placeholder, excerpt, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -246,6 +247,7 @@ def _lines(log: str) -> Iterator[str]:
 
 
 _QUOTED_CHARACTERS: Final = 240
+_AFTER_CHARACTERS: Final = 60
 _MOST_LINES: Final = 3
 _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "crash"})
 
@@ -268,8 +270,17 @@ class LastWords:
 
     @property
     def quote(self) -> str:
-        """The most specific line, shortened for a sentence."""
-        return excerpt(self.first.line.strip(), _QUOTED_CHARACTERS)
+        """The most specific line, shortened for a sentence around the words that decide its kind."""
+        line = self.first.line.strip()
+        if len(line) <= _QUOTED_CHARACTERS:
+            return line
+        known = masked(line)
+        over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
+        if over <= 0:
+            return shortened(known, _QUOTED_CHARACTERS)
+        space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
+        begin = after_placeholder(known, max(over, space + 1))
+        return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
 
 
 _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()

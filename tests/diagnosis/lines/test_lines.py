@@ -10,6 +10,7 @@ import pytest
 
 from holmes.diagnosis.facts.line_kinds import alternatives, expressions, kind_of, kinds_of, may_report_trouble
 from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS
+from holmes.diagnosis.facts.logs import LastWords, signatures_of
 from tests.diagnosis.lines.corpus import Part, records, scores, table
 
 KINDS: Final = tuple(LINE_PATTERNS)
@@ -99,3 +100,11 @@ def test_the_reason_below_a_heading_decides(heading: str, kind: str) -> None:
 )
 def test_names_and_addresses_are_not_errors(text: str) -> None:
     assert kind_of(text) is None
+
+
+def test_a_quote_keeps_the_decisive_words() -> None:
+    line = f"ERROR {'step of the import ' * 30}: dial tcp 10.0.0.1:5432: connect: connection refused"
+    words = LastWords(signatures=signatures_of(line), evidence=(), blamed=())
+    assert words.quote.startswith("…")
+    assert words.quote.endswith("connection refused")
+    assert len(words.quote) <= 240
