@@ -7,7 +7,7 @@ Reading more logs creates a new state. The absence of an object is conclusive on
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.kubernetes.fields import matches_map, matches_selector, text_map
@@ -104,6 +104,10 @@ class ClusterState:
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
         """Return a copy of this state with additional logs."""
         return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
+
+    def without_grace(self) -> ClusterState:
+        """Return a copy of this state in which no object is too young to be judged."""
+        return ClusterState(replace(self.reading, grace_seconds=0.0), self._objects, self._events, self._logs)
 
     @property
     def logs(self) -> Mapping[LogKey, str]:

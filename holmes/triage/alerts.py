@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
+from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import VISIBLE, Asked, look_for_cause
 from holmes.triage.names import names_of
 from holmes.triage.question import parse_question
@@ -68,7 +69,8 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
         named=(Named(name=objects[0].name, objects=objects),),
         namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
-    look = look_for_cause(Asked(question=question, subject=subject, state=scan.state, report=scan.report))
+    asked = Asked(question=question, subject=subject, state=scan.state, report=scan.report)
+    look = look_for_cause(judged_at_once(asked))
     return _fitting(look, name, text)
 
 

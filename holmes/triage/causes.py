@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections, identity
 from holmes.triage.fixes import fix_steps
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
 from holmes.values.first_look import FirstLook
@@ -229,6 +230,8 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
     verdict: VerdictKind
     if unread:
         verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
+    elif not all(map(is_ready, named.objects)):
+        verdict, text = "inconclusive", _unready(asked, first, words)
     elif asked.question.asks("why") and invisible:
         verdict = "inconclusive"
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
@@ -245,6 +248,15 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
         notes=(*_notes(asked, named), *notes[:2]),
         taken_at=asked.report.taken_at,
     )
+
+
+def _unready(asked: Asked, first: ClusterObject, words: str) -> str:
+    """Return the answer for a subject that is not ready without a known cause: it may be starting."""
+    pods = [pod for each in (first,) for pod in (asked.state.pods_of(each) if each.kind != "Pod" else (each,))]
+    youngest = min((asked.state.age_seconds(pod) for pod in pods), default=asked.state.grace_seconds)
+    if youngest < asked.state.grace_seconds:
+        return f"{words} may still be starting: its newest pod is {duration(youngest)} old, and nothing failed so far."
+    return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
 
 
 def _of_several(asked: Asked) -> FirstLook:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.alerts import look_at_alerts
+from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import Asked
 from holmes.triage.log_answers import logs_for
 from holmes.triage.plans import plan_of
@@ -96,7 +97,7 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 
 
 def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
-    asked = _asked(request, scan)
+    asked = judged_at_once(_asked(request, scan))
     parsed, subject = asked.question, asked.subject
     declined = _declined(parsed)
     if declined:

@@ -68,6 +68,14 @@ def _oom(pod: ClusterObject) -> bool:
     )
 
 
+def is_ready(each: ClusterObject) -> bool:
+    """Return whether an object has everything that it wants. Objects without such a state are ready."""
+    test = state_test(each.kind, "ready")
+    if each.kind == "Pod" and not lives(each):
+        return each.text("status", "phase") == "Succeeded"
+    return test is None or test(each)
+
+
 def lives(pod: ClusterObject) -> bool:
     """Return whether a pod has not finished."""
     return pod.text("status", "phase") not in ("Succeeded", "Failed")
