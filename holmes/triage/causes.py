@@ -44,6 +44,7 @@ _STOPS: Final = (
 )
 """Fields that stop an object on purpose: kinds, field, value and effect."""
 _LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
+_MOST_LOGGING: Final = 20
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _UPSTREAM: Final = frozenset({
@@ -232,7 +233,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
         verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
     elif not all(map(is_ready, named.objects)):
         verdict, text = "inconclusive", _unready(asked, first, words)
-    elif asked.question.asks("why") and invisible:
+    elif invisible and not asked.question.asks("health"):
         verdict = "inconclusive"
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
     else:
@@ -302,7 +303,7 @@ def _of_scope(asked: Asked) -> FirstLook:
         verdict, text = "inconclusive", f"Cannot determine the state {place}: {', '.join(unread)} could not be read."
     elif symptoms and incidents:
         verdict, text = "inconclusive", f"No incident {place} matches {', '.join(sorted(symptoms))}."
-    elif symptoms - VISIBLE and asked.question.asks("why"):
+    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or asked.subject.unknown):
         verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {place}."
     else:
         verdict, text = "healthy", f"No faults were found {place}."
@@ -319,18 +320,22 @@ def _of_scope(asked: Asked) -> FirstLook:
 
 def _logged_in_scope(asked: Asked) -> LogCause | None:
     """Return the trouble that the logs in the asked namespaces report. The logs of a whole cluster are not read."""
-    if not asked.subject.namespaces or asked.subject.kinds:
+    if asked.subject.kinds or asked.question.labels:
         return None
     workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
-    return cause_in_logs(asked.state, workloads)
+    return cause_in_logs(asked.state, workloads) if len(workloads) <= _MOST_LOGGING else None
 
 
 def _of_kinds(asked: Asked, incident: Incident) -> bool:
     kinds = {kind for kind in asked.subject.kinds if kind != "Namespace"}
-    if not kinds:
+    if not kinds and not asked.question.labels:
         return True
     refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
-    return any(ref.kind in kinds for ref in refs)
+    terms = asked.question.labels
+    objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
+    if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
+        return False
+    return not kinds or any(ref.kind in kinds for ref in refs)
 
 
 def one_sentence(text: str) -> str:

@@ -12,10 +12,12 @@ from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, text, written
+from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted, namespace_option, resource_path
 from holmes.triage.selection import WORKLOAD_KINDS, images_of
+from holmes.triage.states import is_ready
 from holmes.values.first_look import FixStep
 
 if TYPE_CHECKING:
@@ -107,6 +109,8 @@ def addresses(asked: Asked) -> FirstLook:
 def replicas(asked: Asked) -> FirstLook:
     """Return the wanted and the ready replicas of workloads."""
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
+    if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
+        return look_for_cause(asked)
     rows = [(str(each.ref), status_of(each)) for each in found]
     summary = (
         f"{rows[0][0]}: {rows[0][1]}." if len(rows) == 1 else f"{counted(len(rows), 'workload')} {place_of(asked)}."

@@ -85,7 +85,7 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
 
 def _of_scope(asked: Asked) -> Iterator[LogKey]:
     """Yield the logs of one pod of each workload in the namespaces of the question."""
-    for kind in WORKLOAD_KINDS if asked.subject.namespaces else ():
+    for kind in WORKLOAD_KINDS:
         for workload in asked.state.of(kind):
             if asked.subject.contains(workload):
                 for pod in asked.state.pods_of(workload)[:1]:

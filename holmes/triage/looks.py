@@ -31,6 +31,9 @@ _BEFORE_SUBJECT_WORDS: Final = (
     "is are does did do was with why wrong ist sind hat geht lauft laeuft warum esta estan falla est sont marche "
 )
 _BEFORE_SUBJECT: Final = frozenset(_BEFORE_SUBJECT_WORDS.split())
+_QUESTION_WORDS: Final = frozenset(
+    {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
+)
 READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
@@ -143,11 +146,9 @@ def _declined(question: Question) -> str:
 def _unclear(asked: Asked) -> FirstLook:
     """Answer a question without a known subject: a missing name, or not a question about a cluster."""
     unknown = asked.subject.unknown
-    grammatical = _grammatical_subject(asked)
-    unknown = (grammatical,) if grammatical else unknown
     about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
-    if about and 0 < len(unknown) <= 2:
-        words = " or ".join(f"`{word}`" for word in unknown)
+    if _grammatical_subject(asked) or (about and 0 < len(unknown) <= 2):
+        words = " or ".join(f"`{word}`" for word in unknown[:3])
         text = (
             f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
             "known from this cluster."
@@ -158,8 +159,12 @@ def _unclear(asked: Asked) -> FirstLook:
 
 def _grammatical_subject(asked: Asked) -> str:
     """Return the unknown word that the question is about, for example `kafka` in "is kafka ok", or an empty string."""
-    pairs = zip(asked.question.words, asked.question.words[1:], strict=False)
-    return next((word for before, word in pairs if before in _BEFORE_SUBJECT and word in asked.subject.unknown), "")
+    words = asked.question.words
+    for index, word in enumerate(words[1:], 1):
+        leads = index == 1 or words[index - 2] in _QUESTION_WORDS
+        if word in asked.subject.unknown and words[index - 1] in _BEFORE_SUBJECT and leads:
+            return word
+    return ""
 
 
 def _not_found(asked: Asked, missing: Missing) -> FirstLook:

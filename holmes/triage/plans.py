@@ -88,6 +88,10 @@ def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
     return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
 
 
+def _asks_events(question: Question, _subject: Subject) -> bool:
+    return question.asks("events") and not question.asks("trouble") and not question.states
+
+
 def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
@@ -129,7 +133,10 @@ _PLANS: Final = (
     Plan(fits=lambda question, subject: question.asks("count") and _asks_amount(question, subject), answer=resources),
     Plan(fits=lambda question, _subject: question.asks("count"), answer=inventory.number_or_list),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_calm("events"), answer=inventory.events),
+    Plan(
+        fits=lambda question, _subject: _calm("events")(question, _subject) and not question.states,
+        answer=inventory.events,
+    ),
     Plan(fits=_calm("usage"), answer=usage),
     Plan(fits=_calm("uses"), answer=inventory.uses),
     Plan(fits=_asks_images, answer=details.images),

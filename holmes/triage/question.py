@@ -102,6 +102,10 @@ class LabelTerm:
     value: str
     negated: bool = False
 
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Return whether labels match the condition."""
+        return (self.key in labels and self.value in ("", labels[self.key])) != self.negated
+
     def __str__(self) -> str:
         return f"{self.key}{'!=' if self.negated else '='}{self.value}"
 
