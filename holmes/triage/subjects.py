@@ -294,8 +294,7 @@ class _Search:
         """Return whether a word that names no object cannot be an ordinary word."""
         if _NAME.fullmatch(word) is None:
             return False
-        parts = word.split("-")
-        hyphenated = len(parts) > 1 and not any(part in vocabulary().stop or len(part) < 3 for part in parts)
+        hyphenated = "-" in word and not self._is_ordinary(word)
         made = quoted or hyphenated or any(sign.isdigit() for sign in word)
         return made or (bool(kind) and not self._is_inflected(word))
 
