@@ -163,7 +163,8 @@ async def with_more_logs(client: ClusterClient, result: ScanResult, wanted: Sequ
         return result
     reading = await read_logs(client, missing, LogLimits())
     if not reading.logs:
-        return result
+        unread = tuple(dict.fromkeys((*result.report.not_checked, *reading.unread)))
+        return replace(result, report=replace(result.report, not_checked=unread))
     state = result.state.with_logs(reading.logs)
     run = await asyncio.to_thread(run_rules, chosen_rules(()), state, result.run)
     cost = replace(
@@ -172,7 +173,9 @@ async def with_more_logs(client: ClusterClient, result: ScanResult, wanted: Sequ
         logs_read=result.report.cost.logs_read + len(reading.logs),
     )
     request = ScanRequest(namespaces=result.report.namespaces)
-    return await asyncio.to_thread(result_of, state, run, request, cost=cost, unread=reading.unread)
+    found = await asyncio.to_thread(result_of, state, run, request, cost=cost, unread=reading.unread)
+    gaps = tuple(dict.fromkeys((*result.report.not_checked, *found.report.not_checked)))
+    return replace(found, report=replace(found.report, not_checked=gaps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,26 +52,34 @@ def look_at_alerts(alerts: Sequence[Mapping[str, str]], scan: ScanResult, namesp
     return next((look for look in looks if look.verdict == "cause_found"), looks[0])
 
 
-def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstLook:
-    name = labels.get("alertname", "the alert")
-    if is_heartbeat(labels):
-        return FirstLook(verdict="not_investigated", summary=HEARTBEAT, taken_at=scan.report.taken_at)
+def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Asked | None:
+    """Return the question that an alert asks about its subject, or None if its labels name no object of the cluster."""
     names = names_of(scan.state)
-    space = namespace_of(labels) or ("" if namespace == "*" else namespace)
-    objects = _objects(labels, names, space)
-    text = " ".join(
-        (*_WORDS.findall(name), labels.get("summary", ""), labels.get("description", ""), labels.get("message", ""))
-    )
-    question = parse_question(f"why {text}")
-    if not objects:
-        return _outside(labels, scan, name)
+    objects = _objects(labels, names, namespace_of(labels) or ("" if namespace == "*" else namespace))
+    if not objects or is_heartbeat(labels):
+        return None
     subject = Subject(
         named=(Named(name=objects[0].name, objects=objects),),
         namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
-    asked = Asked(question=question, subject=subject, state=scan.state, report=scan.report)
-    look = look_for_cause(judged_at_once(asked))
-    return _fitting(look, name, text)
+    question = parse_question(f"why {_said(labels)}")
+    return Asked(question=question, subject=subject, state=scan.state, report=scan.report)
+
+
+def _said(labels: Mapping[str, str]) -> str:
+    """Return the words of an alert: those of its name, and its annotations."""
+    notes = (labels.get(name, "") for name in ("summary", "description", "message"))
+    return " ".join((*_WORDS.findall(labels.get("alertname", "")), *notes))
+
+
+def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstLook:
+    name = labels.get("alertname", "the alert")
+    if is_heartbeat(labels):
+        return FirstLook(verdict="not_investigated", summary=HEARTBEAT, taken_at=scan.report.taken_at)
+    asked = asked_by(labels, scan, namespace)
+    if asked is None:
+        return _outside(labels, scan, name)
+    return _fitting(look_for_cause(judged_at_once(asked)), name, _said(labels))
 
 
 def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:

@@ -393,8 +393,8 @@ def _gaps(asked: Asked) -> tuple[str, ...]:
 
 def _unread(asked: Asked, each: ClusterObject) -> list[str]:
     """Return the kinds without which the state of the object is unknown."""
-    needed = ["Pod"] if each.kind in ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service") else []
-    return [kind for kind in needed if not asked.state.covers(kind, each.namespace)]
+    needed = ["Pod"] if each.kind in (*_LOGGING, "Service") else []
+    return [kind for kind in dict.fromkeys((each.kind, *needed)) if not asked.state.covers(kind, each.namespace)]
 
 
 def _notes(asked: Asked, named: Named | None) -> Iterator[str]:

@@ -52,6 +52,7 @@ class Conversation:
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
     `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
+    `repetitions` is the number of earlier first looks.
     """
 
     question: str
@@ -61,11 +62,13 @@ class Conversation:
     subject: tuple[str, ...] = ()
     namespace: str = ""
     details: bool = False
+    repetitions: int = 0
 
     def arguments(self) -> dict[str, object]:
         """Return the arguments of the first look for this question. Empty arguments are omitted."""
         given = {
-            "question": self.question,
+            # A repeated call would be answered with a reference to its earlier result, which may be compacted.
+            "question": self.question + " " * self.repetitions,
             "alerts": json.dumps(list(self.alerts), ensure_ascii=False) if self.alerts else "",
             "about": ", ".join(self.subject),
             "namespace": self.namespace,
@@ -94,6 +97,7 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         subject=subject,
         namespace=_default_namespace(messages),
         details=details,
+        repetitions=sum(isinstance(each, (SeenLook, str)) for each in _outcomes(messages[:start])) if start > 0 else 0,
     )
 
 
@@ -130,15 +134,21 @@ def _alerts(text: str) -> Iterator[Mapping[str, str]]:
     for match in _ALERT.finditer(text):
         name, labels = _NAME.search(match[1]), _LABELS.search(match[1])
         found = (
-            {
-                json.loads(key) if key.startswith('"') else key: json.loads(value)
-                for key, value in _PAIR.findall(labels[1])
-            }
+            {_text(key) if key.startswith('"') else key: _text(value) for key, value in _PAIR.findall(labels[1])}
             if labels
             else {}
         )
-        notes = {key: json.loads(value)[:400] for key, value in _ANNOTATION.findall(match[1])}
-        yield {**found, **({"alertname": json.loads(name[1])} if name else {}), **notes}
+        notes = {key: _text(value)[:400] for key, value in _ANNOTATION.findall(match[1])}
+        yield {**found, **({"alertname": _text(name[1])} if name else {}), **notes}
+
+
+def _text(quoted: str) -> str:
+    """Return the text of a quoted value, or the value itself if it is not valid JSON."""
+    try:
+        value = json.loads(quoted)
+    except ValueError:
+        return quoted
+    return value if isinstance(value, str) else quoted
 
 
 def _looks(messages: Sequence[Message]) -> Iterator[SeenLook]:

@@ -6,10 +6,10 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
-from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.causes import Asked
     from holmes.values.first_look import FirstLook
-    from holmes.values.json_types import JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -108,6 +108,8 @@ def addresses(asked: Asked) -> FirstLook:
 
 def replicas(asked: Asked) -> FirstLook:
     """Return the wanted and the ready replicas of workloads."""
+    if asked.question.comparisons:
+        return number_or_list(asked)
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
@@ -140,7 +142,7 @@ def settings(asked: Asked) -> FirstLook:
         for each in asked.subject.objects
         if each.kind != "Secret"
         for path, value in _fields(each.body.get("spec", {}), "spec")
-        if _is_named(path, words)
+        if _is_named(path, words) and not isinstance(value, (dict, list))
     ]
     if not rows:
         about = asked.subject.objects[0].ref
@@ -157,11 +159,21 @@ def _fields(value: JsonValue, path: str) -> Iterator[tuple[str, JsonValue]]:
     """Yield each field below `value` with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield f"{path}.{key}", item
+            yield f"{path}.{key}", "(not shown)" if has_secret_name(key) and isinstance(item, str) else item
             yield from _fields(item, f"{path}.{key}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _fields(item, f"{path}[{index}]")
+            named = isinstance(item, dict) and "value" in item and isinstance(item.get("name"), str)
+            if named:  # only the name shows whether the value is secret
+                yield f"{path}[{index}].value", _named_value(cast("JsonObject", item))
+            else:
+                yield from _fields(item, f"{path}[{index}]")
+
+
+def _named_value(item: JsonObject) -> str:
+    """Return an entry with a name and a value as `NAME=value`, so that masking recognises a secret by its name."""
+    name = text(item, "name")
+    return f"{name}={'(not shown)' if has_secret_name(name) else shown(item.get('value'))}"
 
 
 def _is_named(path: str, words: set[str]) -> bool:

@@ -238,6 +238,8 @@ def uses(asked: Asked) -> FirstLook:
 
 def events(asked: Asked) -> FirstLook:
     """List the events of the subject and its pods, newest first."""
+    if not asked.state.covers("Event", next(iter(asked.subject.namespaces), "")):
+        return fact(asked, "Events could not be read.", None, "inconclusive")
     refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
     uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
     since = asked.state.now - asked.question.since_seconds if asked.question.since_seconds else 0.0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.triage.causes import Asked
     from holmes.values.first_look import FirstLook
 
-_MOST_LOGS: Final = 20
+MOST_LOGS: Final = 20
 _DAY_SECONDS: Final = 86_400
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
 _PAIR: Final = re.compile(
@@ -76,11 +76,11 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
         return ()
     if not asked.subject.named:
-        return tuple(dict.fromkeys(_of_scope(asked)))[:_MOST_LOGS]
+        return tuple(dict.fromkeys(_of_scope(asked)))[:MOST_LOGS]
     found = connections(asked.state, asked.subject.objects)
     near = sorted(found.values(), key=lambda each: each.hops)
     keys = [key for each in near if (known := asked.state.find(each.ref)) is not None for key in _of_pod(known)]
-    return tuple(dict.fromkeys(keys))[:_MOST_LOGS]
+    return tuple(dict.fromkeys(keys))[:MOST_LOGS]
 
 
 def _of_scope(asked: Asked) -> Iterator[LogKey]:

@@ -18,6 +18,7 @@ from holmes.kubernetes.fields import matches_map, moment, text_map, written
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from holmes.diagnosis.facts.edges import HostUse
     from holmes.diagnosis.facts.logs import SignatureKind
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
@@ -28,12 +29,13 @@ _VARYING: Final = re.compile(r"\b[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b|\b[A-Z]{1,
 _SERVER_ERROR: Final = re.compile(
     r"(?i)\bstatus(?:_code|code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
     r"|\b(?:answered|returned|got|returns|responded(?: with)?|response) (?:with )?(?:HTTP )?5\d\d\b"
-    r"|\s5\d\d (?:\d+(?:\.\d+)?(?:ms|s|us|µs)\b|-\b)"
+    r"|(?<!\s[1-5]\d\d)\s5\d\d (?:\d+(?:\.\d+)?(?:ms|s|us|µs)\b|-\b)"
     r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
 )
 _ERROR_LEVEL: Final = re.compile(
     r"(?i)\b(?:error|fatal|critical|severe|panic|err|eror)\b|\"level\": ?\"(?:error|fatal)\""
 )
+_ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "certificate"})
 _RECENT_SECONDS: Final = 900.0
 _EARLY_SHARE: Final = 0.1
 _LEAST_OCCURRENCES: Final = 2
@@ -103,6 +105,17 @@ def _workloads(state: ClusterState, subjects: Sequence[ClusterObject]) -> Iterat
 
 def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
     """Follow the Services that the last lines name, as long as the logs behind them report trouble, too."""
+    last = cause.groups[-1]
+    if last.kind not in _ABOUT_HOSTS and not _SERVER_ERROR.search(last.sample) and "://" not in last.sample:
+        return cause if not any(use.port for use in _uses(state, last)) else _through(state, cause, seen)
+    return _through(state, cause, seen)
+
+
+def _uses(state: ClusterState, group: TroubleGroup) -> tuple[HostUse, ...]:
+    return host_uses(group.sample, group.workload.namespace, state)
+
+
+def _through(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
     last = cause.groups[-1]
     for use in host_uses(last.sample, last.workload.namespace, state):
         service = state.find(use.service)

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.alerts import look_at_alerts
+from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import Asked
-from holmes.triage.log_answers import logs_for
+from holmes.triage.log_answers import MOST_LOGS, logs_for
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.subjects import find_subject, with_known_kinds
@@ -57,7 +57,7 @@ class LookRequest:
     def of(cls, arguments: JsonObject, namespace: str) -> LookRequest:
         """Read the arguments of the tool. Raises `ToolError` if `alerts` is not a list of labels."""
         return cls(
-            question=text_argument(arguments, "question"),
+            question=text_argument(arguments, "question").strip(),
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
             alerts=_alerts(text_argument(arguments, "alerts")),
@@ -67,7 +67,7 @@ class LookRequest:
 def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ToolError("alerts is not valid; expected a JSON list of objects with the labels of the alerts")
@@ -76,8 +76,10 @@ def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
 
 def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     """Return the logs that the answer needs, the most useful first."""
-    asked = _asked(request, scan)
-    return logs_for(asked) if not request.alerts else ()
+    if not request.alerts:
+        return logs_for(_asked(request, scan))
+    found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
+    return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
@@ -167,7 +169,17 @@ def _grammatical_subject(asked: Asked) -> str:
     return ""
 
 
+_SEARCHED: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service", "Pod")
+
+
 def _not_found(asked: Asked, missing: Missing) -> FirstLook:
+    """Answer a question about a name that no object has, unless the objects could not be read."""
+    kinds = (missing.kind,) if missing.kind else _SEARCHED
+    spaces = asked.subject.namespaces or ("",)
+    unread = [kind for kind in kinds if not all(asked.state.covers(kind, space) for space in spaces)]
+    if unread:
+        text = f"Cannot determine whether `{missing.name}` exists: {', '.join(unread)} could not be read."
+        return replace(_empty(asked), summary=text)
     return replace(
         _empty(asked),
         verdict="not_found",

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from holmes.kubernetes.fields import children, text, texts
 
@@ -38,7 +38,7 @@ class Names:
     """The names of one cluster state."""
 
     def __init__(self, state: ClusterState) -> None:
-        self.state = state
+        self._state = ref(state)  # a strong reference would keep the state alive in the cache
         self._by_name: dict[str, list[ClusterObject]] = defaultdict(list)
         self._by_label: dict[str, list[ClusterObject]] = defaultdict(list)
         self._by_address: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -59,6 +59,13 @@ class Names:
                     plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value
                 }
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster state of this index."""
+        state = self._state()
+        assert state is not None  # noqa: S101  the index is used only while its state exists
+        return state
 
     def named(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the objects with exactly this name, the most likely kind first."""

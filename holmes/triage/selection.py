@@ -18,7 +18,7 @@ from holmes.triage.users import users_of
 from holmes.triage.vocabulary import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -100,6 +100,7 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
         else:
             left_out.append(name.replace("_", " "))
     filters += _key_filters(asked)
+    filters += [_replica_filter(bound) for bound in question.comparisons if bound.of.startswith("repl")]
     for what in ("limits", "requests", "probes"):
         if question.lacks(what):
             filters.append(Filter(told=f"without {what}", holds=_lacking(what)))
@@ -112,7 +113,27 @@ def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[s
     filters += [_value_filter(value) for value in asked.subject.values]
     filters += _object_filters(asked, kinds)
     words, unapplied = _image_filters(asked)
-    return filters + words, left_out + unapplied
+    return filters + words, [*left_out, *_unapplied(asked, kinds, filters), *unapplied]
+
+
+def _unapplied(asked: Asked, kinds: tuple[str, ...], filters: Sequence[Filter]) -> Iterator[str]:
+    """Yield the parts of the question that no filter takes into account: negations, bounds, times and further kinds."""
+    question = asked.question
+    states = [each for each in question.found if each.sense == "state"]
+    lacks = any(question.lacks(what) for what in ("limits", "requests", "probes", "labels"))
+    for each in question.found:
+        if each.sense != "concept" or each.name != "negation" or lacks:
+            continue
+        near = any(-2 <= each.first - state.last <= 2 or 0 <= state.first - each.last <= 2 for state in states)
+        if not near and not any(one.told.startswith("without") for one in filters):
+            yield " ".join(question.words[each.first : each.first + 3])
+    bounds = [each for each in question.comparisons if not any(f"{each.number:g}" in one.told for one in filters)]
+    yield from (f"{each.how} {each.number:g} {each.of}".strip() for each in bounds)
+    if question.clock:
+        yield "the time of day"
+    named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
+    further = [kind for kind in question.kinds if kind not in kinds and kind not in named and kind != "Namespace"]
+    yield from further
 
 
 def _is_located(asked: Asked) -> bool:
@@ -175,6 +196,13 @@ def _key_filter(part: str, *, lacking: bool) -> Filter:
         return any(part in key for key in (*each.labels, *each.annotations)) != lacking
 
     return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
+
+
+def _replica_filter(bound: Comparison) -> Filter:
+    return Filter(
+        told=f"replicas {bound.how} {bound.number:g}",
+        holds=lambda each: bound.holds(each.integer("spec", "replicas")),
+    )
 
 
 def _value_filter(value: str) -> Filter:

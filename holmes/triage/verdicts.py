@@ -24,9 +24,10 @@ _MOST_CHARACTERS: Final = 400
 _KINDS: Final[dict[str, VerdictKind]] = {words.lower(): kind for kind, words in VERDICT_WORDS.items()}
 _WORDS: Final = "|".join(map(re.escape, sorted(_KINDS, key=len, reverse=True)))
 _STATED: Final = re.compile(
-    rf"(?P<words>{_WORDS})\b(?: \([^)]{{1,40}}\))?[:.]?\s*(?P<rest>.*)",
+    rf"(?P<words>{_WORDS})\b(?: \([^)]{{1,40}}\))?:\s*(?P<rest>.*)",
     re.IGNORECASE,
 )
+_FIRST_LINES: Final = 3
 _LEADING: Final = "#>*-0123456789. "
 
 
@@ -38,11 +39,13 @@ def judge_answer(text: str, messages: Sequence[Message], *, built_in: bool) -> V
         if seen is not None:
             return Verdict(kind=seen.look.verdict, by="rules", summary=_short(seen.look.summary))
         return Verdict(kind="inconclusive", by="rules", summary=_short(lines[0]) if lines else "")
-    for line in lines:
-        match = _STATED.match(line)
-        if match is not None and (match["rest"] or line.endswith(":") is False):
-            kind = _KINDS[match["words"].lower()]
-            return Verdict(kind=kind, by="model", summary=_short(match["rest"] or line))
+    for index, line in enumerate(lines):
+        match = _STATED.fullmatch(line)
+        kind = _KINDS[match["words"].lower()] if match is not None else "answered"
+        if match is not None and (index < _FIRST_LINES or kind == "cause_found"):
+            said = match["rest"] or next(iter(lines[index + 1 :]), "")
+            if said:
+                return Verdict(kind=kind, by="model", summary=_short(said))
     return Verdict(kind="answered", by="model", summary=_short(lines[0]) if lines else "")
 
 

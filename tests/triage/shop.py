@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 _WORKLOADS = """
 checkout:
-  {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/checkout:2.4.1", env: {PAYMENTS_URL: "http://payments"}}
+  ready: true
+  restarts: 0
+  node: node-1
+  image: "registry.shop.example/checkout:2.4.1"
+  env: {PAYMENTS_URL: "http://payments", DB_PASSWORD: hunter2horse}
 payments:
   {ready: false, restarts: 5, node: node-2, image: "registry.shop.example/payments:1.12.0", waiting: CrashLoopBackOff}
 catalog: {ready: true, restarts: 0, node: node-1, image: "registry.shop.example/catalog:3.0.4"}

@@ -64,6 +64,7 @@ def test_a_typing_error_is_answered_with_a_note() -> None:
         ("which pods run on node-1?", "2 Pods in the whole cluster (of Node node-1)."),
         ("pods with more than 4 restarts", "1 Pod in the whole cluster (restarts > 4)."),
         ("which deployments have no limits?", "3 Deployments in the whole cluster (without limits)."),
+        ("which deployments have less than 3 replicas?", "3 Deployments in the whole cluster (replicas < 3)."),
         ("list pods of payments", "1 Pod in the whole cluster (of Deployment shop/payments)."),
     ],
 )
@@ -77,6 +78,24 @@ def test_a_condition_that_cannot_be_applied_gives_no_number() -> None:
     assert found.verdict == "inconclusive"
     assert "frobnicated" in found.summary
     assert found.table is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how many pods are not on node-1?",
+        "list the pods and services",
+        "list pods between 10:00 and 11:00",
+    ],
+)
+def test_a_qualifier_without_a_filter_gives_no_number(question: str) -> None:
+    found = look(question)
+    assert (found.verdict, found.table) == ("inconclusive", None)
+
+
+def test_the_value_of_a_secret_variable_is_not_shown() -> None:
+    assert "hunter2horse" not in str(look("show the env variables of deployment checkout"))
+    assert "hunter2horse" not in str(look("what is the env value of checkout?"))
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ async def test_a_follow_up_passes_the_objects_of_the_last_answer() -> None:
     assert "GATEWAY_URL" in second.text
 
 
+async def test_a_question_can_be_repeated() -> None:
+    answers = await ask(ShopToolset(), *["why is payments failing?"] * 4)
+    assert len({answer.text.partition("[[")[0] for answer in answers}) == 1
+
+
 async def test_details_show_what_the_short_answer_omits() -> None:
     _, details = await ask(ShopToolset(), "is catalog healthy?", "/details")
     assert "**Other incidents**" in details.text
@@ -121,6 +126,9 @@ async def test_the_verdict_of_the_rules_is_that_of_the_look() -> None:
         ("**Healthy:** all pods are ready.", "healthy", None),
         ("**Not found:** there is none.", "not_found", None),
         ("There are 7 pods.", "answered", None),
+        ("# Root cause analysis\n\nStill reading.", "answered", None),
+        ("It works.\n\n- Healthy endpoints: 0", "answered", None),
+        ("5 incidents in `shop`.\n\n**Root cause (critical):** no key X", "cause_found", "no key X"),
         ("", "answered", None),
     ],
 )
@@ -174,6 +182,12 @@ def test_alerts_are_read_from_the_question() -> None:
     )
     (alert,) = read_conversation((SYSTEM, user_text(text))).alerts
     assert alert == {"alertname": "PodCrashing", "namespace": "shop", "pod": "payments-5d9-x", "summary": "crashes"}
+
+
+def test_broken_quotes_in_a_question_are_read_as_they_are() -> None:
+    text = 'Why?\n\n```\nalert 1 of 1\n  name: "A"\n  labels: a="\\q"\n```'
+    (alert,) = read_conversation((SYSTEM, user_text(text))).alerts
+    assert alert["alertname"] == "A"
 
 
 def test_after_a_compaction_the_subject_is_read_from_the_last_answer() -> None:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from holmes.diagnosis.facts.evidence import log_line
 from holmes.diagnosis.facts.host_mentions import Mention, mentions, settings_of
@@ -55,7 +55,7 @@ class _Places:
     """Index of the namespaces, Service addresses and pod addresses in a cluster state."""
 
     def __init__(self, state: ClusterState) -> None:
-        self.state = state
+        self._state = ref(state)  # a strong reference would keep the state alive in the cache
         self.namespaces = {each.name for each in state.of("Namespace")} | state.reading.namespaces
         self.namespaces |= {each.namespace for each in state.of("Service")}
         self.services: dict[str, ClusterObject] = {}
@@ -69,6 +69,13 @@ class _Places:
             for address in [pod.text("status", "podIP")]
             if address
         }
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster state of this index."""
+        state = self._state()
+        assert state is not None  # noqa: S101  the index is used only while its state exists
+        return state
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
         """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP.
