@@ -14,7 +14,7 @@ from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections, identity
 from holmes.triage.fixes import fix_steps
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.states import is_ready
+from holmes.triage.states import is_ready, stop_of
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
 from holmes.values.first_look import FirstLook
@@ -36,13 +36,6 @@ _MOST_OTHERS: Final = 8
 _MOST_GAPS: Final = 6
 _MOST_NEIGHBOURS: Final = 12
 _VALUE_CHARACTERS: Final = 260
-_STOPS: Final = (
-    (("Node",), "unschedulable", True, "is cordoned, so no new pods are scheduled on it"),
-    (("CronJob", "Job"), "suspend", True, "is suspended, so it starts no pods"),
-    (("Deployment",), "paused", True, "is paused, so changes to its template are not rolled out"),
-    (("Deployment", "StatefulSet", "ReplicaSet"), "replicas", 0, "is scaled to zero, so it has no pods"),
-)
-"""Fields that stop an object on purpose: kinds, field, value and effect."""
 _LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _MOST_LOGGING: Final = 20
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
@@ -109,14 +102,6 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
         return _with_cause(asked, noted, named)
     stopped = next((each for each in named.objects if stop_of(each)[0]), None) if asked.question.asks("why") else None
     return _stopped(asked, named, stopped) if stopped is not None else _without_cause(asked, named, own)
-
-
-def stop_of(each: ClusterObject) -> tuple[str, str]:
-    """Return the field that stops an object on purpose and its effect, or two empty strings."""
-    for kinds, path, value, effect in _STOPS:
-        if each.kind in kinds and each.at("spec", path) == value:
-            return f"spec.{path}: {str(value).lower()}", effect
-    return "", ""
 
 
 def _stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:

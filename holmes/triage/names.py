@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
 from holmes.kubernetes.fields import children, text, texts
+from holmes.triage.alert_subjects import workload_of_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -119,13 +120,9 @@ class Names:
 
     def namespace_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workload of a pod that no longer exists, by the form of the pod's name."""
-        parts = name.split("-")
-        for length in (2, 1):
-            owner = "-".join(parts[:-length])
-            found = tuple(each for each in self.named(owner, "", namespaces) if each.kind in _WORKLOADS)
-            if owner and found:
-                return found
-        return ()
+        owner = workload_of_pod(name)
+        found = tuple(each for each in self.named(owner, "", namespaces) if each.kind in _WORKLOADS)
+        return found if owner != name else ()
 
 
 _NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()

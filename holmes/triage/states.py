@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 _SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 
 
+_STOPS: Final = (
+    (("Node",), "unschedulable", True, "is cordoned, so no new pods are scheduled on it"),
+    (("CronJob", "Job"), "suspend", True, "is suspended, so it starts no pods"),
+    (("Deployment",), "paused", True, "is paused, so changes to its template are not rolled out"),
+    (("Deployment", "StatefulSet", "ReplicaSet"), "replicas", 0, "is scaled to zero, so it has no pods"),
+)
+"""Fields that stop an object on purpose: kinds, field, value and effect."""
+
+
 def state_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None:
     """Return the test of a state, or None if objects of the kind do not have this state."""
     return _STATES.get((kind, name)) or _custom_test(kind, name)
@@ -68,6 +77,14 @@ def _oom(pod: ClusterObject) -> bool:
     )
 
 
+def stop_of(each: ClusterObject) -> tuple[str, str]:
+    """Return the field that stops an object on purpose and its effect, or two empty strings."""
+    for kinds, path, value, effect in _STOPS:
+        if each.kind in kinds and each.at("spec", path) == value:
+            return f"spec.{path}: {str(value).lower()}", effect
+    return "", ""
+
+
 def is_ready(each: ClusterObject) -> bool:
     """Return whether an object has everything that it wants. Objects without such a state are ready."""
     test = state_test(each.kind, "ready")
@@ -91,6 +108,8 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     ("Pod", "crashing"): _waits("CrashLoopBackOff", "Error", "RunContainerError"),
     ("Pod", "restarting"): lambda pod: restarts(pod) > 0,
     ("Pod", "never_restarted"): lambda pod: restarts(pod) == 0 and bool(pod.children("status", "containerStatuses")),
+    ("Pod", "failing"): lambda pod: not pod_ready(pod) and pod.text("status", "phase") != "Succeeded",
+    ("Job", "failing"): _condition("Failed"),
     ("Pod", "evicted"): lambda pod: pod.text("status", "reason") == "Evicted",
     ("Pod", "terminating"): lambda pod: pod.deleted is not None,
     ("Pod", "oom"): _oom,

@@ -30,6 +30,7 @@ _NAMING_WORDS: Final = "named called the namens genannt der die das el la le lla
 _NAMING: Final = frozenset(_NAMING_WORDS.split())
 _INSIDE: Final = frozenset({"in", "inside", "im", "en", "dans", "von", "of", "from", "aus", "de", "namespace"})
 _SURE: Final = 0.8
+_LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
 
@@ -283,7 +284,8 @@ class _Search:
             return self._path(plain, spaces)
         kind, quoted = self._kind_beside(index), plain in self._quoted
         if not quoted and (index in self._known or plain in vocabulary().stop):
-            objects = self.names.named(plain, kind, spaces) if kind and index not in self._known else ()
+            sure = kind or len(plain) >= _LEAST_NAMED  # an object can have the name of an ordinary word
+            objects = self.names.named(plain, kind, spaces) if sure and index not in self._known else ()
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
             if not objects and self._must_be_name(plain, kind, quoted=quoted):

@@ -27,6 +27,10 @@ _STATED: Final = re.compile(
     rf"(?P<words>{_WORDS})\b(?: \([^)]{{1,40}}\))?:\s*(?P<rest>.*)",
     re.IGNORECASE,
 )
+_UNKNOWN: Final = re.compile(
+    r"(?:still |currently )?(?:unknown|unclear|not (?:yet )?(?:found|known|clear)|none\b|n/a|cannot|could not)",
+    re.IGNORECASE,
+)
 _FIRST_LINES: Final = 3
 _LEADING: Final = "#>*-0123456789. "
 
@@ -44,6 +48,8 @@ def judge_answer(text: str, messages: Sequence[Message], *, built_in: bool) -> V
         kind = _KINDS[match["words"].lower()] if match is not None else "answered"
         if match is not None and (index < _FIRST_LINES or kind == "cause_found"):
             said = match["rest"] or next(iter(lines[index + 1 :]), "")
+            if kind == "cause_found" and _UNKNOWN.match(said):
+                kind = "inconclusive"
             if said:
                 return Verdict(kind=kind, by="model", summary=_short(said))
     return Verdict(kind="answered", by="model", summary=_short(lines[0]) if lines else "")

@@ -126,6 +126,7 @@ async def test_the_verdict_of_the_rules_is_that_of_the_look() -> None:
         ("**Healthy:** all pods are ready.", "healthy", None),
         ("**Not found:** there is none.", "not_found", None),
         ("There are 7 pods.", "answered", None),
+        ("**Root cause:** unknown.", "inconclusive", None),
         ("# Root cause analysis\n\nStill reading.", "answered", None),
         ("It works.\n\n- Healthy endpoints: 0", "answered", None),
         ("5 incidents in `shop`.\n\n**Root cause (critical):** no key X", "cause_found", "no key X"),
