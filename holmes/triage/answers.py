@@ -1,4 +1,4 @@
-"""Formats a first look as the answer that a person reads, in at most 20 lines.
+"""Formats a first look as the short answer that a person reads.
 
 The first line is the verdict. `details` adds everything that the short form omits.
 """

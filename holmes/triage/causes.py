@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections, identity
-from holmes.triage.fixes import fix_steps
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.markdown import fix_commands
 from holmes.triage.states import is_ready, stop_of
+from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
-from holmes.values.first_look import FirstLook
+from holmes.values.first_look import FirstLook, FixStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -194,7 +195,7 @@ def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLoo
         since=incident.since,
         evidence=tuple(_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
-        fix=fix_steps(incident, asked.state),
+        fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
         neighbours=_neighbours(asked, named),
         others=_others(asked, incident),
         not_checked=_gaps(asked),
@@ -275,7 +276,7 @@ def _of_scope(asked: Asked) -> FirstLook:
     ]
     symptoms = asked.question.symptoms
     matching = [each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")]
-    place = asked.subject.place
+    place, where = asked.subject.place, asked.subject.place + narrowing(asked.subject, asked.question)
     if matching:
         best = _Candidate(incident=matching[0], own=True, hops=0, symptoms=0, path=())
         return _with_cause(asked, best, None)
@@ -289,9 +290,9 @@ def _of_scope(asked: Asked) -> FirstLook:
     elif symptoms and incidents:
         verdict, text = "inconclusive", f"No incident {place} matches {', '.join(sorted(symptoms))}."
     elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or asked.subject.unknown):
-        verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {place}."
+        verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {where}."
     else:
-        verdict, text = "healthy", f"No faults were found {place}."
+        verdict, text = "healthy", f"No fault was found {where}."
     return FirstLook(
         verdict=verdict,
         summary=text,
@@ -304,8 +305,11 @@ def _of_scope(asked: Asked) -> FirstLook:
 
 
 def _logged_in_scope(asked: Asked) -> LogCause | None:
-    """Return the trouble that the logs in the asked namespaces report. The logs of a whole cluster are not read."""
-    if asked.subject.kinds or asked.question.labels:
+    """Return the trouble that the logs of at most 20 workloads report, if the question is about all of them."""
+    subject = asked.subject
+    narrowed = subject.kinds or asked.question.labels
+    vague = not subject.namespaces and (subject.unknown or asked.question.symptoms)
+    if narrowed or vague:  # any error of any workload would look like the answer
         return None
     workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
     return cause_in_logs(asked.state, workloads) if len(workloads) <= _MOST_LOGGING else None
@@ -313,10 +317,10 @@ def _logged_in_scope(asked: Asked) -> LogCause | None:
 
 def _of_kinds(asked: Asked, incident: Incident) -> bool:
     kinds = {kind for kind in asked.subject.kinds if kind != "Namespace"}
-    if not kinds and not asked.question.labels:
+    terms = asked.question.labels
+    if not (kinds or terms):
         return True
     refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
-    terms = asked.question.labels
     objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
     if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
         return False

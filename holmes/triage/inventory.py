@@ -68,7 +68,7 @@ def number_or_list(asked: Asked) -> FirstLook:
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
     grouping = _GROUPING.search(asked.question.text)
-    if grouping and len(found) > 1:
+    if grouping and len(found) > 1 and _can_group(grouping[1], found):
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
         return fact(
@@ -134,6 +134,12 @@ def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, st
         return (0.0, each.namespace, each.name)
 
     return key
+
+
+def _can_group(by: str, found: Sequence[ClusterObject]) -> bool:
+    """Return whether a word is a property or the key of a label. In "owned by the Job", it is neither."""
+    known = _SAME.get(by, by) in ("namespace", "node", "phase", "status")
+    return known or any(by in each.labels for each in found)
 
 
 def _grouped(by: str, found: Sequence[ClusterObject]) -> Table | None:

@@ -27,7 +27,6 @@ _ROLLED_OUT: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _OWNERS: Final = _ROLLED_OUT | {"ReplicaSet", "Job", "CronJob"}
 _CONTAINER = re.compile(r"(initContainers|containers)\[(?:name=)?['\"]?([a-z0-9-]{1,63})['\"]?\]")
 _SPOKEN_CONTAINER = re.compile(r"\bcontainer ([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?) of ")
-_COMMAND = re.compile(r"(?:kubectl|helm) (?=\S)")
 
 
 def one_line(text: str, most_characters: int = 0) -> str:
@@ -94,16 +93,6 @@ def resource_path(ref: ObjectRef) -> str:
 def namespace_option(ref: ObjectRef) -> str:
     """Return the option ` -n shop`, or an empty string for objects without a namespace."""
     return f" -n {shlex.quote(ref.namespace)}" if ref.namespace else ""
-
-
-def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the next checks of the incident in two groups: commands, and checks that are not commands."""
-    checks = tuple(one_line(check, 400) for check in incident.next_checks[:4])
-    commands = [check for check in checks if _COMMAND.match(check)]
-    if not commands:
-        culprit = incident.culprit
-        commands = [f"kubectl describe {shlex.quote(resource_path(culprit))}{namespace_option(culprit)}"]
-    return tuple(commands[:4]), tuple(check for check in checks if not _COMMAND.match(check))
 
 
 def fix_commands(incident: Incident) -> tuple[str, ...]:

@@ -41,14 +41,17 @@ def permission(asked: Asked) -> FirstLook:
             asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive"
         )
     account = _account(asked)
-    verb = next((_VERB_BY_WORD[word] for word in asked.question.words if word in _VERB_BY_WORD), "")
+    verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in asked.question.words if word in _VERB_BY_WORD))
     kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
-    if account is None and verb and kind:
-        return _who(asked, verb, kind)
+    if account is None and verbs and kind:
+        return _who(asked, verbs[0], kind)
     if account is None:
         summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
         return fact(asked, summary, None, "not_understood")
-    return _may(asked, account, verb, kind) if verb and kind else _all(asked, account)
+    if not verbs or not kind:
+        return _all(asked, account)
+    looks = [_may(asked, account, verb, kind) for verb in verbs]
+    return next((look for look in looks if look.summary.startswith("No")), looks[0])
 
 
 def _account(asked: Asked) -> ClusterObject | None:
@@ -128,4 +131,5 @@ def _who(asked: Asked, verb: str, kind: str) -> FirstLook:
         ]
     number = f"{len(rows)} ServiceAccount{'' if len(rows) == 1 else 's'}"
     resource = _resource(asked, kind)[0]
-    return fact(asked, f"{number} may {verb} {resource} {asked.subject.place}.", table_of(("account", "may"), rows))
+    told = f"{number} may {verb} {resource} {asked.subject.place} through a binding of their own."
+    return fact(asked, f"{told} Users and groups were not checked.", table_of(("account", "may"), rows))

@@ -111,6 +111,12 @@ def with_known_kinds(question: Question, state: ClusterState) -> Question:
     return replace(question, found=(*question.found, *more)) if more else question
 
 
+def narrowing(subject: Subject, question: Question) -> str:
+    """Return a clause with the kinds and labels that narrow a question, or an empty string."""
+    parts = [*(kind for kind in subject.kinds if kind != "Namespace"), *map(str, question.labels)]
+    return f" that involves {' or '.join(parts)}" if parts else ""
+
+
 def find_subject(
     question: Question, state: ClusterState, *, namespace: str = "", earlier: Sequence[ClusterObject] = ()
 ) -> Subject:

@@ -21,7 +21,7 @@ VerdictKind: TypeAlias = Literal[
 """The claim of an answer.
 
 - `cause_found`: the cause of the subject's problem, with evidence.
-- `healthy`: everything about the subject was read, and no fault was found.
+- `healthy`: no fault was found in what was read about the subject.
 - `inconclusive`: the cause cannot be determined from what was read.
 - `not_found`: the subject does not exist.
 - `not_understood`: the question is not about a cluster, or Holmes does not understand it.

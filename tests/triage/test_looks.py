@@ -32,6 +32,11 @@ def test_a_healthy_subject_is_never_given_the_cause_of_another_object() -> None:
     assert look("why is catalog so slow?").verdict == "inconclusive"
 
 
+def test_a_label_narrows_a_question_about_health() -> None:
+    assert look("is everything with tier=web healthy?").summary.endswith("in the whole cluster that involves tier=web.")
+    assert look("is everything with tier=back healthy?").culprit == "Deployment shop/payments"
+
+
 def test_only_the_asked_namespace_is_reported() -> None:
     assert look("what is wrong?", "quiet").verdict == "healthy"
     assert look("what is wrong in namespace quiet?").others == ()
@@ -65,6 +70,7 @@ def test_a_typing_error_is_answered_with_a_note() -> None:
         ("pods with more than 4 restarts", "1 Pod in the whole cluster (restarts > 4)."),
         ("which deployments have no limits?", "3 Deployments in the whole cluster (without limits)."),
         ("which deployments have less than 3 replicas?", "3 Deployments in the whole cluster (replicas < 3)."),
+        ("list pods owned by the deployment payments", "1 Pod in the whole cluster (of Deployment shop/payments)."),
         ("list pods of payments", "1 Pod in the whole cluster (of Deployment shop/payments)."),
     ],
 )
