@@ -12,6 +12,7 @@ from holmes.triage.causes import Asked
 from holmes.triage.log_answers import MOST_LOGS, logs_for
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
+from holmes.triage.second_look import objections, second_look
 from holmes.triage.subjects import find_subject, with_known_kinds
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
@@ -45,13 +46,15 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `claim` is the
+    sentence of an answer whose cause is checked.
     """
 
     question: str
     namespace: str = ""
     about: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
+    claim: str = ""
 
     @classmethod
     def of(cls, arguments: JsonObject, namespace: str) -> LookRequest:
@@ -61,6 +64,7 @@ class LookRequest:
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
             alerts=_alerts(text_argument(arguments, "alerts")),
+            claim=text_argument(arguments, "claim"),
         )
 
 
@@ -76,6 +80,8 @@ def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
 
 def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     """Return the logs that the answer needs, the most useful first."""
+    if request.claim:
+        return ()
     if not request.alerts:
         return logs_for(_asked(request, scan))
     found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
@@ -83,7 +89,11 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
-    """Answer the question, or take the first look at the alerts."""
+    """Answer the question, take the first look at the alerts, or check the cause of an answer."""
+    if request.claim:
+        found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
+        asked = next((each for each in found if each is not None), None) or _asked(request, scan)
+        return second_look(asked, request.claim)
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
 
 
@@ -115,7 +125,10 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     if plan is None:
         return _unclear(asked)
     look = plan.answer(asked)
-    return replace(look, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing)))
+    against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
+    return replace(
+        look, against=against, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing))
+    )
 
 
 def _empty(asked: Asked) -> FirstLook:
