@@ -14,7 +14,7 @@ from holmes.values.first_look import FixStep
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
 _FORWARDED = ("Service", "Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject, JsonValue
 

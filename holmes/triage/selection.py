@@ -12,24 +12,33 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text, text_map
 from holmes.triage.connections import identity
+from holmes.triage.ledger import unread
 from holmes.triage.names import is_of, plain_value
-from holmes.triage.states import lives, restarts, state_test
+from holmes.triage.states import last_ends, lives, pod_ready, restarts, state_test
 from holmes.triage.users import users_of
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.causes import Asked
-    from holmes.triage.question import Comparison
+    from holmes.triage.asked import Asked
     from holmes.values.findings import ObjectRef
     from holmes.values.json_types import JsonObject
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
 _HALF_MINUTE: Final = 30.0
+_NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
+_RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
+_AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
+_CREATED: Final = word_list("created")
+_NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
+    "repl": lambda each: each.integer("spec", "replicas"),
+    "cont": lambda each: len(children(pod_spec(each), "containers")),
+}
+"""The numbers that bounds limit, by the beginning of the word after the number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +61,29 @@ class Selection:
 
 
 def select(asked: Asked) -> Selection:
-    """Select the objects that the question asks for."""
+    """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
-    filters, left_out = _filters(asked, kinds)
+    filters = _filters(asked, kinds)
+    excluded = {each.ref for each in asked.subject.excluded}
+    if asked.subject.excluded or asked.subject.excluded_namespaces:
+        asked.ledger.take("concept", "excluding")
+    excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
     objects = [
         each
         for kind in kinds
         for each in asked.state.of(kind)
-        if (not each.namespace or asked.subject.contains(each)) and all(one.holds(each) for one in filters)
+        if (not each.namespace or asked.subject.contains(each))
+        and each.ref not in excluded
+        and all(one.holds(each) for one in filters)
     ]
-    spaces = asked.subject.namespaces or ("",)
-    unread = tuple(kind for kind in kinds if not all(asked.state.covers(kind, space) for space in spaces))
+    needed = (*kinds, *(each.kind for each in asked.subject.objects if each.kind == "Node"))
+    places = asked.subject.namespaces if any(each.namespace for kind in kinds for each in asked.state.of(kind)) else ()
     return Selection(
         kinds=kinds,
         objects=tuple(objects),
         told=tuple(one.told for one in filters),
-        left_out=tuple(left_out),
-        unread=unread,
+        left_out=asked.ledger.left(),
+        unread=unread(asked.state, needed, places),
     )
 
 
@@ -76,64 +91,151 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     """Return the kinds to search. Kinds of named objects describe these objects, not the kind that is asked for."""
     question = asked.question
     named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
+    asked.ledger.take("kind", "Namespace", *named)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     if not wanted and any(each.sense == "word" for each in question.found):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
+    asked.ledger.take("kind", *wanted[:1])
     return tuple(wanted[:1]) or ("Pod",)
 
 
-def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[str]]:
-    filters: list[Filter] = []
-    left_out: list[str] = []
+def _filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     question = asked.question
-    noted = _is_annotation(asked)
-    filters += [_label_filter(each.key, each.value, negated=each.negated, annotation=noted) for each in question.labels]
-    for name in question.states:
+    filters = [
+        *_label_filters(asked),
+        *_state_filters(asked, kinds),
+        *_health_filters(asked, kinds),
+        *_key_filters(asked),
+        *_bound_filters(asked, kinds),
+        *_lacking_filters(asked),
+        *_time_filters(asked, kinds),
+    ]
+    for value in asked.subject.values:
+        asked.ledger.take("value", value)
+        filters.append(_value_filter(value))
+    return [*filters, *_object_filters(asked, kinds), *_image_filters(asked)] if question.words else filters
+
+
+def _negation_before(asked: Asked, index: int, most: int = 3) -> bool:
+    """Return whether a negation is at most `most` words before a word, and use it."""
+    for each in asked.question.found:
+        if each.sense == "concept" and each.name == "negation" and 0 < index - each.last <= most:
+            asked.ledger.take("concept", "negation", at=each.first)
+            return True
+    return False
+
+
+def _index(asked: Asked, word: str) -> int:
+    """Return the position of a word in the question, or -1."""
+    return asked.question.words.index(word) if word in asked.question.words else -1
+
+
+def _label_filters(asked: Asked) -> list[Filter]:
+    annotation = _is_annotation(asked)
+    terms = asked.question.labels
+    found = [
+        _label_filter(
+            each.key,
+            each.value,
+            negated=each.negated or _negation_before(asked, _index(asked, each.key), most=4),
+            annotation=annotation,
+        )
+        for each in terms
+    ]
+    return _either(asked, found)
+
+
+def _either(asked: Asked, filters: list[Filter]) -> list[Filter]:
+    """Return one filter for "a or b", or the filters."""
+    if len(filters) < 2 or not asked.question.asks("either"):
+        return filters
+    asked.ledger.take("concept", "either")
+    told = " or ".join(each.told for each in filters)
+    return [Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters))]
+
+
+def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
+    found = []
+    for name in asked.question.states:
         if name == "running" and _is_located(asked):
+            asked.ledger.take("state", name)
             continue
-        made = _state_filter(name, kinds, negated=_is_negated(asked, name), comparisons=question.comparisons)
+        made = _state_filter(asked, name, kinds)
         if made is not None:
-            filters.append(made)
-        else:
-            left_out.append(name.replace("_", " "))
-    filters += _key_filters(asked)
-    filters += [_replica_filter(bound) for bound in question.comparisons if bound.of.startswith("repl")]
-    for what in ("limits", "requests", "probes"):
-        if question.lacks(what):
-            filters.append(Filter(told=f"without {what}", holds=_lacking(what)))
-    if question.older_seconds:
-        filters.append(_age_filter(asked.state, question.older_seconds, older=True))
-    if question.newer_seconds:
-        filters.append(_age_filter(asked.state, question.newer_seconds, older=False))
-    elif question.since_seconds and question.asks("age"):
-        filters.append(_age_filter(asked.state, question.since_seconds, older=False))
-    filters += [_value_filter(value) for value in asked.subject.values]
-    filters += _object_filters(asked, kinds)
-    words, unapplied = _image_filters(asked)
-    return filters + words, [*left_out, *_unapplied(asked, kinds, filters), *unapplied]
+            asked.ledger.take("state", name)
+            asked.ledger.take("concept", "trouble", "health")
+            found.append(made)
+    return _either(asked, found)
 
 
-def _unapplied(asked: Asked, kinds: tuple[str, ...], filters: Sequence[Filter]) -> Iterator[str]:
-    """Yield the parts of the question that no filter takes into account: negations, bounds, times and further kinds."""
-    question = asked.question
-    states = [each for each in question.found if each.sense == "state"]
-    lacks = any(question.lacks(what) for what in ("limits", "requests", "probes", "labels"))
-    for each in question.found:
-        if each.sense != "concept" or each.name != "negation" or lacks:
+_HEALTH: Final = (("trouble", ("failing", "not_ready")), ("health", ("ready", "running")))
+
+
+def _health_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for words such as "broken" and "healthy", by the readiness of the objects."""
+    for concept, states in _HEALTH:
+        places = [each for each in asked.question.found if each.sense == "concept" and each.name == concept]
+        if not places or not asked.ledger.left_concepts((concept,)):
             continue
-        near = any(-2 <= each.first - state.last <= 2 or 0 <= state.first - each.last <= 2 for state in states)
-        if not near and not any(one.told.startswith("without") for one in filters):
-            yield " ".join(question.words[each.first : each.first + 3])
-    bounds = [each for each in question.comparisons if not any(f"{each.number:g}" in one.told for one in filters)]
-    yield from (f"{each.how} {each.number:g} {each.of}".strip() for each in bounds)
-    if question.clock:
-        yield "the time of day"
-    named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
-    further = [kind for kind in question.kinds if kind not in kinds and kind not in named and kind != "Namespace"]
-    yield from further
+        name = next((state for state in states if all(state_test(kind, state) for kind in kinds)), "")
+        if name:
+            negated = _negation_before(asked, places[0].first, most=2)
+            asked.ledger.take("concept", concept)
+            yield _state_test_filter(name, kinds, negated=negated)
+
+
+def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    question, state = asked.question, asked.state
+    for seconds, older in ((question.older_seconds, True), (question.newer_seconds, False)):
+        if seconds:
+            negated = _negation_before(asked, next((i for i, w in enumerate(question.words) if w in _AGED), -1), most=1)
+            yield _age_filter(state, seconds, older=older != negated)
+    period = question.period
+    if period is None:
+        return
+    start, end = period.bounds(state.now)
+    ended = bool({"restarting", "crashing", "oom", "failing"} & set(question.states)) and kinds == ("Pod",)
+    if ended and not any(each.how for each in question.comparisons):
+        asked.ledger.take("period")
+        yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
+    elif question.asks("age") or _CREATED & set(question.words):
+        asked.ledger.take("period")
+        yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
+
+
+def _lacking_filters(asked: Asked) -> Iterator[Filter]:
+    for what in ("limits", "requests", "probes", "endpoints"):
+        if asked.question.lacks(what):
+            asked.ledger.take("concept", "negation")
+            asked.ledger.take("kind", "EndpointSlice")
+            yield Filter(
+                told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
+            )
+
+
+def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
+    def holds(each: ClusterObject) -> bool:
+        selector = text_map(each.body, "spec", "selector")
+        return each.kind == "Service" and not any(
+            pod_ready(pod) for pod in asked.state.selected("Pod", each.namespace, selector)
+        )
+
+    return holds
+
+
+def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for bounds on numbers of replicas and containers. Bounds on restarts belong to a state."""
+    for bound in asked.question.comparisons:
+        value = _NUMBERS.get(next((name for name in _NUMBERS if bound.of.startswith(name)), ""))
+        if value is not None and (bound.of.startswith("cont") or not {"Pod", "Service"} & set(kinds)):
+            asked.ledger.take("bound", str(bound))
+            yield Filter(
+                told=f"{bound.of} {bound.how} {bound.number:g}",
+                holds=lambda each, bound=bound, value=value: bound.holds(value(each)),  # type: ignore[misc]
+            )
 
 
 def _is_located(asked: Asked) -> bool:
@@ -159,17 +261,6 @@ def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> F
     return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
 
 
-def _is_negated(asked: Asked, state: str) -> bool:
-    """Return whether a negation is at most two words before or after the state: `do not run`, `laufen nicht`."""
-    if state in ("not_ready", "never_restarted", "unbound", "zero"):
-        return False
-    places = [each for each in asked.question.found if each.sense == "state" and each.name == state]
-    negations = [each for each in asked.question.found if each.sense == "concept" and each.name == "negation"]
-    return any(
-        0 < place.first - each.last <= 2 or 0 < each.first - place.last <= 1 for place in places for each in negations
-    )
-
-
 def _key_filters(asked: Asked) -> Iterator[Filter]:
     """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
     words = asked.question.words
@@ -188,6 +279,9 @@ def _key_filters(asked: Asked) -> Iterator[Filter]:
                 each in words[max(0, index - 4) : index]
                 for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
             )
+            asked.ledger.take("word", near)
+            if lacking:
+                asked.ledger.take("concept", "negation")
             yield _key_filter(near, lacking=lacking)
 
 
@@ -196,13 +290,6 @@ def _key_filter(part: str, *, lacking: bool) -> Filter:
         return any(part in key for key in (*each.labels, *each.annotations)) != lacking
 
     return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
-
-
-def _replica_filter(bound: Comparison) -> Filter:
-    return Filter(
-        told=f"replicas {bound.how} {bound.number:g}",
-        holds=lambda each: bound.holds(each.integer("spec", "replicas")),
-    )
 
 
 def _value_filter(value: str) -> Filter:
@@ -215,32 +302,39 @@ def _value_filter(value: str) -> Filter:
     )
 
 
-def _state_filter(
-    name: str, kinds: tuple[str, ...], *, negated: bool, comparisons: tuple[Comparison, ...]
-) -> Filter | None:
+def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | None:
     """Return the filter for a state, or None if the state does not exist for one of the kinds."""
-    told = f"{'not ' if negated else ''}{name.replace('_', ' ')}"
-    if name == "restarting":
-        bound = next(
-            (
-                each
-                for each in comparisons
-                if not each.of or each.of.startswith(("rest", "neu", "rein", "red", "times", "mal", "veces", "fois"))
-            ),
-            None,
-        )
-        if bound is not None and kinds == ("Pod",):
-            return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
-    tests = [state_test(kind, name) for kind in kinds]
-    if any(test is None for test in tests):
+    bounds = (each for each in asked.question.comparisons if not each.of or each.of.startswith(_RESTARTS))
+    bound = next(bounds, None) if name == "restarting" and kinds == ("Pod",) else None
+    if bound is not None:
+        asked.ledger.take("bound", str(bound))
+        return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
+    if any(state_test(kind, name) is None for kind in kinds):
         return None
-    by_kind = dict(zip(kinds, tests, strict=True))
+    return _state_test_filter(name, kinds, negated=name not in _NEGATIVE and _is_negated(asked, name))
+
+
+def _is_negated(asked: Asked, name: str) -> bool:
+    """Return whether a negation is directly before or after a state, and use it: `do not run`, `laufen nicht`."""
+    for place in asked.question.found:
+        if place.sense == "state" and place.name == name:
+            if _negation_before(asked, place.first, most=2):
+                return True
+            for each in asked.question.found:
+                if each.name == "negation" and each.first - place.last == 1:
+                    asked.ledger.take("concept", "negation", at=each.first)
+                    return True
+    return False
+
+
+def _state_test_filter(name: str, kinds: tuple[str, ...], *, negated: bool) -> Filter:
+    by_kind = {kind: state_test(kind, name) for kind in kinds}
 
     def holds(each: ClusterObject) -> bool:
         test = by_kind.get(each.kind) or by_kind.get(f"{each.kind}.{each.group}")
         return test is not None and test(each) != negated
 
-    return Filter(told=told, holds=holds)
+    return Filter(told=f"{'not ' if negated else ''}{name.replace('_', ' ')}", holds=holds)
 
 
 def pod_spec(each: ClusterObject) -> JsonObject:
@@ -270,12 +364,14 @@ def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
     return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)
 
 
-def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
-    """Yield the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
+def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
+    """Return the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
+    found = []
     for named in asked.subject.named:
         first = named.objects[0]
+        negated = _negation_before(asked, _index(asked, named.name))
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
-            yield _one_of(f"named {named.name}", {each.ref for each in named.objects})
+            found.append(_one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated))
             continue
         refs = {
             ref
@@ -283,11 +379,14 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             if each.kind == first.kind
             for ref in (*identity(asked.state, each), *_attached(asked.state, each))
         }
-        yield _one_of(f"of {first.ref}", refs)
+        found.append(
+            _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
+        )
+    return _either(asked, found)
 
 
-def _one_of(told: str, refs: set[ObjectRef]) -> Filter:
-    return Filter(told=told, holds=lambda each: each.ref in refs)
+def _one_of(told: str, refs: set[ObjectRef], *, negated: bool) -> Filter:
+    return Filter(told=f"{'not ' if negated else ''}{told}", holds=lambda each: (each.ref in refs) != negated)
 
 
 def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
@@ -298,9 +397,11 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
             yield state.workload_of(pod).ref
-    for user in users_of(state, each) if each.kind not in (*WORKLOAD_KINDS, "Pod") else ():
-        yield user.object.ref
-        yield from identity(state, user.object)
+    is_workload = each.kind in (*WORKLOAD_KINDS, "Pod")
+    for user in users_of(state, each):
+        if not is_workload or user.object.kind not in _WITH_TEMPLATE:  # the clients of a workload do not belong to it
+            yield user.object.ref
+            yield from identity(state, user.object)
 
 
 def images_of(each: ClusterObject) -> tuple[str, ...]:
@@ -310,30 +411,15 @@ def images_of(each: ClusterObject) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text(one, "image") for one in containers if text(one, "image")))
 
 
-def _image_filters(asked: Asked) -> tuple[list[Filter], list[str]]:
-    """Return filters for words that are a part of an image of the cluster, and the words that are not."""
-    filters: list[Filter] = []
-    rest: list[str] = []
+def _image_filters(asked: Asked) -> Iterator[Filter]:
+    """Yield filters for words that are a part of an image of the cluster."""
     every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
     wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
-            filters.append(_image_filter(word))
-        elif word in asked.subject.unknown and word not in vocabulary().stop and not _is_key(asked, word):
-            rest.append(word)
-    return filters, rest
+            asked.ledger.take("word", word)
+            yield _image_filter(word)
 
 
 def _image_filter(word: str) -> Filter:
     return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))
-
-
-def _is_key(asked: Asked, word: str) -> bool:
-    """Return whether a word is a part of the key of a label or an annotation, and the question asks for such keys."""
-    asks = any(each.startswith(("annotation", "anotac", "label", "etiqueta")) for each in asked.question.words)
-    return asks and any(
-        word in key
-        for kind in _kinds(asked)
-        for each in asked.state.of(kind)
-        for key in (*each.labels, *each.annotations)
-    )
