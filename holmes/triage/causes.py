@@ -38,7 +38,7 @@ _MOST_GAPS: Final = 6
 _MOST_NEIGHBOURS: Final = 12
 _VALUE_CHARACTERS: Final = 260
 _LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
-_MOST_LOGGING: Final = 20
+_MOST_LOGGING: Final = 40
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _UPSTREAM: Final = frozenset({
@@ -95,7 +95,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     best = next((each for each in candidates if _explains(asked, each)), None)
     if best is not None:
         return _with_cause(asked, best, named)
-    logged = cause_in_logs(asked.state, named.objects)
+    logged = cause_in_logs(asked, named.objects)
     if logged is not None:
         return _from_logs(asked, named, logged)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
@@ -128,20 +128,16 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
 
 
 def _from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
-    first, last = found.groups[0], found.groups[-1]
-    said = f"the log of {last.workload.ref} reports {last.span}: {last.sample.strip()}"
-    behind = f" {found.culprit} is what it needs." if found.culprit != last.workload.ref else ""
+    begun = found.troubles[0].group.first
     return FirstLook(
         verdict="cause_found",
-        summary=f"{one_sentence(said[0].upper() + said[1:])}{behind}",
+        summary=one_sentence(found.sentence),
         subject=_subject_words(named),
         scope=asked.subject.place,
         severity="warning",
         culprit=str(found.culprit),
-        since=written(first.first) if first.first else "",
-        evidence=tuple(
-            f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups
-        ),
+        since=written(begun) if begun else "",
+        evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
         neighbours=_neighbours(asked, named),
         others=_others(asked, None),
@@ -312,7 +308,7 @@ def _logged_in_scope(asked: Asked) -> LogCause | None:
     if narrowed or vague:  # any error of any workload would look like the answer
         return None
     workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
-    return cause_in_logs(asked.state, workloads) if len(workloads) <= _MOST_LOGGING else None
+    return cause_in_logs(asked, workloads) if len(workloads) <= _MOST_LOGGING else None
 
 
 def _of_kinds(asked: Asked, incident: Incident) -> bool:
