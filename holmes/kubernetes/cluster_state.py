@@ -56,13 +56,14 @@ class Reading:
     """Describes how the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
     `namespaces` are the namespaces that were read. Empty means all namespaces. Objects younger than `grace_seconds` may
-    still be starting.
+    still be starting. Processes such as provisioning a volume may take a multiple of `patience_seconds`.
     """
 
     now: float
     namespaces: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
     grace_seconds: float = 60.0
+    patience_seconds: float | None = None
 
 
 class ClusterState:
@@ -111,7 +112,8 @@ class ClusterState:
 
     def without_grace(self) -> ClusterState:
         """Return a copy of this state in which no object is too young to be judged."""
-        return ClusterState(replace(self.reading, grace_seconds=0.0), self._objects, self._events, self._timed_logs)
+        reading = replace(self.reading, grace_seconds=0.0, patience_seconds=self.patience_seconds)
+        return ClusterState(reading, self._objects, self._events, self._timed_logs)
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
@@ -136,6 +138,12 @@ class ClusterState:
     def grace_seconds(self) -> float:
         """The age in seconds below which an object may still be starting."""
         return self.reading.grace_seconds
+
+    @property
+    def patience_seconds(self) -> float:
+        """The grace period of the scan, also where no object is too young to be judged."""
+        given = self.reading.patience_seconds
+        return self.grace_seconds if given is None else given
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
         """Return all objects of a kind, optionally in one namespace only.
