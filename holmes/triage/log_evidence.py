@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, host_uses, workload_hosts
-from holmes.diagnosis.facts.log_groups import story_of
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
 from holmes.kubernetes.fields import text_map, written
@@ -49,7 +48,9 @@ _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _FROM_CLIENT: Final = re.compile(r"(?i)\b(?:from|client[= ]|referer[=: ]+|origin[=: ]+|for client) ?\"?\S+")
-_SPECIFIC: Final = frozenset({"memory", "image", "dns", "disk", "certificate", "permission", "evicted", "scaling"})
+_SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
+_LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
+"""Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
 _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
     "out of memory": frozenset({"memory"}),
     "unknown host": frozenset({"dns"}),
@@ -162,7 +163,8 @@ def _answers(asked: Asked, trouble: Trouble) -> bool:
     group, question = trouble.group, asked.question
     if not _is_evidence(group, asked.state.now):
         return False
-    wanted = question.symptoms & _SPECIFIC
+    dominant = group.sudden and group.share >= _MOST_OF_THE_LOG
+    wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
     if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
         return False
     if group.detail and group.kind is None:
@@ -183,25 +185,12 @@ def _is_evidence(group: LogGroup, now: float) -> bool:
     return group.weight != "warning" or group.share >= _ALTERNATING
 
 
-_STORIES: Final[WeakKeyDictionary[ClusterState, dict[LogKey, LogStory]]] = WeakKeyDictionary()
-
-
-def _story(state: ClusterState, key: LogKey) -> LogStory:
-    known = _STORIES.setdefault(state, {})
-    if key not in known:
-        known[key] = story_of(state.timed_logs[key])
-    return known[key]
-
-
 def troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
     """Return the groups of lines that report trouble in the logs of a workload's running containers."""
-    pods = {pod.ref: pod for pod in state.pods_of(workload) if pod.text("status", "phase") != "Succeeded"}
     found: dict[str, Trouble] = {}
-    for key in state.timed_logs:
-        if key.pod not in pods or key.previous:
-            continue
-        starting = state.age_seconds(pods[key.pod]) < state.grace_seconds
-        story = _story(state, key)
+    for key, story in stories_of(state, workload):
+        pod = state.find(key.pod)
+        starting = pod is not None and state.age_seconds(pod) < state.grace_seconds
         for group in (*story.groups, *risen_numbers(story)):
             if not (starting and group.kind in _STARTING):
                 name = f"{group.template} {group.detail[:20]}"
@@ -299,8 +288,7 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
         return None
     if not workloads:
         return service
-    pods = {pod.ref for workload in workloads for pod in state.pods_of(workload)}
-    goes_on = any(_goes_on(_story(state, key), group) for key in state.timed_logs if key.pod in pods)
+    goes_on = any(_goes_on(story, group) for workload in workloads for _, story in stories_of(state, workload))
     return None if goes_on else workloads[0].ref
 
 
@@ -315,9 +303,6 @@ def _with_line_before(state: ClusterState, cause: LogCause) -> LogCause:
     last = cause.troubles[-1]
     if not last.group.sudden:
         return cause
-    pods = {pod.ref for pod in state.pods_of(last.workload)}
-    for key in state.timed_logs:
-        line = _story(state, key).line_before(last.group) if key.pod in pods and not key.previous else ""
-        if line:
-            return replace(cause, troubles=(*cause.troubles[:-1], replace(last, before=quoted(line))))
-    return cause
+    lines = (story.line_before(last.group) for _, story in stories_of(state, last.workload))
+    line = next(filter(None, lines), "")
+    return replace(cause, troubles=(*cause.troubles[:-1], replace(last, before=quoted(line)))) if line else cause

@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.kubernetes.cluster_state import LOG_TIME
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.previews.log_patterns import Pattern
 
 Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
@@ -37,8 +40,9 @@ _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
 )
 _CLIENT: Final = re.compile(
-    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient[= ]|\bfor user\b"
-    r"|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient[= ]"
+    r"|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
+    r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
 )
 _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
     "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
@@ -46,7 +50,8 @@ _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 _CHANGE: Final = re.compile(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
-    r"|lease|renew|expire|(?:dis|en)abled\b|\b(?:DROP|ALTER|CREATE|TRUNCATE|VACUUM|LOCK) |authorized|feature|flag|\bset to\b"
+    r"|lease|renew|expire|(?:dis|en)abled\b"
+    r"|\b(?:DROP|ALTER|CREATE|TRUNCATE|VACUUM|LOCK) |authorized|feature|flag|\bset to\b"
 )
 _SHORTLY_SECONDS: Final = 120.0
 _RARE: Final = 2
@@ -130,6 +135,21 @@ def story_of(log: str) -> LogStory:
     story = LogStory(groups=(), patterns=patterns, lines=lines, stamps=stamps, heads=heads)
     found = (_group(each, story) for each in patterns if each.numbers and not each.is_cause)
     return replace(story, groups=tuple(filter(None, found)))
+
+
+_STORIES: Final[WeakKeyDictionary[ClusterState, dict[LogKey, LogStory]]] = WeakKeyDictionary()
+
+
+def stories_of(state: ClusterState, workload: ClusterObject) -> tuple[tuple[LogKey, LogStory], ...]:
+    """Return the analysed logs of the workload's current containers that were read. Cached for each state."""
+    pods = {pod.ref for pod in state.pods_of(workload) if pod.text("status", "phase") != "Succeeded"}
+    known = _STORIES.setdefault(state, {})
+    logs = state.timed_logs
+    keys = [key for key in logs if key.pod in pods and not key.previous]
+    for key in keys:
+        if key not in known:
+            known[key] = story_of(logs[key])
+    return tuple((key, known[key]) for key in keys)
 
 
 def _group(pattern: Pattern, story: LogStory) -> LogGroup | None:
