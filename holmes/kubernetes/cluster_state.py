@@ -7,6 +7,7 @@ Reading more logs creates a new state. The absence of an object is conclusive on
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 
-GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]
+GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "throttled", "limit", "failed"]
 DEFINITION_KIND: Final = "CustomResourceDefinition"
 
 
@@ -29,14 +30,22 @@ DEFINITION_KIND: Final = "CustomResourceDefinition"
 class Gap:
     """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
-    `failed`.
+    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `throttled`, `limit` or
+    `failed`. `read_in` contains namespaces in which the kind was listed on its own, although it could not be listed in
+    the whole cluster.
     """
 
     kind: str
     why: str
     namespace: str = ""
     category: GapCategory = "failed"
+    read_in: tuple[str, ...] = ()
+
+    def hides(self, namespace: str) -> bool:
+        """Return whether objects in the namespace, or in any namespace if it is empty, may be missing."""
+        if not namespace or not self.namespace:
+            return namespace not in self.read_in
+        return self.namespace == namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +111,18 @@ class ClusterState:
             self._events_by_uid[event.uid].append(event)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
-        """Return a copy of this state with additional logs."""
-        return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
+        """Return a copy of this state with additional logs, or with other texts of logs."""
+        return self._copy(self.reading, {**self._logs, **logs})
 
     def without_grace(self) -> ClusterState:
         """Return a copy of this state in which no object is too young to be judged."""
-        return ClusterState(replace(self.reading, grace_seconds=0.0), self._objects, self._events, self._logs)
+        return self._copy(replace(self.reading, grace_seconds=0.0), self._logs)
+
+    def _copy(self, reading: Reading, logs: dict[LogKey, str]) -> ClusterState:
+        """Return a state that shares the objects and their index with this state."""
+        other = copy(self)
+        vars(other).update(reading=reading, _logs=logs, log_questions=0)
+        return other
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
@@ -159,10 +174,7 @@ class ClusterState:
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
         kinds = (kind, DEFINITION_KIND) if "." in kind else (kind,)
-        return not any(
-            gap.kind in kinds and (not gap.namespace or not namespace or gap.namespace == namespace)
-            for gap in self.reading.gaps
-        )
+        return not any(gap.kind in kinds and gap.hides(namespace) for gap in self.reading.gaps)
 
     def is_missing(self, kind: str, namespace: str, name: str) -> bool:
         """Return whether the object definitely does not exist."""

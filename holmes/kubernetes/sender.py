@@ -71,6 +71,9 @@ class RequestSender:
         self.last_headers: Mapping[str, str] = {}
         """Headers of the last response."""
 
+        self.connected = False
+        """True after a connection to the server, or to its proxy, was established."""
+
     async def close(self) -> None:
         for client in (*self._retired, self._http):
             if client is not None:
@@ -187,6 +190,8 @@ class RequestSender:
         request = client.build_request("GET", path, params=dict(params), headers=headers)
         if self._access.cluster.tls_server_name:
             request.extensions["sni_hostname"] = self._access.cluster.tls_server_name
+        if not self.connected:
+            request.extensions["trace"] = self._note_connection
         try:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
@@ -195,6 +200,10 @@ class RequestSender:
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:
             raise _Again(connection_error(self._access, error)) from error
+
+    async def _note_connection(self, event: str, _: object) -> None:
+        """Note that the connection exists. The HTTP client calls this method for each step of a request."""
+        self.connected = self.connected or event.endswith("send_request_headers.complete")
 
     async def _refusal(self, path: str, response: httpx.Response) -> HolmesError | _Again:
         body = bytearray()

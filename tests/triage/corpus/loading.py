@@ -17,7 +17,7 @@ import yaml
 from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.scan import ScanRequest, ScanResult, result_of, run_rules
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.state_reader import slim
+from holmes.kubernetes.one_list import slim
 from holmes.values.findings import ScanCost
 from holmes.values.verdicts import VERDICT_KINDS, VerdictKind
 from tests.diagnosis.row_cases import state_of
