@@ -77,10 +77,10 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What a user who may not read the whole cluster can read.
+    """The rights of a user who may not read the whole cluster.
 
     Kinds that may not be listed in the whole cluster are listed in `namespaces`. `forbidden` contains the kinds that an
-    earlier scan could not list in the whole cluster, with the reason, so that they are not requested again.
+    earlier scan was not allowed to list in the whole cluster, with the reason. They are not requested again.
     """
 
     namespaces: tuple[str, ...] = ()
