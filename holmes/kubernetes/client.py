@@ -113,6 +113,11 @@ class ClusterClient:
         return _seconds_of(self._sender.last_headers.get("Date", ""))
 
     @property
+    def rejections(self) -> int:
+        """The number of requests that the server rejected because of too much load. They were repeated."""
+        return self._sender.rejections
+
+    @property
     def recorded_namespaces(self) -> tuple[str, ...]:
         """The namespaces in a recording, from the response headers.
 

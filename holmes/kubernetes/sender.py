@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.kubernetes.errors import ApiPath, ReadCutOff, error_of_answer
+from holmes.kubernetes.errors import ApiPath, ReadCutOff, Throttled, error_of_answer
 from holmes.kubernetes.transport import connection_error, open_http_client
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 
@@ -70,6 +70,9 @@ class RequestSender:
         self._retired: list[httpx.AsyncClient] = []
         self.last_headers: Mapping[str, str] = {}
         """Headers of the last response."""
+
+        self.rejections = 0
+        """The number of requests that the server rejected because of too much load."""
 
         self.connected = False
         """True after a connection to the server, or to its proxy, was established."""
@@ -214,6 +217,7 @@ class RequestSender:
         if response.status_code == 401:
             return self._unauthorized()
         error = error_of_answer(path, response.status_code, bytes(body[:_ERROR_BODY_LIMIT_BYTES]))
+        self.rejections += isinstance(error, Throttled)
         if response.status_code in _RETRYABLE:
             return _Again(error, _retry_after_seconds(response.headers.get("Retry-After")))
         return error

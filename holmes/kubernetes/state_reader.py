@@ -204,7 +204,9 @@ class StateReader:
             async with asyncio.timeout(max(0.0, self._seconds_left())):
                 await self._read_within_limits(one, page_size)
         except TimeoutError:
-            one.leave(f"reading the lists took longer than {self._limits.seconds:g} s", "late")
+            rejections = self._client.rejections
+            load = f"; the API server is overloaded and rejected {rejections:,} requests" if rejections else ""
+            one.leave(f"reading the lists took longer than {self._limits.seconds:g} s{load}", "late")
             one.gap = earlier or one.gap
         except Forbidden as error:
             one.leave(str(error), "forbidden")

@@ -96,7 +96,7 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
         (status(403, "Forbidden", 'pods is forbidden: User "eve" cannot list resource "pods"'), "Forbidden"),
         (status(404, "NotFound", "the server could not find the requested resource"), "does not have this kind"),
         (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
-        (status(429, "TooManyRequests", "slow down", {"Retry-After": "1"}), "slow down"),
+        (status(429, "TooManyRequests", "slow down", {"Retry-After": "1"}), "is overloaded and rejected 3 requests"),
         (
             Answer(body=b'{"items": [' + b" " * 1000, cut_after=500),
             "the connection ended before the response was complete",
