@@ -6,6 +6,7 @@ Reading more logs creates a new state. The absence of an object is conclusive on
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]
 DEFINITION_KIND: Final = "CustomResourceDefinition"
+LOG_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ?", re.MULTILINE)
+"""The time that the kubelet writes before each line of a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +56,14 @@ class Reading:
     """Describes how the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
     `namespaces` are the namespaces that were read. Empty means all namespaces. Objects younger than `grace_seconds` may
-    still be starting.
+    still be starting. Processes such as provisioning a volume may take a multiple of `patience_seconds`.
     """
 
     now: float
     namespaces: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
     grace_seconds: float = 60.0
+    patience_seconds: float | None = None
 
 
 class ClusterState:
@@ -71,7 +75,8 @@ class ClusterState:
         logs: Mapping[LogKey, str] | None = None,
     ) -> None:
         self.reading = reading
-        self._logs = dict(logs or {})
+        self._timed_logs = dict(logs or {})
+        self._logs: dict[LogKey, str] | None = None
         self.log_questions = 0
         """The number of times that rules requested a log.
 
@@ -103,16 +108,26 @@ class ClusterState:
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
         """Return a copy of this state with additional logs."""
-        return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
+        return ClusterState(self.reading, self._objects, self._events, {**self._timed_logs, **logs})
 
     def without_grace(self) -> ClusterState:
         """Return a copy of this state in which no object is too young to be judged."""
-        return ClusterState(replace(self.reading, grace_seconds=0.0), self._objects, self._events, self._logs)
+        reading = replace(self.reading, grace_seconds=0.0, patience_seconds=self.patience_seconds)
+        return ClusterState(reading, self._objects, self._events, self._timed_logs)
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
+        """The logs without the times that the kubelet writes before each line."""
         self.log_questions += 1
+        if self._logs is None:
+            self._logs = {key: LOG_TIME.sub("", log) for key, log in self._timed_logs.items()}
         return self._logs
+
+    @property
+    def timed_logs(self) -> Mapping[LogKey, str]:
+        """The logs as they were read, usually with a time before each line."""
+        self.log_questions += 1
+        return self._timed_logs
 
     @property
     def now(self) -> float:
@@ -123,6 +138,12 @@ class ClusterState:
     def grace_seconds(self) -> float:
         """The age in seconds below which an object may still be starting."""
         return self.reading.grace_seconds
+
+    @property
+    def patience_seconds(self) -> float:
+        """The grace period of the scan, also where no object is too young to be judged."""
+        given = self.reading.patience_seconds
+        return self.grace_seconds if given is None else given
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
         """Return all objects of a kind, optionally in one namespace only.
