@@ -208,8 +208,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
     unread = _unread(asked, first)
-    symptoms = asked.question.symptoms
-    # A reason is asked of something that these rules do not know, so a ready object does not refute it.
+    symptoms = asked.question.symptoms  # a ready object does not refute a symptom that these rules do not know
     unknown = bool(asked.subject.unknown) and asked.question.asks("why") and not symptoms
     notes = [
         f"{each.severity}: {one_sentence(each.cause or each.title)}"

@@ -83,10 +83,10 @@ async def play(
 ) -> Play:
     """Ask the question of `incident`. `model` replaces the configured model, but not its fallback."""
     parts = RunParts(wrap_model=_instead(model)) if model is not None else None
-    started = time.perf_counter()
+    started = time.monotonic()
     request = AskRequest(question=incident.question)
     events = tuple([event async for event in investigator.ask(request, parts)])
-    return judged(incident, events, time.perf_counter() - started)
+    return judged(incident, events, time.monotonic() - started)
 
 
 def _instead(model: Callable[[], ChatModel]) -> Callable[[ChatModel], ChatModel]:
