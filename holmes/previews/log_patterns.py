@@ -6,6 +6,7 @@ limits on shapes and patterns are reached, lines are grouped by their beginning.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 
 from holmes.previews.excerpts import lines_in_pieces
@@ -26,7 +27,8 @@ _MANY_VARIANTS = 5
 class Pattern:
     """A group of similar lines.
 
-    `trace` contains the continuation lines after the first line. `cause` is the innermost exception in the trace.
+    `numbers` are the line numbers in ascending order. `trace` contains the continuation lines after the first line.
+    `cause` is the innermost exception in the trace.
     """
 
     text: str
@@ -34,13 +36,20 @@ class Pattern:
     level: float | None
     first_number: int
     first_line: str
-    count: int = 0
-    last_number: int = 0
+    numbers: array[int] = field(default_factory=lambda: array("L"))
     last_line: str = ""
     is_cause: bool = False
     trace: list[str] = field(default_factory=list)
     cause: str = ""
     variants: int = 1
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def last_number(self) -> int:
+        return self.numbers[-1] if self.numbers else 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,8 +105,7 @@ class _Reader:
                 if self._continues(shape.parsed, line, number_):
                     continue
                 pattern = self._pattern_of(shape, line, number_)
-            pattern.count += 1
-            pattern.last_number = number_
+            pattern.numbers.append(number_)
             pattern.last_line = line
             self._current = pattern
             self._in_trace = False
@@ -141,8 +149,8 @@ class _Reader:
                 owner.cause = line.strip()
             cause = self._named(f"cause|{parsed.pattern}", parsed, line, number)
             cause.is_cause = True
-            cause.count += 1
-            cause.last_number, cause.last_line = number, line
+            cause.numbers.append(number)
+            cause.last_line = line
         return True
 
     def _pattern_of(self, shape: _Shape, line: str, number: int) -> Pattern:
@@ -222,8 +230,7 @@ def _union(members: list[Pattern], place: int) -> Pattern:
         level=first.level,
         first_number=first.first_number,
         first_line=first.first_line,
-        count=sum(each.count for each in members),
-        last_number=last.last_number,
+        numbers=array("L", sorted(number for each in members for number in each.numbers)),
         last_line=last.last_line,
         variants=sum(each.variants for each in members),
     )

@@ -79,7 +79,7 @@ def one_sentence(text: str) -> str:
 def is_in_scope(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident involves a namespace of the question and is not about what the question leaves out."""
     refs = refs_of(incident)
-    if not any(asked.subject.holds(ref.namespace) for ref in refs):
+    if not any(asked.subject.holds(ref.name if ref.kind == "Namespace" else ref.namespace) for ref in refs):
         return not asked.subject.namespaces and all(not ref.namespace for ref in refs)
     excluded = {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
     return incident.culprit not in excluded and not any(each.subject in excluded for each in incident.findings)
@@ -109,9 +109,9 @@ def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
 
 
 def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
-    if named is not None and named.similar:
-        first = named.objects[0].ref
-        yield f"No {'pod' if named.gone else 'object'} is named `{named.name}`; this answer is about {first}."
+    if named is not None and named.match != "exact":
+        kind = "pod" if named.match == "gone" else "object"
+        yield f"No {kind} is named `{named.name}`; this answer is about {named.objects[0].ref}."
     if asked.subject.unknown:
         words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
         yield f"Not understood, and not taken into account: {words}."

@@ -49,18 +49,14 @@ def _evidence(incident: Incident) -> Iterator[str]:
 
 def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
     """Return the look that quotes the trouble that logs report."""
-    first, last = found.groups[0], found.groups[-1]
-    said = f"the log of {last.workload.ref} reports {last.span}: {last.sample.strip()}"
-    behind = f" {found.culprit} is what it needs." if found.culprit != last.workload.ref else ""
-    look = look_about(asked, named, "cause_found", f"{one_sentence(said[0].upper() + said[1:])}{behind}")
+    begun = found.troubles[0].group.first
+    look = look_about(asked, named, "cause_found", one_sentence(found.sentence))
     return replace(
         look,
         severity="warning",
         culprit=str(found.culprit),
-        since=written(first.first) if first.first else "",
-        evidence=tuple(
-            f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups
-        ),
+        since=written(begun) if begun else "",
+        evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
         notes=("Kubernetes itself reports nothing wrong; only the logs do.", *look.notes),
     )

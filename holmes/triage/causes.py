@@ -6,19 +6,19 @@ Otherwise the answer is that the cause was not found. Other incidents are mentio
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.logs import trouble_kind
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import duration, matches_map, moment, text_map
+from holmes.kubernetes.fields import duration, matches_map, text_map
 from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.blame import from_logs, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_choice import workloads_of
+from holmes.triage.log_evidence import cause_in_logs, troubles_of
 from holmes.triage.past import is_past, last_end, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
 from holmes.triage.states import is_ready, stop_of
@@ -46,10 +46,7 @@ _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
-_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
-_ALARM: Final = re.compile(r"(?i)\b(?:warn(?:ing)?|error|fatal|fail(?:ed|ure|s)?)\b")
 _LATELY_SECONDS: Final = 600.0
-_MOST_LINES: Final = 50
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
 
@@ -110,7 +107,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
-    logged = None if is_past(asked) else cause_in_logs(asked.state, named.objects)
+    logged = None if is_past(asked) else cause_in_logs(asked, named.objects)
     if logged is not None:
         return from_logs(asked, named, logged)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
@@ -118,7 +115,11 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in _stoppable(asked, named) if stop_of(each)[0]), None)
     if halted is not None and _may_be_stopped(asked, halted):
-        return _of_stopped(asked, named, halted)
+        if asked.question.asks("why"):
+            return stopped(asked, named, halted)
+        if halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states and not _is_scaled(asked, halted):
+            setting, effect = stop_of(halted)
+            return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
 
 
@@ -155,11 +156,12 @@ def _may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
     return not symptoms or bool(symptoms & expected)
 
 
-def _of_stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
-    if asked.question.asks("why"):
-        return stopped(asked, named, each)
-    setting, effect = stop_of(each)
-    return look_about(asked, named, "answered", f"{each.ref} {effect} ({setting}). No other fault was found.")
+def _is_scaled(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether an autoscaler decides the number of replicas."""
+    every = (*asked.state.of("HorizontalPodAutoscaler", each.namespace), *asked.state.custom_resources)
+    return any(
+        one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
+    )
 
 
 def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
@@ -201,29 +203,21 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     """
     if not all(map(is_ready, named.objects)):
         return True
-    lines = _late_lines(asked, named)
+    workloads = workloads_of(asked.state, named.objects)
+    troubles = [each.group for workload in workloads for each in troubles_of(asked.state, workload)]
     names = [ref.name for ref in candidate.path[1:] if ref.kind == "Service"]
-    if any(_is_trouble(line) and any(name in line for name in names) for line in lines):
+    if any(name in group.record for name in names for group in troubles if not group.over):
         return True
     if asked.question.symptoms - _OF_CLIENTS or asked.subject.unknown:
         return False
-    return len(lines) < _LEAST_LINES or any(map(_is_trouble, lines))
+    return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
 
-def _is_trouble(line: str) -> bool:
-    return _ALARM.search(line) is not None or trouble_kind(line) is not None
-
-
-def _late_lines(asked: Asked, named: Named) -> list[str]:
-    """Return the lines of the last minutes in the logs of a subject."""
-    pods = {pod.ref for each in named.objects for pod in asked.state.pods_of(asked.state.workload_of(each))}
-    late = []
-    for key, log in asked.state.logs.items():
-        for line in log.splitlines()[-_MOST_LINES:] if key.pod in pods and not key.previous else ():
-            match = _TIME.match(line)
-            if match is None or asked.state.now - (moment(match[1]) or 0.0) <= _LATELY_SECONDS:
-                late.append(line)
-    return late
+def _late_lines(asked: Asked, workload: ClusterObject) -> int:
+    """Return the number of lines of the last minutes in the logs of a workload."""
+    since = asked.state.now - _LATELY_SECONDS
+    stories = (story for _, story in stories_of(asked.state, workload))
+    return sum(story.time_of(number) >= since for story in stories for number in story.heads)
 
 
 def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> FirstLook:

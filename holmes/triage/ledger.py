@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.vocabulary import vocabulary, word_list
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +28,8 @@ _WEIGHTY: Final = frozenset(
 _STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
 """Namespaces of every cluster, in which few have workloads. A reading without them still counts as complete."""
+_UNMEASURED: Final = word_list("unmeasured")
+_ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
 _NOW_SECONDS: Final = 600.0
 
@@ -112,9 +114,9 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
-    guessed = next((each for each in asked.subject.named if each.similar), None)
+    guessed = next((each for each in asked.subject.named if each.match in ("similar", "gone")), None)
     if guessed is not None:
-        kind = "pod" if guessed.gone else "object"
+        kind = "pod" if guessed.match == "gone" else "object"
         nearest = f"The nearest is {guessed.objects[0].ref}, in which no fault was found."
         text = f"No {kind} is named `{guessed.name}`. {nearest}"
         return replace(look, verdict="not_found", summary=text)
@@ -133,7 +135,8 @@ def _doubt(asked: Asked) -> str:
     if left:
         parts = ", ".join(f"`{part}`" for part in left)
         return f"But {parts} was not understood, so this may not answer the question."
-    if question.asks("change_order", "permission", "usage", "secret_value", "uses", "resources"):
+    leave = question.asks("change_order") and not _ASKING_LEAVE.isdisjoint(question.words)
+    if leave or question.asks("permission", "usage", "secret_value", "uses", "resources"):
         return "What the question asks for was not checked."
     if question.asks("why"):
         return "The reason for what was asked about is not visible in its objects, events and logs."
@@ -142,9 +145,13 @@ def _doubt(asked: Asked) -> str:
 
 def _possessed(asked: Asked) -> Iterator[str]:
     """Yield what of the subject the question is about, for example the `backup` in "the backup of ledger"."""
-    words, known = asked.question.words, {each.first for each in asked.question.found}
+    words = asked.question.words
     for index, word in enumerate(words[:-2]):
-        plain = word not in vocabulary().stop and index not in known
         after = [each for each in words[index + 2 : index + 4] if each not in ("the", "der", "die", "la", "el", "le")]
-        if plain and words[index + 1] in _OF and after and any(after[0] == each.name for each in asked.subject.named):
+        if (
+            word in _UNMEASURED
+            and words[index + 1] in _OF
+            and after
+            and any(after[0] == each.name for each in asked.subject.named)
+        ):
             yield word

@@ -11,7 +11,7 @@ from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.ledger import Ledger, unread, weighed
-from holmes.triage.log_answers import MOST_LOGS, logs_for
+from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.search import find_subject

@@ -49,13 +49,14 @@ class _End:
 def is_past(asked: Asked) -> bool:
     """Return whether the question is only about a time that is over."""
     period = asked.question.period
-    return period is not None and period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
+    now = asked.question.asks("now")  # "I released it two hours ago, why does the old one still run?"
+    return period is not None and not now and period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
 
 
 def was_there(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident was there in the period of the question, and, for "since …", began then."""
     period, since = asked.question.period, moment(incident.since) if incident.since else None
-    if period is None:
+    if period is None or asked.question.asks("now"):
         return True
     start, end = period.bounds(asked.state.now)
     if since is None:

@@ -28,7 +28,8 @@ _UNIT_LETTERS: Final = tuple((start, letter) for letter, starts in _UNIT_STARTS.
 _NUMBERS: Final = (
     "a an one ein eine einem einer eines einen un una une", "two zwei dos deux", "three few drei tres trois paar",
     "four vier cuatro quatre", "five funf cinco cinq", "six sechs seis", "seven sieben siete sept",
-    "eight acht ocho huit", "nine neun nueve neuf", "ten zehn diez dix", "eleven elf once onze", "twelve zwolf doce douze",
+    "eight acht ocho huit", "nine neun nueve neuf", "ten zehn diez dix", "eleven elf once onze",
+    "twelve zwolf doce douze",
 )  # fmt: skip
 _NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
 _NUMBER: Final = rf"(?P<number>\d{{1,6}}|(?:{'|'.join(_NUMBER_WORDS)})\b|half an?\b|couple of)?"

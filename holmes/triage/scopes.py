@@ -10,7 +10,7 @@ from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.names import names_of
-from holmes.triage.past import was_there
+from holmes.triage.past import is_past, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
-_MOST_LOGGING: Final = 20
+_MOST_LOGGING: Final = 40
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
@@ -34,7 +34,7 @@ def of_scope(asked: Asked) -> FirstLook:
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each)]
     symptoms = asked.question.symptoms
-    matching = [each for each in there if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")]
+    matching = [each for each in there if not symptoms or _matches(asked, each)]
     vague = bool(asked.subject.unknown) and not asked.subject.namespaces and not members
     if matching and not vague:
         return with_cause(asked, matching[0], None)
@@ -57,6 +57,12 @@ def of_scope(asked: Asked) -> FirstLook:
     else:
         return look_about(asked, None, "healthy", f"No fault was found {where}.")
     return look_about(asked, None, "inconclusive", text)
+
+
+def _matches(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident has a symptom of the question, or affects the namespace itself."""
+    itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
+    return itself or bool(asked.question.symptoms & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:
@@ -91,11 +97,11 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
 
 
 def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
-    """Return the trouble that the logs of at most 20 workloads report, if the question is about all of them."""
+    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them."""
     subject, question = asked.subject, asked.question
     narrowed = set(subject.kinds) - {"Namespace", "Pod", *LOGGING} or question.labels
     vague = not subject.namespaces and (subject.unknown or question.symptoms)
-    if narrowed or vague or question.period is not None:  # any error of any workload would look like the answer
+    if narrowed or vague or is_past(asked):  # any error of any workload would look like the answer
         return None
     left_out = set(subject.excluded)
     workloads = [
@@ -106,4 +112,4 @@ def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
         and (not members or each.ref in members)
         and not left_out.intersection((each, *asked.state.pods_of(each)))
     ]
-    return cause_in_logs(asked.state, workloads) if len(workloads) <= _MOST_LOGGING else None
+    return cause_in_logs(asked, workloads) if len(workloads) <= _MOST_LOGGING else None

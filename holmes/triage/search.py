@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.connections import connections, identity
 from holmes.triage.names import names_of
@@ -337,12 +337,12 @@ class _Search:
     def _similar(self, name: str, kind: str, spaces: Sequence[str]) -> Named | Missing:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
-            return Named(name=name, objects=owner, similar=True, gone=True)
+            return Named(name=name, objects=owner, match="gone")
         near = self.names.nearest(name, kind, spaces)
         if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)
             if len({each.name for each in near if _alike(name, each.name) >= _SURE}) == 1:
-                return Named(name=name, objects=same, similar=True)
+                return Named(name=name, objects=same, match="similar")
         place = spaces[0] if len(spaces) == 1 else ""
         return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
 
@@ -376,13 +376,14 @@ class _Search:
     def _guess(self, unknown: list[str], spaces: Sequence[str]) -> tuple[list[Named], list[str]]:
         """Find workloads whose names contain an unknown word, or have a similar name."""
         guessed, rest = [], []
+        match: Literal["part", "similar"]
         for word in unknown:
-            found = self.names.containing(word, spaces)
+            found, match = self.names.containing(word, spaces), "part"
             near = self.names.nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
             if near and _alike(word, near[0].name) >= _SURE:
-                found = self.names.named(near[0].name, "", spaces)
+                found, match = self.names.named(near[0].name, "", spaces), "similar"
             if found and len({each.name for each in found}) <= _MOST_CONTENT:
-                guessed.append(Named(name=word, objects=found, similar=True))
+                guessed.append(Named(name=word, objects=found, match=match))
             else:
                 rest.append(word)
         return guessed, rest

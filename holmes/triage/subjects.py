@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.names import names_of
 from holmes.triage.vocabulary import Sighting
@@ -38,14 +38,13 @@ class Missing:
 class Named:
     """The objects that one name of the question means, the most likely first. `name` is as written in the question.
 
-    `similar` is true if no object has this name and the objects have the most similar name. `gone` is true if the name
-    is that of a pod that no longer exists, and the objects are its workload.
+    If no object has this name, `match` states what the objects are: those whose names contain it (`part`), those with
+    the most similar name (`similar`), or the workload of a pod that no longer exists (`gone`).
     """
 
     name: str
     objects: tuple[ClusterObject, ...]
-    similar: bool = False
-    gone: bool = False
+    match: Literal["exact", "part", "similar", "gone"] = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
