@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import children, integer, text
 from holmes.triage.facts import fact
+from holmes.triage.filters import pod_spec
 from holmes.triage.markdown import namespace_option, resource_path
-from holmes.triage.selection import pod_spec
 from holmes.values.first_look import FixStep
 
 if TYPE_CHECKING:

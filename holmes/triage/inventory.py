@@ -16,9 +16,10 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, integer, moment, text, written
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, select
+from holmes.triage.selection import select
 from holmes.triage.states import restarts
 from holmes.triage.users import users_of
 

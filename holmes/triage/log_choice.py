@@ -13,7 +13,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text_map
 from holmes.triage.connections import connections
-from holmes.triage.selection import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.ledger import Ledger, unread, weighed
+from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.subjects import with_known_kinds
+from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
