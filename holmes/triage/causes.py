@@ -95,7 +95,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     best = next((each for each in candidates if _explains(asked, each)), None)
     if best is not None:
         return _with_cause(asked, best, named)
-    logged = cause_in_logs(asked, named.objects)
+    logged = cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
         return _from_logs(asked, named, logged)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
@@ -309,7 +309,7 @@ def _logged_in_scope(asked: Asked) -> LogCause | None:
     if narrowed or vague:  # any error of any workload would look like the answer
         return None
     workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
-    return cause_in_logs(asked, workloads) if len(workloads) <= _MOST_LOGGING else None
+    return cause_in_logs(asked.state, asked.question, workloads) if len(workloads) <= _MOST_LOGGING else None
 
 
 def _of_kinds(asked: Asked, incident: Incident) -> bool:
