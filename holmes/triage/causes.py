@@ -17,8 +17,7 @@ from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.blame import from_logs, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_choice import workloads_of
-from holmes.triage.log_evidence import cause_in_logs, troubles_of
+from holmes.triage.log_evidence import cause_in_logs, troubles_of, workloads_of
 from holmes.triage.past import is_past, last_end, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
 from holmes.triage.states import is_ready, stop_of
@@ -107,7 +106,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
-    logged = None if is_past(asked) else cause_in_logs(asked, named.objects)
+    logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
         return from_logs(asked, named, logged)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)

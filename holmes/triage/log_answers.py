@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, written
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.log_choice import workloads_of
+from holmes.triage.log_evidence import workloads_of
 from holmes.triage.markdown import counted
 from holmes.values.errors import masked
 from holmes.values.texts import shortened

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, host_uses, workload_hosts
@@ -15,17 +16,17 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
 from holmes.kubernetes.fields import text_map, written
-from holmes.triage.log_choice import workloads_of
+from holmes.triage.connections import connections
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
-    from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
 _RECENT_SECONDS: Final = 900.0
@@ -68,7 +69,7 @@ _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A group of lines in the log of a workload. `before` is the line that stands just before the first one."""
+    """A group of lines in the log of a workload. `before` is the line just before the first one."""
 
     workload: ClusterObject
     key: LogKey
@@ -124,11 +125,29 @@ def _lowered(detail: str) -> str:
     return detail[0].lower() + detail[1:]
 
 
-def cause_in_logs(asked: Asked, subjects: Sequence[ClusterObject]) -> LogCause | None:
+def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose logs speak for the subjects: their own, or those behind a Service or an Ingress."""
+    return tuple(dict.fromkeys(chain.from_iterable(_workloads_of(state, each) for each in subjects)))
+
+
+def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:
+    if each.kind == "Ingress":
+        found = connections(state, (each,)).values()
+        services = [state.find(one.ref) for one in found if one.hops == 1 and one.ref.kind == "Service"]
+    else:
+        services = [each] if each.kind == "Service" else []
+    for service in filter(None, services):
+        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
+            yield state.workload_of(pod)
+    if each.kind == "Pod" or state.pods_of(each):
+        yield state.workload_of(each)
+
+
+def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
     """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
-    state = asked.state
     found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
-    fitting = sorted((each for each in found if _answers(asked, each)), key=lambda each: _rank(asked, each))
+    answering = (each for each in found if _answers(question, each, state.now))
+    fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
         return None
     first = fitting[0]
@@ -136,21 +155,13 @@ def cause_in_logs(asked: Asked, subjects: Sequence[ClusterObject]) -> LogCause |
     return _with_line_before(state, _followed(state, cause, {first.workload.ref}))
 
 
-def notable_lines(asked: Asked, subjects: Sequence[ClusterObject]) -> tuple[str, ...]:
-    """Return notes about lines with trouble that are too few or too old to be the cause."""
-    state = asked.state
-    found = (each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload))
-    kept = (each for each in found if each.group.weight in ("kind", "error") and not each.group.of_client)
-    return tuple(f"Also in the log of {each.workload.ref}, {each.span}: {each.quote}" for each in kept)
-
-
-def _rank(asked: Asked, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:
+def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:
     """Return a sort key that puts the strongest evidence first: what explains the symptom, and is specific."""
     group = trouble.group
     weight = ("kind", "error", "status", "warning").index(group.weight)
-    common = symptoms_of_text(f"{group.record} {group.detail}") & asked.question.symptoms
-    matching = bool(common or _specific(group) & asked.question.symptoms)
-    asks_slow = "slow" in asked.question.symptoms and (group.kind == "slow" or bool(group.detail))
+    common = symptoms_of_text(f"{group.record} {group.detail}") & question.symptoms
+    matching = bool(common or _specific(group) & question.symptoms)
+    asks_slow = "slow" in question.symptoms and (group.kind == "slow" or bool(group.detail))
     return (not asks_slow, not (matching and weight < 3), not group.sudden, weight > 0, weight, -group.count)
 
 
@@ -158,10 +169,10 @@ def _specific(group: LogGroup) -> frozenset[str]:
     return _SYMPTOMS.get(group.kind, frozenset()) if group.kind is not None else frozenset()
 
 
-def _answers(asked: Asked, trouble: Trouble) -> bool:
+def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     """Return whether the lines are evidence for the question."""
-    group, question = trouble.group, asked.question
-    if not _is_evidence(group, asked.state.now):
+    group = trouble.group
+    if not _is_evidence(group, now):
         return False
     dominant = group.sudden and group.share >= _MOST_OF_THE_LOG
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
@@ -288,18 +299,18 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
         return None
     if not workloads:
         return service
-    goes_on = any(_goes_on(story, group) for workload in workloads for _, story in stories_of(state, workload))
-    return None if goes_on else workloads[0].ref
+    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
+    return None if continues else workloads[0].ref
 
 
-def _goes_on(story: LogStory, group: LogGroup) -> bool:
-    """Return whether an upstream's log goes on as before while its client reports trouble."""
+def _continues(story: LogStory, group: LogGroup) -> bool:
+    """Return whether an upstream's log continues while its client reports trouble."""
     since = sum(1 for number in story.heads[-_OFTEN:] if not group.first or story.time_of(number) >= group.first)
     return since >= _OFTEN
 
 
 def _with_line_before(state: ClusterState, cause: LogCause) -> LogCause:
-    """Add the line that stands just before the first line of the last trouble, for example a reload."""
+    """Add the line just before the first line of the last trouble, for example a reload."""
     last = cause.troubles[-1]
     if not last.group.sudden:
         return cause

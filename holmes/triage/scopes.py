@@ -112,4 +112,4 @@ def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
         and (not members or each.ref in members)
         and not left_out.intersection((each, *asked.state.pods_of(each)))
     ]
-    return cause_in_logs(asked, workloads) if len(workloads) <= _MOST_LOGGING else None
+    return cause_in_logs(asked.state, asked.question, workloads) if len(workloads) <= _MOST_LOGGING else None

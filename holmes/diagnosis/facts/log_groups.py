@@ -1,7 +1,7 @@
 """Groups the lines of a container log by their text, and tells which groups report trouble that began in the log.
 
-A level alone is no evidence. A group counts by its content, its share of the lines, and its beginning: lines that also
-occur in the healthy time are noise, and lines that ended while the log went on report something that is over.
+A level alone is not evidence. A group counts by its content, its share of the lines, and its beginning. Lines that also
+occur in the healthy time are noise. If the log continues without a group, its trouble is over.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LogGroup:
 
     `record` is the newest line, followed by the last cause of its stack trace. `first` and `last` are times in seconds
     since the epoch, or 0 if the log has none. `share` is the part of the lines since the first one. `sudden` means that
-    the log has a time without such lines before them, and `over` that the log goes on without them. `of_client` means
+    the log has a time without such lines before them, and `over` that the log continues without them. `of_client` means
     that a client's mistake can be the reason. `detail` describes a number that changed.
     """
 
@@ -88,7 +88,7 @@ class LogGroup:
     detail: str = ""
 
     def since(self, story: LogStory, number: int) -> LogGroup:
-        """Return the group as something that began suddenly at a line and still goes on."""
+        """Return the group as something that began suddenly at a line and is not over."""
         begun = story.time_of(number)
         return replace(self, first=begun, first_number=number, share=1.0, sudden=True, over=False)
 
