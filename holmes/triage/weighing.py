@@ -62,7 +62,7 @@ def _doubt(asked: Asked) -> str:
         return f"But {parts} was not understood, so this may not answer the question."
     leave = question.asks("change_order") and not _ASKING_LEAVE.isdisjoint(question.words)
     if leave or question.asks("permission", "usage", "secret_value", "uses", "resources"):
-        return "What the question asks for was not checked."
+        return "The permission, amount or use in the question was not checked."
     if question.asks("why"):
         return "The reason for what was asked about is not visible in its objects, events and logs."
     return ""
