@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_links import links_in_logs
 from holmes.triage.markdown import fix_commands
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.subjects import narrowing
@@ -93,6 +94,8 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     own = frozenset(ref for each in named.objects for ref in identity(asked.state, each))
     candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
     best = next((each for each in candidates if _explains(asked, each)), None)
+    if best is None or best.incident.findings[0].role == "symptom":
+        best = _named_in_logs(asked, named) or best
     if best is not None:
         return _with_cause(asked, best, named)
     logged = cause_in_logs(asked.state, asked.question, named.objects)
@@ -168,14 +171,28 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         )
 
 
+def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
+    """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
+    links = links_in_logs(asked.state, named.objects) if _wants_cause(asked) else {}
+    found = (
+        _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
+        for each in asked.report.incidents
+        if each.findings[0].role == "cause" and (path := links.get(each.culprit)) is not None
+    )
+    return min(found, key=lambda each: each.hops, default=None)
+
+
+def _wants_cause(asked: Asked) -> bool:
+    return asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
+
+
 def _explains(asked: Asked, candidate: _Candidate) -> bool:
     incident = candidate.incident
     if incident.severity == "info":
         return False
     if candidate.own:
         return True
-    wants_cause = asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
-    return wants_cause and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM
+    return _wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM
 
 
 def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLook:
