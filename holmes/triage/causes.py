@@ -110,18 +110,13 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 
 def _stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
     field, effect = stop_of(each)
-    return FirstLook(
+    return replace(
+        _frame(asked, named),
         verdict="cause_found",
         summary=f"{each.ref} {effect} ({field}).",
-        subject=_subject_words(named),
-        scope=asked.subject.place,
         severity="info",
         culprit=str(each.ref),
         evidence=(f"{each.ref}, {field}",),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=tuple(_notes(asked, named)),
-        taken_at=asked.report.taken_at,
     )
 
 
@@ -132,21 +127,17 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
 
 def _from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
     begun = found.troubles[0].group.first
-    return FirstLook(
+    frame = _frame(asked, named)
+    return replace(
+        frame,
         verdict="cause_found",
         summary=one_sentence(found.sentence),
-        subject=_subject_words(named),
-        scope=asked.subject.place,
         severity="warning",
         culprit=str(found.culprit),
         since=written(begun) if begun else "",
         evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
-        neighbours=_neighbours(asked, named),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=("Kubernetes itself reports nothing wrong; only the logs do.", *_notes(asked, named)),
-        taken_at=asked.report.taken_at,
+        notes=("Kubernetes itself reports nothing wrong; only the logs do.", *frame.notes),
     )
 
 
@@ -198,19 +189,28 @@ def _explains(asked: Asked, candidate: _Candidate) -> bool:
 def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLook:
     incident = best.incident
     chain = _chain(incident, best.path)
-    return FirstLook(
+    return replace(
+        _frame(asked, named, incident),
         verdict="cause_found",
         summary=one_sentence(incident.cause or incident.title),
-        subject=_subject_words(named),
-        scope=asked.subject.place,
         severity=incident.severity,
         culprit=str(incident.culprit),
         since=incident.since,
         evidence=tuple(_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
         fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
+    )
+
+
+def _frame(asked: Asked, named: Named | None, told: Incident | None = None) -> FirstLook:
+    """Return the parts of an answer that do not depend on its verdict. `told` is the incident that the answer names."""
+    return FirstLook(
+        verdict="inconclusive",
+        summary="",
+        subject=_subject_words(named),
+        scope=asked.subject.place,
         neighbours=_neighbours(asked, named),
-        others=_others(asked, incident),
+        others=_others(asked, told),
         not_checked=_gaps(asked),
         notes=tuple(_notes(asked, named)),
         taken_at=asked.report.taken_at,
@@ -238,17 +238,8 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
     else:
         verdict, text = "healthy", f"No fault was found in {words}."
-    return FirstLook(
-        verdict=verdict,
-        summary=text,
-        subject=_subject_words(named),
-        scope=asked.subject.place,
-        neighbours=_neighbours(asked, named),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=(*_notes(asked, named), *notes[:2]),
-        taken_at=asked.report.taken_at,
-    )
+    frame = _frame(asked, named)
+    return replace(frame, verdict=verdict, summary=text, notes=(*frame.notes, *notes[:2]))
 
 
 def _unready(asked: Asked, first: ClusterObject, words: str) -> str:
@@ -307,15 +298,7 @@ def _of_scope(asked: Asked) -> FirstLook:
         verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {where}."
     else:
         verdict, text = "healthy", f"No fault was found {where}."
-    return FirstLook(
-        verdict=verdict,
-        summary=text,
-        scope=place,
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=tuple(_notes(asked, None)),
-        taken_at=asked.report.taken_at,
-    )
+    return replace(_frame(asked, None), verdict=verdict, summary=text)
 
 
 def _logged_in_scope(asked: Asked) -> LogCause | None:

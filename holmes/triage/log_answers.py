@@ -65,7 +65,10 @@ _TIME_WORDS: Final = frozenset(
         "take",
     }
 )
-_SHOWN: Final = frozenset("show list print display give count many zeige liste muestra lista montre affiche".split())
+_SHOWN_WORDS: Final = (
+    "show list print display give count many when first last zeige liste wann muestra lista cuando montre affiche quand"
+)
+_SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 

@@ -40,7 +40,7 @@ _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
 )
 _CLIENT: Final = re.compile(
-    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient[= ]"
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=\d]"
     r"|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
     r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
 )
