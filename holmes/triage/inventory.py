@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, integer, text, written
+from holmes.kubernetes.fields import duration, integer, moment, text, written
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, select
+from holmes.triage.selection import select
 from holmes.triage.states import restarts
 from holmes.triage.users import users_of
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.triage.selection import Selection
     from holmes.values.first_look import FirstLook, Table
 
@@ -40,7 +42,12 @@ _SAME: Final = {
     "namensraum": "namespace",
 }
 _HOUR_SECONDS: Final = 3_600.0
-_DAY_SECONDS: Final = 86_400.0
+_CHANGED: Final = (
+    *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
+    "ResourceQuota", "LimitRange", "Node",
+)  # fmt: skip
+_MOST_NEEDED: Final = 4
+"""The number of kinds without which a list of changes is not complete."""
 
 
 def number_or_list(asked: Asked) -> FirstLook:
@@ -51,7 +58,7 @@ def number_or_list(asked: Asked) -> FirstLook:
         return _containers(asked)
     selection = select(asked)
     noun = _noun(selection)
-    if selection.left_out:
+    if selection.left_out and not selection.unread:
         parts = ", ".join(f"`{part}`" for part in selection.left_out)
         text = f"Not answered: {parts} could not be applied to {noun}s, so any number would be wrong."
         return fact(asked, text, verdict="inconclusive")
@@ -201,29 +208,28 @@ def _ports(each: ClusterObject) -> str:
 
 def changes(asked: Asked) -> FirstLook:
     """List what changed in a time span, newest first. The default is the last hour."""
-    span = asked.question.since_seconds or (
-        _DAY_SECONDS if asked.question.asks("now") and "today" in asked.question.words else _HOUR_SECONDS
-    )
-    kinds = (
-        *WORKLOAD_KINDS,
-        "ConfigMap",
-        "Secret",
-        "Service",
-        "Ingress",
-        "NetworkPolicy",
-        "HorizontalPodAutoscaler",
-        "ResourceQuota",
-        "LimitRange",
-        "Node",
-    )
-    about = asked.subject.objects or tuple(
-        each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each)
-    )
-    found = {change for each in about for change in recent_changes(asked.state, each.ref, None, window_seconds=span)}
+    now, period = asked.state.now, asked.question.period
+    start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
+    about = {each.ref for each in asked.subject.objects} or {
+        each.ref for kind in _CHANGED for each in asked.state.of(kind) if asked.subject.contains(each)
+    }
+    if not asked.subject.named:
+        about |= {each.culprit for each in asked.report.incidents if asked.subject.holds(each.culprit.namespace)}
+    gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
+    if gaps:
+        return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
+    found = {
+        change
+        for each in about
+        for change in recent_changes(asked.state, each, end, window_seconds=end - start)
+        if start <= (moment(change.at) or 0.0) <= end
+    }
     rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
-    summary = f"{counted(len(rows), 'change')} {place_of(asked)} in the last {duration(span)}"
+    told = f"from {written(start)} to {written(end)}" if start else f"before {written(end)}"
+    span = f"in the last {duration(end - start)}" if period is None or period.length else told
     newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
-    return fact(asked, f"{summary}{newest}.", table_of(("time", "object", "change"), rows))
+    summary = f"{counted(len(rows), 'change')} {place_of(asked)} {span}{newest}."
+    return fact(asked, summary, table_of(("time", "object", "change"), rows))
 
 
 def uses(asked: Asked) -> FirstLook:
@@ -244,18 +250,19 @@ def uses(asked: Asked) -> FirstLook:
 
 def events(asked: Asked) -> FirstLook:
     """List the events of the subject and its pods, newest first."""
-    if not asked.state.covers("Event", next(iter(asked.subject.namespaces), "")):
+    if unread(asked.state, ("Event",), asked.subject.namespaces):
         return fact(asked, "Events could not be read.", None, "inconclusive")
     refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
     uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
-    since = asked.state.now - asked.question.since_seconds if asked.question.since_seconds else 0.0
+    period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
     warnings = any(word.startswith("warn") for word in asked.question.words)
     spaces = asked.subject.namespaces
     found = [
         each
         for each in asked.state.events
         if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
-        and each.last >= since
+        and start <= each.last <= end
         and (not warnings or each.type == "Warning")
     ]
     rows = [

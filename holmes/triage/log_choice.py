@@ -12,14 +12,14 @@ from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.triage.connections import connections
-from holmes.triage.selection import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
 
 MOST_LOGS: Final = 40
 
