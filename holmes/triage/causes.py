@@ -17,7 +17,9 @@ from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.blame import from_logs, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_evidence import cause_in_logs, troubles_of, workloads_of
+from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_links import links_in_logs
+from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.past import is_past, last_end, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
 from holmes.triage.states import is_ready, stop_of
@@ -94,6 +96,8 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
+    if best is None or best.incident.findings[0].role == "symptom":
+        best = _named_in_logs(asked, named) or best
     if best is not None:
         return with_cause(asked, best.incident, named, best.path)
     ended = last_end(asked, named)
@@ -120,6 +124,22 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
+
+
+def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
+    """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
+    links = links_in_logs(asked.state, named.objects) if _wants_cause(asked) else {}
+    found = (
+        _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
+        for each in asked.report.incidents
+        if each.findings[0].role == "cause" and was_there(asked, each)
+        if (path := links.get(each.culprit)) is not None
+    )
+    return min(found, key=lambda each: each.hops, default=None)
+
+
+def _wants_cause(asked: Asked) -> bool:
+    return asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
 
 
 def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
@@ -188,8 +208,7 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return False
     if candidate.own:
         return True
-    wants_cause = asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
-    if not (wants_cause and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
+    if not (_wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
         return False
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     return referred or _suffers(asked, named, candidate)

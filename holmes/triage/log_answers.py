@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, written
+from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.log_evidence import workloads_of
+from holmes.triage.log_troubles import workloads_of
 from holmes.triage.markdown import counted
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
@@ -64,6 +65,10 @@ _TIME_WORDS: Final = frozenset(
         "take",
     }
 )
+_SHOWN_WORDS: Final = (
+    "show list print display give count many when first last zeige liste wann muestra lista cuando montre affiche quand"
+)
+_SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 
@@ -120,6 +125,10 @@ def log_answer(asked: Asked) -> FirstLook:
     if statistic:
         return _number(asked, found, statistic)
     wanted = _wanted(asked, found)
+    if wanted is _TROUBLE and _SHOWN.isdisjoint(asked.question.words):
+        look = look_for_cause(asked)
+        if look.verdict == "cause_found":
+            return look
     shown = [line for line in found if wanted is None or wanted.search(line.text)]
     told = (
         f" that match `{wanted.pattern}`"

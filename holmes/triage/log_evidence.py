@@ -8,47 +8,39 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import edges, host_uses, workload_hosts
+from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
-from holmes.kubernetes.fields import text_map, written
-from holmes.triage.connections import connections
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import written
+from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_troubles import MOST_OF_THE_LOG, REACHED, is_evidence, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_RECENT_SECONDS: Final = 900.0
-_LEAST_OCCURRENCES: Final = 3
-_LEAST_SHARE: Final = 0.02
-_MOST_OF_THE_LOG: Final = 0.5
 _OFTEN: Final = 5
 _MOST_HOPS: Final = 3
 _EARLIER_SECONDS: Final = 3_600.0
 _LATER_SECONDS: Final = 180.0
-_ALTERNATING: Final = 0.3
-_REACHED: Final[frozenset[LineKind | None]] = frozenset({
-    "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
-})  # fmt: skip
-"""Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
-_STARTING: Final[frozenset[LineKind | None]] = frozenset({*_REACHED, "unknown host"})
-"""Kinds that programs report while they and their neighbours start."""
+_SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
-    *_REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
+    *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
-_FROM_CLIENT: Final = re.compile(r"(?i)\b(?:from|client[= ]|referer[=: ]+|origin[=: ]+|for client) ?\"?\S+")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
@@ -65,27 +57,6 @@ _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
     "volume": frozenset({"disk"}),
 }
 """The specific symptoms that a kind explains. A question about another specific symptom is not answered by it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """A group of lines in the log of a workload. `before` is the line just before the first one."""
-
-    workload: ClusterObject
-    key: LogKey
-    group: LogGroup
-    before: str = ""
-
-    @property
-    def quote(self) -> str:
-        return quoted(self.group.record)
-
-    @property
-    def span(self) -> str:
-        """How often the lines occur and since when, for example `40 times from … to …`."""
-        group = self.group
-        times = f"{group.count} time{'s' if group.count != 1 else ''}"
-        return f"{times} from {written(group.first)} to {written(group.last)}" if group.first else times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,24 +96,6 @@ def _lowered(detail: str) -> str:
     return detail[0].lower() + detail[1:]
 
 
-def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
-    """Return the workloads whose logs speak for the subjects: their own, or those behind a Service or an Ingress."""
-    return tuple(dict.fromkeys(chain.from_iterable(_workloads_of(state, each) for each in subjects)))
-
-
-def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:
-    if each.kind == "Ingress":
-        found = connections(state, (each,)).values()
-        services = [state.find(one.ref) for one in found if one.hops == 1 and one.ref.kind == "Service"]
-    else:
-        services = [each] if each.kind == "Service" else []
-    for service in filter(None, services):
-        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
-            yield state.workload_of(pod)
-    if each.kind == "Pod" or state.pods_of(each):
-        yield state.workload_of(each)
-
-
 def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
     """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
     found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
@@ -152,7 +105,7 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
         return None
     first = fitting[0]
     cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,))
-    return _with_line_before(state, _followed(state, cause, {first.workload.ref}))
+    return _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
 
 
 def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:
@@ -172,9 +125,9 @@ def _specific(group: LogGroup) -> frozenset[str]:
 def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     """Return whether the lines are evidence for the question."""
     group = trouble.group
-    if not _is_evidence(group, now):
+    if not is_evidence(group, now):
         return False
-    dominant = group.sudden and group.share >= _MOST_OF_THE_LOG
+    dominant = group.sudden and group.share >= MOST_OF_THE_LOG
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
     if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
         return False
@@ -184,51 +137,12 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     return group.sudden or not calm
 
 
-def _is_evidence(group: LogGroup, now: float) -> bool:
-    """Return whether lines still occur, occur often enough, and are not the noise of a healthy time."""
-    if group.over or group.count < _LEAST_OCCURRENCES or group.share < _LEAST_SHARE:
-        return False
-    if group.last and now - group.last > _RECENT_SECONDS:
-        return False
-    dominant = group.share >= _MOST_OF_THE_LOG and group.count >= _OFTEN
-    if group.of_client or (not group.sudden and not dominant):
-        return dominant and group.weight != "warning"
-    return group.weight != "warning" or group.share >= _ALTERNATING
-
-
-def troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
-    """Return the groups of lines that report trouble in the logs of a workload's running containers."""
-    found: dict[str, Trouble] = {}
-    for key, story in stories_of(state, workload):
-        pod = state.find(key.pod)
-        starting = pod is not None and state.age_seconds(pod) < state.grace_seconds
-        for group in (*story.groups, *risen_numbers(story)):
-            if not (starting and group.kind in _STARTING):
-                name = f"{group.template} {group.detail[:20]}"
-                trouble = Trouble(workload=workload, key=key, group=group)
-                found[name] = _joined(found[name], trouble) if name in found else trouble
-    return tuple(found.values())
-
-
-def _joined(one: Trouble, other: Trouble) -> Trouble:
-    newest, older = (one, other) if one.group.last >= other.group.last else (other, one)
-    group = replace(
-        newest.group,
-        count=one.group.count + other.group.count,
-        first=min(filter(None, (one.group.first, other.group.first)), default=0.0),
-        share=max(one.group.share, other.group.share),
-        sudden=one.group.sudden or other.group.sudden,
-        over=newest.group.over and older.group.over,
-    )
-    return replace(newest, group=group)
-
-
 def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
     """Follow the Services that the last lines name, as long as the logs behind them report trouble at that time."""
     last = cause.troubles[-1]
     if len(cause.troubles) > _MOST_HOPS:
         return cause
-    named = _named_services(state, last)
+    named = named_services(state, last)
     for service in named or _configured_services(state, last):
         deeper = _deeper(state, service, last, seen)
         if deeper is not None:
@@ -243,14 +157,6 @@ def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> Log
     return cause
 
 
-def _named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
-    """Return the Services that the lines name, without those that only sent a request."""
-    record = _FROM_CLIENT.sub(" ", trouble.group.record)
-    found = (use.service for use in host_uses(record, trouble.workload.namespace, state))
-    own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
-    return tuple(each for each in dict.fromkeys(found) if each not in own)
-
-
 def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
     """Return the Services of the workload's configuration, if the lines tell that something else is slow or full."""
     group = trouble.group
@@ -259,16 +165,9 @@ def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectR
     return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
 
 
-def _behind(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:
-    found = state.find(service)
-    selector = text_map(found.body, "spec", "selector") if found is not None else {}
-    pods = state.selected("Pod", service.namespace, selector)
-    return tuple(dict.fromkeys(map(state.workload_of, pods)))
-
-
 def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[ObjectRef]) -> Trouble | None:
     """Return the trouble behind a Service that began at about the same time, or the trouble of its other users."""
-    for workload in _behind(state, service):
+    for workload in behind_service(state, service):
         found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
         if found and workload.ref not in seen:
             return min(found, key=lambda each: (each.group.weight == "warning", -each.group.share, each.group.first))
@@ -282,7 +181,7 @@ def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[Ob
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
     group, other = upstream.group, client.group
-    counts = _is_evidence(replace(group, of_client=False, sudden=True), state.now)
+    counts = is_evidence(replace(group, of_client=False, sudden=True), state.now)
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
     earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
@@ -291,11 +190,11 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
 
 def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
     """Return the object behind a Service that is at fault, although no log of it says so, or None."""
-    workloads = _behind(state, service)
+    workloads = behind_service(state, service)
     group = last.group
     if group.kind == "tls" and _OTHER_NAME.search(group.record):
         return workloads[0].ref if workloads else service
-    if group.kind not in _REACHED and group.weight != "status":
+    if group.kind not in REACHED and group.weight != "status":
         return None
     if not workloads:
         return service
@@ -309,11 +208,25 @@ def _continues(story: LogStory, group: LogGroup) -> bool:
     return since >= _OFTEN
 
 
-def _with_line_before(state: ClusterState, cause: LogCause) -> LogCause:
-    """Add the line just before the first line of the last trouble, for example a reload."""
+def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:
+    """Add what happened just before the last trouble: a line, for example a reload, or a change of what it uses."""
     last = cause.troubles[-1]
     if not last.group.sudden:
         return cause
     lines = (story.line_before(last.group) for _, story in stories_of(state, last.workload))
-    line = next(filter(None, lines), "")
-    return replace(cause, troubles=(*cause.troubles[:-1], replace(last, before=quoted(line)))) if line else cause
+    said = [quoted(line) for line in filter(None, lines)][:1]
+    before = "; ".join((*said, *_changes_before(state, last)))
+    return replace(cause, troubles=(*cause.troubles[:-1], replace(last, before=before))) if before else cause
+
+
+def _changes_before(state: ClusterState, last: Trouble) -> tuple[str, ...]:
+    """Return the changes of Secrets and ConfigMaps of the workload shortly before the trouble began."""
+    found = []
+    for reference in references_of(template_of(last.workload).spec):
+        each = state.get(reference.kind, last.workload.namespace, reference.name)
+        changed = edited_at(each) if each is not None and reference.kind in ("Secret", "ConfigMap") else 0.0
+        if each is not None and changed and -_SHORTLY_SECONDS / 10 <= last.group.first - changed <= _SHORTLY_SECONDS:
+            pods = (pod for pod in state.pods_of(last.workload) if pod.created < changed)
+            older = ", which is newer than the running pods" if any(pods) else ""
+            found.append(f"{each.ref} was changed at {written(changed)}{older}")
+    return tuple(dict.fromkeys(found))

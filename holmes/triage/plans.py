@@ -83,6 +83,11 @@ def _asks_usage(question: Question, _subject: Subject) -> bool:
     return bool(question.asks("usage") or uses) and not question.asks("trouble")
 
 
+def _asks_uses(question: Question, subject: Subject) -> bool:
+    of_images = bool(subject.named) and question.asks("images")
+    return question.asks("uses") and not question.asks("trouble") and not of_images
+
+
 def _asks_logs(question: Question, subject: Subject) -> bool:
     if question.asks("logs"):
         return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
@@ -171,7 +176,7 @@ _PLANS: Final = (
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_calm("uses"), answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=inventory.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

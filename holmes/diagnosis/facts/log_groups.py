@@ -40,7 +40,7 @@ _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
 )
 _CLIENT: Final = re.compile(
-    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient[= ]"
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=\d]"
     r"|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
     r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
 )
@@ -48,6 +48,7 @@ _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
     "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
     "configuration invalid", "file missing", None,
 })  # fmt: skip
+_WAITING: Final = re.compile(r"(?i)\bwaiting (?:for|on|until) ")
 _CHANGE: Final = re.compile(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
     r"|lease|renew|expire|(?:dis|en)abled\b"
@@ -214,4 +215,5 @@ def _weight(pattern: Pattern, record: str, kind: LineKind | None) -> Weight:
         return "none" if reports_success(record) else "status"
     if pattern.cause or (level or pattern.severity - 1) >= ERROR:
         return "none" if reports_success(record) else "error"
-    return "warning" if level is not None and level >= WARNING else "none"
+    warns = (level is not None and level >= WARNING) or _WAITING.search(record) is not None
+    return "warning" if warns else "none"

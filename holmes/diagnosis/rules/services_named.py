@@ -29,7 +29,7 @@ _MOST_EVIDENCE: Final = 4
 _CALM_LINES: Final = 20
 _ANSWERED: Final = re.compile(
     r"(?i)\b(?:answer(?:ed|s)|return(?:ed|s)|respond(?:ed|s)(?: with)?|got) (?:with )?(?:HTTP )?[1-5]\d\d\b"
-    r"|(?:->|: ?) ?[1-5]\d\d\b(?! ?ms)|\bstatus(?:_?code)?[=: ]{1,2}[1-5]\d\d\b|\bHTTP/\d(?:\.\d)?\"? [1-5]\d\d\b"
+    r"|(?:->|: ) ?[1-5]\d\d\b(?! ?ms)|\bstatus(?:_?code)?[=: ]{1,2}[1-5]\d\d\b|\bHTTP/\d(?:\.\d)?\"? [1-5]\d\d\b"
 )
 """An HTTP status proves that a program listens at the address of the line."""
 
