@@ -1,6 +1,6 @@
 """Recognizes requests that Holmes declines, because it only reads: changes of the cluster, and values of Secrets.
 
-Questions with words such as "restart" or "password" are no such requests: "why does the restart take so long".
+A question with a word such as "restart" or "password" is answered: "why does the restart take so long".
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _orders(question: Question) -> Iterator[bool]:
 
 
 def _begins_with_order(words: tuple[str, ...]) -> bool:
-    """Return whether words begin with the verb of an order. "Scale of checkout" and "restart count" are no orders."""
+    """Return whether words begin with the verb of an order. "Scale of checkout" is a question."""
     while words and words[0] in word_list("fillers"):
         words = words[1:]
     if not words or words[0] not in _ORDERS:
