@@ -301,6 +301,8 @@ class _Search:
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
         """Return the objects with the name of an ordinary word, if the sentence uses the word as a name."""
+        if word in _DETERMINERS:
+            return ()
         objects = self.names.named(word, kind if kind != "Pod" else "", spaces)
         if index not in self._known:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
