@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
@@ -18,7 +19,7 @@ from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_links import behind_service, named_services
-from holmes.triage.log_troubles import MOST_OF_THE_LOG, REACHED, is_evidence, troubles_of, workloads_of
+from holmes.triage.log_troubles import MOST_OF_THE_LOG, REACHED, is_evidence, is_lasting, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
+_ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
@@ -99,13 +101,26 @@ def _lowered(detail: str) -> str:
 def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
     """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
     found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
-    answering = (each for each in found if _answers(question, each, state.now))
+    answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
         return None
     first = fitting[0]
     cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,))
     return _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
+
+
+def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
+    """Return the trouble as lines that are not noise if recent warnings about the pods name the same route."""
+    routes = set(_ROUTE.findall(trouble.group.record))
+    if not routes or not is_lasting(trouble.group):
+        return trouble
+    for pod in state.pods_of(trouble.workload):
+        for event in state.events_of(pod):
+            recent = event.type == "Warning" and state.now - event.last <= _SHORTLY_SECONDS
+            if recent and event.count >= _OFTEN and routes & set(_ROUTE.findall(event.message)):
+                return replace(trouble, group=replace(trouble.group, sudden=True))
+    return trouble
 
 
 def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:

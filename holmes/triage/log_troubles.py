@@ -31,6 +31,8 @@ _OFTEN: Final = 5
 _ALTERNATING: Final = 0.3
 """The share of warnings that alternate with other lines, for example one for each second request."""
 MOST_OF_THE_LOG: Final = 0.5
+_ALL_OF_THE_LOG: Final = 0.8
+"""The share of lines without a healthy time before. Beside ordinary lines they are noise."""
 REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
@@ -111,9 +113,9 @@ def is_evidence(group: LogGroup, now: float) -> bool:
         return False
     if group.last and now - group.last > _RECENT_SECONDS:
         return False
-    dominant = group.share >= MOST_OF_THE_LOG and group.count >= _OFTEN
-    if group.of_client or (not group.sudden and not dominant):
-        return dominant and group.weight != "warning"
+    if group.of_client or not group.sudden:
+        filled = MOST_OF_THE_LOG if group.sudden else _ALL_OF_THE_LOG
+        return group.share >= filled and group.count >= _OFTEN and group.weight != "warning"
     return group.weight != "warning" or group.share >= _ALTERNATING
 
 

@@ -40,7 +40,7 @@ _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
 )
 _CLIENT: Final = re.compile(
-    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=\d]"
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=:\d]"
     r"|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
     r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
 )
@@ -194,7 +194,7 @@ def group_of(
         share=share,
         sudden=sudden,
         over=over,
-        of_client=kind in _OF_CLIENTS and _CLIENT.search(record) is not None,
+        of_client=kind in _OF_CLIENTS and "upstream" not in record and _CLIENT.search(record) is not None,
         detail=detail,
     )
 
