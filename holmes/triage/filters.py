@@ -222,6 +222,7 @@ def _key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
                 for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
             )
             asked.ledger.take("word", near)
+            asked.ledger.take("symptom", near)
             if lacking:
                 asked.ledger.take("concept", "negation")
             yield _key_filter(near, lacking=lacking)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.triage.vocabulary import symptoms_in, vocabulary
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
-PartSense: TypeAlias = Literal["word", "value", "concept", "state", "kind", "bound", "period"]
+PartSense: TypeAlias = Literal["word", "symptom", "value", "concept", "state", "kind", "bound", "period"]
 _WEIGHTY: Final = frozenset(
     {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events"}
 )
@@ -47,6 +49,13 @@ class Ledger:
         """Open the ledger of a question."""
         parts = [Part(sense="word", name=word, text=word) for word in subject.unknown]
         parts += [Part(sense="value", name=value, text=value) for value in subject.values]
+        named = {each.name for each in subject.named}
+        known = {index for each in question.found for index in range(each.first, each.last + 1)}
+        for index, word in enumerate(question.words):
+            written = {part for term in question.labels for part in (term.key, term.value, str(term))}
+            plain = index not in known and word not in named | written and word not in vocabulary().stop
+            if plain and symptoms_in((word,)):
+                parts.append(Part(sense="symptom", name=word, text=word, at=index))
         for each in question.found:
             if each.sense in ("state", "kind") or (each.sense == "concept" and each.name in _WEIGHTY):
                 beyond = 2 if each.name in STRUCTURAL else 0

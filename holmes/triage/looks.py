@@ -12,6 +12,7 @@ from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
+from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.search import find_subject
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import LogKey
-    from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
@@ -39,7 +39,6 @@ _QUESTION_WORDS: Final = frozenset(
     {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
 )
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
-READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
     "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
@@ -110,9 +109,9 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
     parsed, subject = asked.question, asked.subject
-    declined = _declined(parsed)
-    if declined:
-        return replace(_empty(asked), verdict="declined", summary=declined)
+    reason = declined(parsed)
+    if reason:
+        return replace(_empty(asked), verdict="declined", summary=reason)
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
@@ -135,23 +134,6 @@ def _empty(asked: Asked) -> FirstLook:
         scope=asked.subject.place,
         taken_at=asked.report.taken_at,
     )
-
-
-def _declined(question: Question) -> str:
-    """Return why the request is declined, or an empty string for a question."""
-    orders = [each.first for each in question.found if each.sense == "concept" and each.name == "change_order"]
-    polite = {
-        index
-        for each in question.found
-        if each.sense == "concept" and each.name == "polite"
-        for index in range(each.first, each.last + 1)
-    }
-    opening = [index for index in range(len(question.words)) if index not in polite][:1]
-    if orders and opening and opening[0] in orders and not question.asks("why", "count"):
-        return f"{READS_ONLY} The change was not made."
-    if question.asks("secret_value") or (question.asks("value_of") and "Secret" in question.kinds):
-        return f"{READS_ONLY} Names and keys of Secrets can be listed."
-    return ""
 
 
 def _unclear(asked: Asked) -> FirstLook:

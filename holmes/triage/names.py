@@ -59,6 +59,13 @@ class Names:
                 self.values |= {
                     plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value
                 }
+        self.principals = {
+            text(subject, "name").lower()
+            for kind in ("RoleBinding", "ClusterRoleBinding")
+            for each in state.of(kind)
+            for subject in each.children("subjects")
+            if text(subject, "kind") in ("User", "Group")
+        }
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
 
     @property

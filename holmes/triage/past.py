@@ -94,7 +94,8 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
 
 def _none(asked: Asked, named: Named, found: list[_End]) -> FirstLook | None:
     """Answer that nothing ended, if the question is not about the cause."""
-    if asked.question.asks("why") or found or asked.question.symptoms - _ENDS or asked.question.asks("health"):
+    ends = "crash" in asked.question.symptoms or "restarting" in asked.question.states
+    if not ends or found or asked.question.asks("why", "health") or asked.question.symptoms - _ENDS:
         return None
     pods = [pod for each in named.objects for pod in asked.state.pods_of(each)]
     if not pods or any(map(restarts, pods)):

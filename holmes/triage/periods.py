@@ -157,14 +157,16 @@ def period_of(text: str) -> Period | None:
 
 def seconds_of(number: str, unit: str) -> float:
     """Return the length of an amount of time, for example of `two` `hours`."""
-    if number.startswith("half"):
-        count = 0.5
-    else:
-        count = float(number) if number.isdigit() else float(_NUMBER_WORDS.get(number, 2 if number else 1))
+    count = 0.5 if number.startswith("half") else number_of(number)
     letter = (
         unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
     )
     return count * _UNIT_SECONDS[letter]
+
+
+def number_of(written: str) -> float:
+    """Return a number that is written in digits or as a word. Empty means 1, and an unknown word 2."""
+    return float(written) if written.isdigit() else float(_NUMBER_WORDS.get(written, 2 if written else 1))
 
 
 def length_expression() -> str:

@@ -12,6 +12,7 @@ from holmes.triage.log_answers import log_answer
 from holmes.triage.moments import moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+_BOUNDS: Final = word_list("bounds")
+_MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
 
@@ -61,12 +65,27 @@ def _asks_why(question: Question, subject: Subject) -> bool:
 def _asks_permission(question: Question, subject: Subject) -> bool:
     if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
         return True
+    if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:
+        return True
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
     return accounts and not _CAN.isdisjoint(question.words)
 
 
 def _asks_when(question: Question, subject: Subject) -> bool:
-    return question.asks("when") and bool(subject.named) and not question.asks("trouble", "changes", "logs")
+    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
+    calm = not lasts and not question.asks("trouble", "changes", "logs")
+    return question.asks("when") and bool(subject.named) and calm
+
+
+def _asks_usage(question: Question, _subject: Subject) -> bool:
+    words = set(question.words)
+    uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
+    return bool(question.asks("usage") or uses) and not question.asks("trouble")
+
+
+def _asks_uses(question: Question, subject: Subject) -> bool:
+    of_images = bool(subject.named) and question.asks("images")
+    return question.asks("uses") and not question.asks("trouble") and not of_images
 
 
 def _asks_logs(question: Question, subject: Subject) -> bool:
@@ -143,7 +162,7 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
     return _is_known(question, subject) or (asks and not subject.unknown)
 
 
-_ALL: Final[tuple[PartSense, ...]] = ("word", "value", "concept", "state", "kind", "bound", "period")
+_ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
 _PLANS: Final = (
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=_asks_permission, answer=permission, takes=_ALL),
@@ -153,11 +172,11 @@ _PLANS: Final = (
     Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
     Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_calm("usage"), answer=usage),
-    Plan(fits=_calm("uses"), answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=inventory.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

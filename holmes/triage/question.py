@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.periods import length_expression, period_of, seconds_of
+from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ _COMPARED: Final = re.compile(
     r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
     r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
     r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<of>[a-z%]*)"
+)
+_EXACTLY: Final = re.compile(
+    r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
+    r"(?P<number>\d{1,6}|one|two|three|four|five|eine?[rnm]?|zwei|drei|una?|dos|tres|une?|deux|trois)\s+"
+    r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
@@ -198,3 +203,5 @@ def _comparisons(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
         how = next(sign for sign, said in _HOW.items() if match["how"] in said)
         yield Comparison(how=how, number=float(match["number"]), of=match["of"])
+    for match in _EXACTLY.finditer(text):
+        yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])

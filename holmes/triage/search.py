@@ -115,7 +115,7 @@ class _Search:
         values: list[str] = []
         elsewhere: list[ObjectRef] = []
         for index, word in enumerate(self.words):
-            if index in self._used or self._is_data(word):
+            if index in self._used or self._is_data(word) or word in self.names.principals:
                 continue
             found = None if self._is_value(index, word) else self._named(index, word, spaces)
             if isinstance(found, Named) and self._is_excluded(index):
