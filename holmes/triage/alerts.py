@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
+from holmes.triage.asked import Asked
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.causes import VISIBLE, Asked, look_for_cause
+from holmes.triage.causes import look_for_cause
 from holmes.triage.names import names_of
 from holmes.triage.question import parse_question
+from holmes.triage.scopes import VISIBLE
 from holmes.triage.subjects import Named, Subject
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.first_look import FirstLook

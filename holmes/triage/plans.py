@@ -12,26 +12,35 @@ from holmes.triage.log_answers import log_answer
 from holmes.triage.moments import moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
+    from holmes.triage.ledger import PartSense
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+_BOUNDS: Final = word_list("bounds")
+_MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A kind of answer. `fits` returns whether a question with a subject asks for it."""
+    """A kind of answer. `fits` returns whether a question with a subject asks for it.
+
+    `takes` contains the senses of the ledger that the answer itself takes into account.
+    """
 
     fits: Callable[[Question, Subject], bool]
     answer: Callable[[Asked], FirstLook]
+    takes: tuple[PartSense, ...] = ()
 
 
 def plan_of(question: Question, subject: Subject) -> Plan | None:
@@ -56,12 +65,27 @@ def _asks_why(question: Question, subject: Subject) -> bool:
 def _asks_permission(question: Question, subject: Subject) -> bool:
     if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
         return True
+    if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:
+        return True
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
     return accounts and not _CAN.isdisjoint(question.words)
 
 
 def _asks_when(question: Question, subject: Subject) -> bool:
-    return question.asks("when") and bool(subject.named) and not question.asks("trouble", "changes", "logs")
+    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
+    calm = not lasts and not question.asks("trouble", "changes", "logs")
+    return question.asks("when") and bool(subject.named) and calm
+
+
+def _asks_usage(question: Question, _subject: Subject) -> bool:
+    words = set(question.words)
+    uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
+    return bool(question.asks("usage") or uses) and not question.asks("trouble")
+
+
+def _asks_uses(question: Question, subject: Subject) -> bool:
+    of_images = bool(subject.named) and question.asks("images")
+    return question.asks("uses") and not question.asks("trouble") and not of_images
 
 
 def _asks_logs(question: Question, subject: Subject) -> bool:
@@ -88,6 +112,15 @@ def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
     return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
 
 
+def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
+    """Return the test of a concept."""
+    return lambda question, _subject: question.asks(*concepts)
+
+
+def _counts_amount(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and _asks_amount(question, subject)
+
+
 def _asks_events(question: Question, _subject: Subject) -> bool:
     return question.asks("events") and not question.asks("trouble") and not question.states
 
@@ -111,7 +144,14 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         return True
     lists = question.asks("list", "age") or question.states or question.labels or subject.values
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
-    filtered = lists or keyed or _lacks_something(question) or question.older_seconds or question.newer_seconds
+    filtered = (
+        lists
+        or keyed
+        or _lacks_something(question)
+        or question.older_seconds
+        or question.newer_seconds
+        or question.comparisons
+    )
     things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
     yes_or_no = subject.named and question.states and not question.asks("list", "count")
     return bool(filtered and things) and not yes_or_no and not question.asks("trouble", "health")
@@ -122,20 +162,21 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
     return _is_known(question, subject) or (asks and not subject.unknown)
 
 
+_ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
 _PLANS: Final = (
-    Plan(fits=_asks_why, answer=look_for_cause),
-    Plan(fits=_asks_permission, answer=permission),
-    Plan(fits=_asks_when, answer=moments),
-    Plan(fits=lambda question, _subject: question.asks("port_forward"), answer=port_forward),
-    Plan(fits=lambda question, _subject: question.asks("exec"), answer=exec_command),
-    Plan(fits=_asks_logs, answer=log_answer),
-    Plan(fits=_calm("changes"), answer=inventory.changes),
-    Plan(fits=lambda question, subject: question.asks("count") and _asks_amount(question, subject), answer=resources),
-    Plan(fits=lambda question, _subject: question.asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=_asks_permission, answer=permission, takes=_ALL),
+    Plan(fits=_asks_when, answer=moments, takes=_ALL),
+    Plan(fits=_asks("port_forward"), answer=port_forward, takes=_ALL),
+    Plan(fits=_asks("exec"), answer=exec_command, takes=_ALL),
+    Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
+    Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=_asks_usage, answer=usage, takes=_ALL),
+    Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_events, answer=inventory.events),
-    Plan(fits=_calm("usage"), answer=usage),
-    Plan(fits=_calm("uses"), answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=inventory.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),
@@ -144,5 +185,5 @@ _PLANS: Final = (
     Plan(fits=_calm("describe"), answer=details.described),
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_about_health, answer=look_for_cause),
+    Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept")),
 )

@@ -8,15 +8,15 @@ from holmes.diagnosis.facts.resources import amount
 from holmes.kubernetes.fields import child, children, text
 from holmes.triage.connections import connections
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, pod_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject
 

@@ -51,6 +51,7 @@ class Vocabulary:
     absences: Mapping[str, frozenset[str]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
+    lists: Mapping[str, frozenset[str]]
 
 
 def folded(text: str) -> str:
@@ -95,7 +96,13 @@ def vocabulary() -> Vocabulary:
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
         stop=frozenset(raw["stop"].split()),
+        lists={name: frozenset(words.split()) for name, words in raw["lists"].items()},
     )
+
+
+def word_list(name: str) -> frozenset[str]:
+    """Return a list of words, for example the `determiners`."""
+    return vocabulary().lists[name]
 
 
 def _symptom(name: str, raw: Mapping[str, list[str]]) -> Symptom:
