@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.kubernetes.cluster_state import LOG_TIME
-from holmes.kubernetes.fields import moment
+from holmes.kubernetes.fields import moment, written
 from holmes.previews.log_patterns import read_patterns
 from holmes.previews.severity import ERROR, WARNING
 
@@ -40,7 +40,7 @@ _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
 )
 _CLIENT: Final = re.compile(
-    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=\d]"
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"'=:\d]"
     r"|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
     r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
 )
@@ -56,6 +56,15 @@ _CHANGE: Final = re.compile(
 )
 _SHORTLY_SECONDS: Final = 120.0
 _RARE: Final = 2
+OFTEN: Final = 5
+MOST_OF_THE_LOG: Final = 0.5
+_ALL_OF_THE_LOG: Final = 0.8
+"""The share of lines without a healthy time before. Beside ordinary lines they are noise."""
+_ALTERNATING: Final = 0.3
+"""The share of warnings that alternate with other lines, for example one for each second request."""
+_LEAST_SHARE: Final = 0.02
+_LEAST_OCCURRENCES: Final = 3
+_RECENT_SECONDS: Final = 900.0
 _LEAST_LINES_BEFORE: Final = 5
 _LEAST_SECONDS_BEFORE: Final = 120.0
 _STRAYS: Final = 10
@@ -87,6 +96,31 @@ class LogGroup:
     over: bool
     of_client: bool = False
     detail: str = ""
+
+    @property
+    def span(self) -> str:
+        """How often the lines occur and since when, for example `40 times from … to …`."""
+        times = f"{self.count} time{'s' if self.count != 1 else ''}"
+        return f"{times} from {written(self.first)} to {written(self.last)}" if self.first else times
+
+    def is_evidence(self, now: float) -> bool:
+        """Return whether the lines still occur, occur often enough, and are not the noise of a healthy time.
+
+        A client's mistake is evidence only if it fills the log.
+        """
+        if self.over or self.count < _LEAST_OCCURRENCES or self.share < _LEAST_SHARE:
+            return False
+        if self.last and now - self.last > _RECENT_SECONDS:
+            return False
+        if self.of_client or not self.sudden:
+            filled = MOST_OF_THE_LOG if self.sudden else _ALL_OF_THE_LOG
+            return self.share >= filled and self.count >= OFTEN and self.weight != "warning"
+        return self.weight != "warning" or self.share >= _ALTERNATING
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the lines occur again and again up to the end of the log, so that what they name matters."""
+        return not self.over and self.count >= _LEAST_OCCURRENCES and self.share >= _ALTERNATING
 
     def since(self, story: LogStory, number: int) -> LogGroup:
         """Return the group as something that began suddenly at a line and is not over."""
@@ -194,7 +228,7 @@ def group_of(
         share=share,
         sudden=sudden,
         over=over,
-        of_client=kind in _OF_CLIENTS and _CLIENT.search(record) is not None,
+        of_client=kind in _OF_CLIENTS and "upstream" not in record and _CLIENT.search(record) is not None,
         detail=detail,
     )
 
