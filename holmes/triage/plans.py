@@ -28,6 +28,7 @@ _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
+_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
@@ -181,8 +182,8 @@ def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
     if question.asks("list", "count", "age"):
         return False
-    verb = subject.named or not _VERBS.isdisjoint(question.words)
-    return bool(question.states and verb) or bool(subject.values and question.symptoms)
+    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
+    return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:

@@ -312,9 +312,7 @@ class _Search:
         served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
-        self.question = replace(
-            self.question, found=tuple(each for each in self.question.found if not each.first <= index <= each.last)
-        )
+        self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
 
     def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
@@ -352,11 +350,8 @@ class _Search:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
             objects = self._of_host(word)
-            return (
-                Named(name=word, objects=objects)
-                if objects
-                else Missing(name=word.partition(".svc")[0], kind="Service")
-            )
+            missing = Missing(name=word.partition(".svc")[0], kind="Service")
+            return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip
