@@ -64,13 +64,15 @@ _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
 class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
-    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong.
+    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
+    log is silent since the lines.
     """
 
     troubles: tuple[Trouble, ...]
     culprit: ObjectRef
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
+    ended: bool = False
 
     @property
     def sentence(self) -> str:
@@ -83,7 +85,8 @@ class LogCause:
         before = f"; just before: {last.before}" if last.before else ""
         behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
         clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
-        return f"{said}{before}{behind}{clean}"
+        ended = "; its log is silent since then" if self.ended else ""
+        return f"{said}{before}{behind}{clean}{ended}"
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -105,7 +108,8 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
     if not fitting:
         return None
     first = fitting[0]
-    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,))
+    ended = first.group.is_end(state.now)
+    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
     return _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
 
 
@@ -148,7 +152,7 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     if group.detail and group.kind is None:
         return bool(question.symptoms) or question.asks("why", "trouble")
     calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
-    return group.sudden or not calm
+    return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
 
 
 def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
@@ -180,16 +184,21 @@ def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectR
 
 
 def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[ObjectRef]) -> Trouble | None:
-    """Return the trouble behind a Service that began at about the same time, or the trouble of its other users."""
+    """Return the trouble behind a Service that began at about the same time.
+
+    A full queue is the fault of its consumers, so the earlier trouble of other users of the Service comes first.
+    """
+    if "queue" in last.group.record:
+        users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
+        others = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
+        earlier = [each for each in others if each.group.first < last.group.first]
+        if earlier:
+            return min(earlier, key=lambda each: each.group.first)
     for workload in behind_service(state, service):
         found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
         if found and workload.ref not in seen:
             return min(found, key=lambda each: (each.group.weight == "warning", -each.group.share, each.group.first))
-    if "queue" not in last.group.record:
-        return None
-    users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
-    found = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
-    return min(found, key=lambda each: each.group.first, default=None)
+    return None
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:

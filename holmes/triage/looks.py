@@ -10,11 +10,13 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
+from holmes.triage.blame import from_logs
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
+from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.subjects import with_known_kinds
 from holmes.triage.weighing import weighed
@@ -119,7 +121,8 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _unclear(asked)
     plan = plan_of(parsed, subject)
     if plan is None:
-        return _unclear(asked)
+        logged = None if subject.missing else logged_in_scope(asked, by_words=True)
+        return _unclear(asked) if logged is None else from_logs(asked, None, logged)
     for sense in plan.takes:
         asked.ledger.take(sense)
     look = weighed(asked, plan.answer(asked))

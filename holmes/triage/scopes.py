@@ -9,6 +9,7 @@ from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import names_of
 from holmes.triage.past import is_past, was_there
 from holmes.triage.subjects import narrowing
@@ -39,7 +40,7 @@ def of_scope(asked: Asked) -> FirstLook:
     vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
     if matching and not vague:
         return with_cause(asked, matching[0], None)
-    logged = _logged(asked, members)
+    logged = logged_in_scope(asked, members)
     if logged is not None:
         return from_logs(asked, None, logged)
     place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
@@ -103,12 +104,15 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
     return not kinds or any(ref.kind in kinds for ref in refs)
 
 
-def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
-    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them."""
+def logged_in_scope(
+    asked: Asked, members: frozenset[ObjectRef] = frozenset(), *, by_words: bool = False
+) -> LogCause | None:
+    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them.
+
+    If it describes only a symptom, a workload must fit its words, as always `by_words`.
+    """
     subject, question = asked.subject, asked.question
-    narrowed = set(subject.kinds) - {"Namespace", "Pod", *LOGGING} or question.labels
-    vague = not subject.namespaces and (subject.unknown or question.symptoms)
-    if narrowed or vague or is_past(asked):  # any error of any workload would look like the answer
+    if set(subject.kinds) - {"Namespace", "Pod", *LOGGING} or question.labels or is_past(asked):
         return None
     left_out = set(subject.excluded)
     workloads = [
@@ -119,4 +123,9 @@ def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
         and (not members or each.ref in members)
         and not left_out.intersection((each, *asked.state.pods_of(each)))
     ]
-    return cause_in_logs(asked.state, asked.question, workloads) if len(workloads) <= _MOST_LOGGING else None
+    if len(workloads) > _MOST_LOGGING:
+        return None
+    vague = not subject.namespaces and (subject.unknown or question.symptoms)
+    if vague or by_words:  # any error of any workload would look like the answer
+        return cause_by_words(asked, workloads)
+    return cause_in_logs(asked.state, question, workloads)
