@@ -49,8 +49,9 @@ _SAME: Final = {
 }
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _HOW_OFTEN: Final = (
-    "how often", "how many times", "how many restarts", "wie oft", "wie viele neustarts", "cuantas veces",
-    "cuantos reinicios", "combien de fois", "combien de redemarrages",
+    "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
+    "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
+    "combien de fois", "combien de redemarrages",
 )  # fmt: skip
 _HOUR_SECONDS: Final = 3_600.0
 _CHANGED: Final = (
@@ -70,7 +71,7 @@ def number_or_list(asked: Asked) -> FirstLook:
         and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
-    if asked.question.asks("count") and asked.subject.named and _counts_restarts(asked):
+    if asked.question.asks("count") and _counts_restarts(asked):
         return _restarts(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
@@ -122,7 +123,8 @@ def _counts_restarts(asked: Asked) -> bool:
 
 def _restarts(asked: Asked) -> FirstLook:
     """Answer how often the containers of the named objects restarted."""
-    pods = dict.fromkeys(pod for each in asked.subject.objects for pod in asked.state.pods_of(each))
+    every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
+    pods = dict.fromkeys(pod for each in every for pod in asked.state.pods_of(each))
     rows = [
         (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
         for pod in pods
@@ -339,6 +341,8 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     own = identity(asked.state, user)
     found = connections(asked.state, (user,)).values()
     near = sorted(each.ref for each in found if each.hops == 1 and each.ref not in own)
+    if len(asked.subject.named) > 1:
+        return _whether_needed(asked, user, asked.subject.named[1].objects)
     kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
     noun = next(iter(kinds)) if len(kinds) == 1 else "object"
@@ -346,6 +350,15 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     more = ", …" if len(rows) > 4 else ""
     summary = f"{user.ref} needs {counted(len(rows), noun)}{names}{more}."
     return fact(asked, summary, table_of(("needed", "state"), rows))
+
+
+def _whether_needed(asked: Asked, user: ClusterObject, others: Sequence[ClusterObject]) -> FirstLook:
+    """Answer whether an object needs another one, directly or through others."""
+    found = connections(asked.state, (user,))
+    path = next((found[each.ref].path for each in others if each.ref in found), ())
+    if not path:
+        return fact(asked, f"Nothing that was read shows that {user.ref} uses {others[0].ref}.", None, "inconclusive")
+    return fact(asked, f"Yes: {' → '.join(map(str, path))}.")
 
 
 def _state_of(asked: Asked, ref: ObjectRef) -> str:

@@ -26,7 +26,7 @@ _WANTED: Final = tuple(
             "finish finished finishes completed complete done ended fertig beendet termino terminado fini termine",
         ),
         ("last run", "run ran lief gelaufen scheduled corrio ejecuto tourne"),
-        ("started", "running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
+        ("started", "uptime running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
         ("created", "created join joined old alt age creo creado cree erstellt deployed antiguo"),
     )
 )

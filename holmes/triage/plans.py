@@ -138,6 +138,10 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
 
+def _counts_images(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and question.asks("images") and not subject.kinds and not _says_word(question)
+
+
 def _asks_events(question: Question, _subject: Subject) -> bool:
     return question.asks("events") and not question.asks("trouble") and not question.states
 
@@ -212,6 +216,7 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),

@@ -81,7 +81,7 @@ def _meant(
     if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
         return ()
     kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses"):
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
         near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
         return tuple(each for each in near if each is not None and each.kind in kinds)
     if question.asks("follow_up"):
