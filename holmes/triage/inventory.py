@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
     from holmes.values.first_look import FirstLook, Table
 
-_GROUPING: Final = re.compile(r"\b(?:per|by|pro|je|por|par|for each|on each|in each) (?:cada |chaque )?([a-z0-9./-]+)")
+_GROUPING: Final = re.compile(
+    r"\b(?:per|by|pro|je|por|par|(?:for|on|in|does|do|hat|tiene|a) (?:each|every|jede[rs]?|cada|chaque)) "
+    r"(?:cada |chaque )?([a-z0-9./-]+)"
+)
 _SAME: Final = {
     "nodes": "node",
     "knoten": "node",
@@ -44,6 +47,11 @@ _SAME: Final = {
     "namespaces": "namespace",
     "namensraum": "namespace",
 }
+_GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
+_HOW_OFTEN: Final = (
+    "how often", "how many times", "how many restarts", "wie oft", "wie viele neustarts", "cuantas veces",
+    "cuantos reinicios", "combien de fois", "combien de redemarrages",
+)  # fmt: skip
 _HOUR_SECONDS: Final = 3_600.0
 _CHANGED: Final = (
     *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
@@ -55,15 +63,24 @@ _MOST_NEEDED: Final = 4
 
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
-    if asked.question.asks("count") and any(
-        each.sense == "word" and each.name == "containers" for each in asked.question.found
+    containers = any(each.sense == "word" and each.name == "containers" for each in asked.question.found)
+    if (
+        asked.question.asks("count")
+        and containers
+        and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
+    if asked.question.asks("count") and asked.subject.named and _counts_restarts(asked):
+        return _restarts(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
 
 
 def _objects(asked: Asked) -> FirstLook:
+    grouping = _GROUPING.search(asked.question.text)
+    by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
+    if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
+        asked.ledger.take("kind", _GROUPED_KINDS[by])
     selection = select(asked)
     noun = _noun(selection)
     if selection.left_out and not selection.unread:
@@ -82,7 +99,6 @@ def _objects(asked: Asked) -> FirstLook:
     found = sorted(selection.objects, key=_by_question(asked))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
-    grouping = _GROUPING.search(asked.question.text)
     if grouping and len(found) > 1 and _can_group(grouping[1], found):
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
@@ -92,7 +108,32 @@ def _objects(asked: Asked) -> FirstLook:
             if conditions
             else f"No {noun} found {asked.subject.place}.",
         )
-    return fact(asked, summary, _listed(asked, found))
+    extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
+    first = f" The first: {found[0].ref}." if extreme else ""
+    return fact(asked, f"{summary}{first}", _listed(asked, found))
+
+
+def _counts_restarts(asked: Asked) -> bool:
+    """Return whether the question counts restarts, not pods: "how often did web restart"."""
+    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN)
+    ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
+    return bool(ends) and often and asked.question.period is None
+
+
+def _restarts(asked: Asked) -> FirstLook:
+    """Answer how often the containers of the named objects restarted."""
+    pods = dict.fromkeys(pod for each in asked.subject.objects for pod in asked.state.pods_of(each))
+    rows = [
+        (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
+        for pod in pods
+        for one in containers_of(pod)
+        if one.restarts
+    ]
+    total = sum(map(restarts, pods))
+    ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
+    reason = f"; the last ends: {ends}" if ends else ""
+    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{reason}."
+    return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows))
 
 
 def _names_things(asked: Asked) -> bool:
@@ -264,13 +305,18 @@ def changes(asked: Asked) -> FirstLook:
 
 def uses(asked: Asked) -> FirstLook:
     """List the objects that use the subject, or that the subject uses if nothing uses it."""
-    if not asked.subject.named:
+    if not asked.subject.named or asked.question.asks("images"):
         return number_or_list(asked)
     used = asked.subject.objects[0]
-    if _is_user(asked):
+    if _is_user(asked) or "behind" in asked.question.words:
         return _needs(asked, used)
-    found = users_of(asked.state, used)
-    rows = [(str(user.object.ref), user.how) for user in found]
+    kinds = set(asked.question.kinds) - {used.kind, "Pod", "Namespace"}
+    found = {user.object.ref: user for each in asked.subject.named[0].objects for user in users_of(asked.state, each)}
+    own = {each.ref for each in asked.subject.named[0].objects}
+    wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds] or [
+        user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1
+    ]
+    rows = [(str(user.object.ref), user.how) for user in wanted]
     if not rows:
         return fact(asked, f"Nothing that was read uses {used.ref}.")
     names = ", ".join(row[0] for row in rows[:4])

@@ -27,7 +27,7 @@ _WANTED: Final = tuple(
         ),
         ("last run", "run ran lief gelaufen scheduled corrio ejecuto tourne"),
         ("started", "running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
-        ("created", "created old alt age creo creado cree erstellt deployed antiguo"),
+        ("created", "created join joined old alt age creo creado cree erstellt deployed antiguo"),
     )
 )
 """The times that the words of a question ask for, the most specific first."""

@@ -34,9 +34,10 @@ def of_scope(asked: Asked) -> FirstLook:
     members = _members(asked)
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each)]
-    symptoms = asked.question.symptoms
+    symptoms = _symptoms(asked)
     matching = [each for each in there if not symptoms or _matches(asked, each)]
-    vague = bool(asked.subject.unknown) and not asked.subject.namespaces and not members
+    general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
+    vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
     if matching and not vague:
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
@@ -47,8 +48,8 @@ def of_scope(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
     elif matching:
-        words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
-        text = f"The cause cannot be determined: {words} names nothing in this cluster."
+        words = ", ".join(f"`{word}`" for word in asked.subject.unknown or sorted(symptoms))
+        text = f"The cause cannot be determined: no object of this cluster is named by {words}."
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
@@ -60,10 +61,16 @@ def of_scope(asked: Asked) -> FirstLook:
     return look_about(asked, None, "inconclusive", text)
 
 
+def _symptoms(asked: Asked) -> frozenset[str]:
+    """Return the symptoms of the question. "Are all pods ready" asks for every trouble, not for one of readiness."""
+    positive = {"ready", "running", "completed"} & set(asked.question.states)
+    return asked.question.symptoms - ({"ready", "start"} if positive and not asked.question.asks("why") else set())
+
+
 def _matches(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident has a symptom of the question, or affects the namespace itself."""
     itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
-    return itself or bool(asked.question.symptoms & symptoms_of_text(f"{incident.title} {incident.cause}"))
+    return itself or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:

@@ -301,6 +301,8 @@ class _Search:
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
         """Return the objects with the name of an ordinary word, if the sentence uses the word as a name."""
+        if word in _DETERMINERS:
+            return ()
         objects = self.names.named(word, kind if kind != "Pod" else "", spaces)
         if index not in self._known:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
@@ -310,9 +312,7 @@ class _Search:
         served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
-        self.question = replace(
-            self.question, found=tuple(each for each in self.question.found if not each.first <= index <= each.last)
-        )
+        self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
 
     def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
@@ -350,11 +350,8 @@ class _Search:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
             objects = self._of_host(word)
-            return (
-                Named(name=word, objects=objects)
-                if objects
-                else Missing(name=word.partition(".svc")[0], kind="Service")
-            )
+            missing = Missing(name=word.partition(".svc")[0], kind="Service")
+            return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip

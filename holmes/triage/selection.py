@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import children, text, text_map
-from holmes.triage.connections import identity
+from holmes.triage.connections import connections, identity
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -96,12 +96,11 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
             found.append(_one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated))
             continue
-        refs = {
-            ref
-            for each in named.objects
-            if each.kind == first.kind
-            for ref in (*identity(asked.state, each), *_attached(asked.state, each))
-        }
+        of_pods = any(kind in WITH_TEMPLATE for kind in kinds)
+        meant = [each for each in named.objects if each.kind == first.kind or not of_pods]
+        refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
+        if not of_pods:
+            refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
         found.append(
             _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
         )
@@ -120,9 +119,9 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
             yield state.workload_of(pod).ref
-    is_workload = each.kind in (*WORKLOAD_KINDS, "Pod")
+    served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
     for user in users_of(state, each):
-        if not is_workload or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
+        if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
             yield user.object.ref
             yield from identity(state, user.object)
 
