@@ -41,6 +41,7 @@ _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
 _ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
+_SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
@@ -126,14 +127,22 @@ def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
     return trouble
 
 
-def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:
+def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, bool, int, int]:
     """Return a sort key that puts the strongest evidence first: what explains the symptom, and is specific."""
     group = trouble.group
     weight = ("kind", "error", "status", "warning").index(group.weight)
     common = symptoms_of_text(f"{group.record} {group.detail}") & question.symptoms
     matching = bool(common or _specific(group) & question.symptoms)
-    asks_slow = "slow" in question.symptoms and (group.kind == "slow" or bool(group.detail))
-    return (not asks_slow, not (matching and weight < 3), not group.sudden, weight > 0, weight, -group.count)
+    slow = "slow" in question.symptoms and (group.kind in _SLOW or bool(group.detail))
+    return (
+        not slow,
+        group.is_amount,
+        not (matching and weight < 3),
+        not group.sudden,
+        weight > 0,
+        weight,
+        -group.count,
+    )
 
 
 def _specific(group: LogGroup) -> frozenset[str]:
@@ -149,7 +158,7 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
     if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
         return False
-    if group.detail and group.kind is None:
+    if group.is_amount:
         return bool(question.symptoms) or question.asks("why", "trouble")
     calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
     return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
@@ -197,8 +206,13 @@ def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[Ob
     for workload in behind_service(state, service):
         found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
         if found and workload.ref not in seen:
-            return min(found, key=lambda each: (each.group.weight == "warning", -each.group.share, each.group.first))
+            return min(found, key=_upstream_rank)
     return None
+
+
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
+    group = trouble.group
+    return group.weight == "warning", group.is_amount, group.weight != "kind", -group.share, group.first
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:

@@ -112,7 +112,7 @@ def logged_in_scope(
     If it describes only a symptom, a workload must fit its words, as always `by_words`.
     """
     subject, question = asked.subject, asked.question
-    if set(subject.kinds) - {"Namespace", "Pod", *LOGGING} or question.labels or is_past(asked):
+    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels or is_past(asked):
         return None
     left_out = set(subject.excluded)
     workloads = [

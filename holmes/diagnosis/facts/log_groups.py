@@ -103,6 +103,11 @@ class LogGroup:
     detail: str = ""
 
     @property
+    def is_amount(self) -> bool:
+        """Whether the group only tells that an amount grows, for example memory or a queue."""
+        return bool(self.detail) and self.kind is None
+
+    @property
     def span(self) -> str:
         """How often the lines occur and since when, for example `40 times from … to …`."""
         if self.count == 1:
