@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, written
+from holmes.kubernetes.fields import written
+from holmes.triage.at_once import starting_words
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.markdown import fix_commands
@@ -239,10 +240,9 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
 
 def _unready(asked: Asked, first: ClusterObject, words: str) -> str:
     """Return the answer for a subject that is not ready without a known cause: it may be starting."""
-    pods = [pod for each in (first,) for pod in (asked.state.pods_of(each) if each.kind != "Pod" else (each,))]
-    youngest = min((asked.state.age_seconds(pod) for pod in pods), default=asked.state.grace_seconds)
-    if youngest < asked.state.grace_seconds:
-        return f"{words} may still be starting: its newest pod is {duration(youngest)} old, and nothing failed so far."
+    starting = starting_words(asked.state, first)
+    if starting:
+        return f"{words} is starting: {starting}. Nothing has failed so far."
     return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
 
 
