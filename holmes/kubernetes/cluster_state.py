@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 
-GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]
+GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "throttled", "limit", "failed"]
 DEFINITION_KIND: Final = "CustomResourceDefinition"
 LOG_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ?", re.MULTILINE)
 """The time that the kubelet writes before each line of a log."""
@@ -32,14 +33,22 @@ LOG_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:
 class Gap:
     """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
-    `failed`.
+    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `throttled`, `limit` or
+    `failed`. `read_in` contains namespaces in which the kind was listed on its own, although it could not be listed in
+    the whole cluster.
     """
 
     kind: str
     why: str
     namespace: str = ""
     category: GapCategory = "failed"
+    read_in: tuple[str, ...] = ()
+
+    def hides(self, namespace: str) -> bool:
+        """Return whether objects in the namespace, or in any namespace if it is empty, may be missing."""
+        if not namespace or not self.namespace:
+            return namespace not in self.read_in
+        return self.namespace == namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +116,19 @@ class ClusterState:
             self._events_by_uid[event.uid].append(event)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
-        """Return a copy of this state with additional logs."""
-        return ClusterState(self.reading, self._objects, self._events, {**self._timed_logs, **logs})
+        """Return a copy of this state with additional logs, or with other texts of logs."""
+        return self._copy(self.reading, {**self._timed_logs, **logs})
 
     def without_grace(self) -> ClusterState:
         """Return a copy of this state in which no object is too young to be judged."""
         reading = replace(self.reading, grace_seconds=0.0, patience_seconds=self.patience_seconds)
-        return ClusterState(reading, self._objects, self._events, self._timed_logs)
+        return self._copy(reading, self._timed_logs)
+
+    def _copy(self, reading: Reading, logs: dict[LogKey, str]) -> ClusterState:
+        """Return a state that shares the objects and their index with this state."""
+        other = copy(self)
+        vars(other).update(reading=reading, _timed_logs=logs, _logs=None, log_questions=0)
+        return other
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
@@ -180,10 +195,7 @@ class ClusterState:
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
         kinds = (kind, DEFINITION_KIND) if "." in kind else (kind,)
-        return not any(
-            gap.kind in kinds and (not gap.namespace or not namespace or gap.namespace == namespace)
-            for gap in self.reading.gaps
-        )
+        return not any(gap.kind in kinds and gap.hides(namespace) for gap in self.reading.gaps)
 
     def is_missing(self, kind: str, namespace: str, name: str) -> bool:
         """Return whether the object definitely does not exist."""

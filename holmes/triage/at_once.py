@@ -22,7 +22,7 @@ from holmes.triage.states import is_ready
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.findings import Incident
 
 _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service", "Ingress",

@@ -14,9 +14,10 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted, namespace_option, resource_path
-from holmes.triage.selection import WORKLOAD_KINDS, images_of
+from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
 from holmes.values.first_look import FixStep
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject, JsonValue
 

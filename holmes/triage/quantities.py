@@ -8,15 +8,15 @@ from holmes.diagnosis.facts.resources import amount
 from holmes.kubernetes.fields import child, children, text
 from holmes.triage.connections import connections
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, pod_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject
 
@@ -64,7 +64,10 @@ def _subjects(asked: Asked) -> tuple[ClusterObject, ...]:
         )
         claims = [asked.state.find(each.ref) for each in near if each.ref.kind == "PersistentVolumeClaim"]
         return (*(each for each in claims if each is not None), *(() if claims else named))
-    chosen = kinds[:1] or WORKLOAD_KINDS
+    whole = asked.question.whole_cluster or "cluster" in asked.question.words
+    chosen = kinds[:1] or (
+        ("Node",) if whole and _wanted(asked) and not asked.question.asks("uses") else WORKLOAD_KINDS
+    )
     return tuple(
         each for kind in chosen for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace
     )
@@ -88,6 +91,11 @@ def _written(amounts: JsonObject) -> str:
 
 def _total(found: tuple[ClusterObject, ...], wanted: str) -> Iterator[str]:
     """Yield the sum of the requests of all pods, in the unit of the question."""
+    nodes = [each for each in found if each.kind == "Node"]
+    capacity = sum(amount(each.text("status", "allocatable", wanted)) or 0 for each in nodes)
+    if len(nodes) > 1 and capacity:
+        unit = f"{capacity / 1024**3:.1f}Gi" if wanted == "memory" else f"{capacity:g}"
+        yield f"allocatable on {counted(len(nodes), 'node')}: {wanted} {unit} in total"
     pods = [each for each in found if each.kind == "Pod" and each.text("status", "phase") == "Running"]
     total = sum(
         amount(text(one, "resources", "requests", wanted)) or 0

@@ -17,10 +17,11 @@ import yaml
 from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.scan import ScanRequest, ScanResult, result_of, run_rules
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.state_reader import slim
+from holmes.kubernetes.one_list import slim
 from holmes.values.findings import ScanCost
 from holmes.values.verdicts import VERDICT_KINDS, VerdictKind
 from tests.diagnosis.row_cases import state_of
+from tests.triage.corpus.servers import log_name, log_text, server_objects
 
 Half: TypeAlias = Literal["blind", "development"]
 Corpus: TypeAlias = Literal["questions", "alerts", "classes"]
@@ -30,7 +31,7 @@ CORPORA: Final[tuple[Corpus, ...]] = get_args(Corpus)
 DEMO: Final = "demo"
 """The cluster of cases that are asked of the recorded demo cluster."""
 FOLDER: Final = Path(__file__).parent
-_CLUSTER: Final = frozenset({"objects", "events", "logs"})
+_CLUSTER: Final = frozenset({"objects", "events", "logs", "servers"})
 _EXPECTED: Final = frozenset({"verdict", "culprit", "says", "never_says", "innocent"})
 _ASKED: Final = frozenset({"id", "title", "class", "language", "question", "namespace", "earlier", "cluster"})
 _ALERT: Final = frozenset({"alert", "labels", "annotations"})
@@ -141,15 +142,27 @@ def scan_for(case: Case) -> ScanResult:
     return _shared_scan(case.half, case.cluster) if case.cluster else scan_of(case.own_cluster)
 
 
+def cluster_of(case: Case) -> Mapping[str, Any]:
+    """Return the compact cluster of a case as written."""
+    return _shared_cluster(case.half, case.cluster) if case.cluster else case.own_cluster
+
+
 @cache
 def _shared_scan(half: Half, name: str) -> ScanResult:
-    return scan_of(_read(FOLDER / half / "clusters" / f"{name}.yaml"))
+    return scan_of(_shared_cluster(half, name))
+
+
+def _shared_cluster(half: Half, name: str) -> Mapping[str, Any]:
+    cluster: Mapping[str, Any] = _read(FOLDER / half / "clusters" / f"{name}.yaml")
+    return cluster
 
 
 def scan_of(cluster: Mapping[str, Any]) -> ScanResult:
     """Run all rules over a compact cluster. Objects are as a scan reads them, and all logs have been read."""
-    objects = [_as_read(each) for each in cluster.get("objects", ())]
-    state = state_of({**cluster, "objects": objects})
+    servers = cluster.get("servers", {})
+    bodies = [*cluster.get("objects", ()), *(each for name in servers for each in server_objects(name, servers[name]))]
+    logs = {log_name(name, servers): log_text(log) for name, log in cluster.get("logs", {}).items()}
+    state = state_of({**cluster, "objects": [_as_read(each) for each in bodies], "logs": logs})
     cost = ScanCost(list_calls=0, requests=0, logs_read=0, seconds=0)
     return result_of(state, run_rules(all_rules(), state), ScanRequest(), cost=cost)
 

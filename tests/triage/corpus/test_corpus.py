@@ -19,11 +19,11 @@ Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
 # none false.
 FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
-    ("blind", "questions"): Score(cases=200, verdict_right=167, wholly_right=148, false=11),
+    ("blind", "questions"): Score(cases=200, verdict_right=168, wholly_right=150, false=9),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
-    ("blind", "classes"): Score(cases=198, verdict_right=161, wholly_right=136, false=28),
-    ("development", "questions"): Score(cases=285, verdict_right=282, wholly_right=277, false=0),
-    ("development", "classes"): Score(cases=228, verdict_right=184, wholly_right=148, false=39),
+    ("blind", "classes"): Score(cases=198, verdict_right=168, wholly_right=143, false=15),
+    ("development", "questions"): Score(cases=505, verdict_right=503, wholly_right=499, false=0),
+    ("development", "classes"): Score(cases=228, verdict_right=192, wholly_right=168, false=17),
     ("development", "alerts"): Score(cases=96, verdict_right=96, wholly_right=96, false=0),
 }
 ROLLOUT: Final = Case(
