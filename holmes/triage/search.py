@@ -119,7 +119,7 @@ class _Search:
             if index in self._used or self._is_data(word) or word in self.names.principals:
                 continue
             found = None if self._is_value(index, word) else self._named(index, word, spaces)
-            if isinstance(found, Named) and self._is_excluded(index):
+            if isinstance(found, Named) and index > self._excluding:
                 excluded += found.objects
             elif isinstance(found, Named):
                 named.append(found)

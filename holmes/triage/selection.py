@@ -52,6 +52,8 @@ def select(asked: Asked) -> Selection:
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
+    for space in asked.subject.excluded_namespaces:
+        negated_before(asked, position_of(asked, space), most=4)
     excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
     if len(asked.subject.namespaces) > 1:
         asked.ledger.take("concept", "either")
