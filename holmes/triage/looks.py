@@ -140,17 +140,23 @@ def _empty(asked: Asked) -> FirstLook:
 
 
 def _unclear(asked: Asked) -> FirstLook:
-    """Answer a question without a known subject: a missing name, or not a question about a cluster."""
-    unknown = asked.subject.unknown
-    about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
+    """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
+    unknown, question = asked.subject.unknown, asked.question
+    about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
+    names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
     gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)
-    if (_grammatical_subject(asked) or (about and 0 < len(unknown) <= 2)) and not gaps:
-        words = " or ".join(f"`{word}`" for word in unknown[:3])
+    words = " or ".join(f"`{word}`" for word in unknown[:3])
+    if names and gaps:
+        text = f"Cannot determine whether {words} exists: {', '.join(gaps)} could not be read."
+        return replace(_empty(asked), summary=text)
+    if names and not all(word.endswith(("ing", "ed", "ly")) for word in unknown):
         text = (
             f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
             "known from this cluster."
         )
         return replace(_empty(asked), verdict="not_found", summary=text)
+    if about and names:
+        return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
     return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
 
 

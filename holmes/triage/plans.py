@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import details, inventory
+from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
 from holmes.triage.log_answers import log_answer
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
+_STATUS_CODE: Final = re.compile(r"\b[45](?:\d\d|xx)s?\b")
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
@@ -91,7 +94,8 @@ def _asks_when(question: Question, subject: Subject) -> bool:
 def _asks_usage(question: Question, _subject: Subject) -> bool:
     words = set(question.words)
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
-    return bool(question.asks("usage") or uses) and not question.asks("trouble")
+    stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
+    return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
 
 
 def _asks_uses(question: Question, subject: Subject) -> bool:
@@ -102,7 +106,9 @@ def _asks_uses(question: Question, subject: Subject) -> bool:
 def _asks_logs(question: Question, subject: Subject) -> bool:
     if question.asks("logs"):
         return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
-    requests = question.asks("count") and not _REQUESTS.isdisjoint(question.words) and bool(subject.named)
+    counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
+    of_lines = subject.unknown and not subject.kinds and not question.states and not _says_word(question)
+    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
     return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
 
@@ -132,6 +138,10 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
 
+def _counts_images(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and question.asks("images") and not subject.kinds and not _says_word(question)
+
+
 def _asks_events(question: Question, _subject: Subject) -> bool:
     return question.asks("events") and not question.asks("trouble") and not question.states
 
@@ -140,14 +150,17 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, _subject: Subject) -> bool:
-    about = question.asks("images") and question.asks("list") and "Node" not in question.kinds
-    return about and question.states in ((), ("running",)) and not question.asks("trouble")
+def _asks_images(question: Question, subject: Subject) -> bool:
+    lists = question.asks("list") or (
+        subject.named and not question.asks("health") and not question.symptoms - {"image"}
+    )
+    about = question.asks("images") and lists and "Node" not in question.kinds
+    return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
 
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     """Return whether a question only asks which object has an address."""
-    at = bool(subject.named) and bool(question.addresses)
+    at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
     return at and not question.symptoms and not question.asks("why", "trouble", "health", "logs", "count")
 
 
@@ -166,7 +179,7 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
-    things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    things = keyed or subject.kinds or question.states or question.labels or subject.values or _says_word(question)
     judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
     return bool(filtered and things) and not judged
 
@@ -203,10 +216,11 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_uses, answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

@@ -37,6 +37,7 @@ _PLACE_NOUNS: Final = word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
@@ -80,7 +81,7 @@ def _meant(
     if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
         return ()
     kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses"):
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
         near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
         return tuple(each for each in near if each is not None and each.kind in kinds)
     if question.asks("follow_up"):
@@ -285,6 +286,7 @@ class _Search:
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
+        plain = _PORT.sub("", plain)
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
         (kind, sure), quoted = self._kind_beside(index), plain in self._quoted

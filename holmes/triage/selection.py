@@ -53,6 +53,8 @@ def select(asked: Asked) -> Selection:
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
     excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
+    if len(asked.subject.namespaces) > 1:
+        asked.ledger.take("concept", "either")
     objects = [
         each
         for kind in kinds
@@ -79,7 +81,8 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     asked.ledger.take("kind", "Namespace", *named)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
-    if not wanted and any(each.sense == "word" for each in question.found):
+    keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
@@ -137,10 +140,18 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
     """Yield filters for words that are a part of an image of the cluster."""
     every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
     wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
+    if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
+        yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
             asked.ledger.take("word", word)
             yield _image_filter(word)
+
+
+def _is_latest(image: str) -> bool:
+    """Return whether an image has the tag `latest`, or none."""
+    name = image.rpartition("/")[2]
+    return name.endswith(":latest") or (":" not in name and "@" not in name)
 
 
 def _image_filter(word: str) -> Filter:
