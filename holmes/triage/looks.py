@@ -15,6 +15,7 @@ from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
+from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
@@ -88,6 +89,13 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
+def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
+    """Return whether the answer needs the current usage of pods and nodes."""
+    asked = _asked(request, scan) if not request.alerts else None
+    plan = plan_of(asked.question, asked.subject) if asked is not None else None
+    return plan is not None and plan.answer is usage
+
+
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, or take the first look at the alerts."""
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
@@ -98,7 +106,9 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
     ledger = Ledger.of(question, subject)
-    return Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger)
+    return Asked(
+        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    )
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:
