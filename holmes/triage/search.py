@@ -35,6 +35,7 @@ _DETERMINERS: Final = word_list("determiners")
 _PLACES: Final = word_list("places")
 _PLACE_NOUNS: Final = word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
+_INTERROGATIVES: Final = word_list("interrogatives")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
@@ -276,6 +277,12 @@ class _Search:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
+            if (
+                index in after
+                and self.words[each.first - 1 : each.first]
+                and self.words[each.first - 1] in _INTERROGATIVES
+            ):
+                return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
                 return each.name, not plural and not romance and index == each.last + 1
@@ -329,6 +336,8 @@ class _Search:
         hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
         if hosts or prefix:
             return hosts or self.names.begins(name, kind, spaces)
+        if self.question.asks("permission"):  # an account may get rights in another namespace
+            spaces = () if self.names.named(name, "ServiceAccount") else spaces
         exact = self.names.named(name, kind, spaces)
         if exact and kind in ("", exact[0].kind):
             return exact
