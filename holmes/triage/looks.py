@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
