@@ -202,9 +202,16 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         )
 
 
+def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether the question is about now, and the incident only about containers that have recovered."""
+    if not asked.question.asks("now") or asked.question.asks("why") or incident.severity == "critical":
+        return False
+    return any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
+
+
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info":
+    if incident.severity == "info" or _is_over(asked, named, incident):
         return False
     if candidate.own:
         return True
