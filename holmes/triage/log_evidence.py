@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
-from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_links import behind_service, named_services
-from holmes.triage.log_troubles import MOST_OF_THE_LOG, REACHED, is_evidence, is_lasting, troubles_of, workloads_of
+from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_OFTEN: Final = 5
 _MOST_HOPS: Final = 3
 _EARLIER_SECONDS: Final = 3_600.0
 _LATER_SECONDS: Final = 180.0
@@ -77,7 +76,7 @@ class LogCause:
     def sentence(self) -> str:
         """The cause in one sentence."""
         last = self.troubles[-1]
-        said = f"The log of {last.workload.ref} reports {last.span}: {last.quote}"
+        said = f"The log of {last.workload.ref} reports {last.group.span}: {last.quote}"
         if last.group.detail:
             since = f" since {written(last.group.first)}" if last.group.first else ""
             said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
@@ -89,7 +88,7 @@ class LogCause:
     @property
     def evidence(self) -> tuple[str, ...]:
         return tuple(
-            f"{each.key.pod}, log of container {each.key.container}, {each.span}: {each.quote}"
+            f"{each.key.pod}, log of container {each.key.container}, {each.group.span}: {each.quote}"
             for each in self.troubles
         )
 
@@ -113,12 +112,12 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
     """Return the trouble as lines that are not noise if recent warnings about the pods name the same route."""
     routes = set(_ROUTE.findall(trouble.group.record))
-    if not routes or not is_lasting(trouble.group):
+    if not routes or not trouble.group.is_lasting:
         return trouble
     for pod in state.pods_of(trouble.workload):
         for event in state.events_of(pod):
             recent = event.type == "Warning" and state.now - event.last <= _SHORTLY_SECONDS
-            if recent and event.count >= _OFTEN and routes & set(_ROUTE.findall(event.message)):
+            if recent and event.count >= OFTEN and routes & set(_ROUTE.findall(event.message)):
                 return replace(trouble, group=replace(trouble.group, sudden=True))
     return trouble
 
@@ -140,7 +139,7 @@ def _specific(group: LogGroup) -> frozenset[str]:
 def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     """Return whether the lines are evidence for the question."""
     group = trouble.group
-    if not is_evidence(group, now):
+    if not group.is_evidence(now):
         return False
     dominant = group.sudden and group.share >= MOST_OF_THE_LOG
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
@@ -196,7 +195,7 @@ def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[Ob
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
     group, other = upstream.group, client.group
-    counts = is_evidence(replace(group, of_client=False, sudden=True), state.now)
+    counts = replace(group, of_client=False, sudden=True).is_evidence(state.now)
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
     earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
@@ -219,8 +218,8 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
 
 def _continues(story: LogStory, group: LogGroup) -> bool:
     """Return whether an upstream's log continues while its client reports trouble."""
-    since = sum(1 for number in story.heads[-_OFTEN:] if not group.first or story.time_of(number) >= group.first)
-    return since >= _OFTEN
+    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
+    return since >= OFTEN
 
 
 def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:

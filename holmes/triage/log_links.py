@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.kubernetes.fields import text_map
-from holmes.triage.log_troubles import is_lasting, troubles_of, workloads_of
+from holmes.triage.log_troubles import troubles_of, workloads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dic
 
 def _named(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
     for trouble in troubles_of(state, workload):
-        if is_lasting(trouble.group):
+        if trouble.group.is_lasting:
             yield from named_services(state, trouble)
             yield from _objects(state, trouble)
 

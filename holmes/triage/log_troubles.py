@@ -1,8 +1,4 @@
-"""Collects what the logs of a workload report: groups of lines with trouble, joined over its pods.
-
-A group is evidence if it still occurs, occurs often enough, and did not occur in the healthy time before. A client's
-mistake is evidence only if it fills the log.
-"""
+"""Collects what the logs of a workload report: groups of lines with trouble, joined over its pods."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
-from holmes.kubernetes.fields import text_map, written
+from holmes.kubernetes.fields import text_map
 from holmes.triage.connections import connections
 
 if TYPE_CHECKING:
@@ -24,15 +20,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
 
-_RECENT_SECONDS: Final = 900.0
-_LEAST_OCCURRENCES: Final = 3
-_LEAST_SHARE: Final = 0.02
-_OFTEN: Final = 5
-_ALTERNATING: Final = 0.3
-"""The share of warnings that alternate with other lines, for example one for each second request."""
-MOST_OF_THE_LOG: Final = 0.5
-_ALL_OF_THE_LOG: Final = 0.8
-"""The share of lines without a healthy time before. Beside ordinary lines they are noise."""
 REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
@@ -53,13 +40,6 @@ class Trouble:
     @property
     def quote(self) -> str:
         return quoted(self.group.record)
-
-    @property
-    def span(self) -> str:
-        """How often the lines occur and since when, for example `40 times from … to …`."""
-        group = self.group
-        times = f"{group.count} time{'s' if group.count != 1 else ''}"
-        return f"{times} from {written(group.first)} to {written(group.last)}" if group.first else times
 
 
 def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
@@ -105,20 +85,3 @@ def _joined(one: Trouble, other: Trouble) -> Trouble:
         over=newest.group.over and older.group.over,
     )
     return replace(newest, group=group)
-
-
-def is_evidence(group: LogGroup, now: float) -> bool:
-    """Return whether lines still occur, occur often enough, and are not the noise of a healthy time."""
-    if group.over or group.count < _LEAST_OCCURRENCES or group.share < _LEAST_SHARE:
-        return False
-    if group.last and now - group.last > _RECENT_SECONDS:
-        return False
-    if group.of_client or not group.sudden:
-        filled = MOST_OF_THE_LOG if group.sudden else _ALL_OF_THE_LOG
-        return group.share >= filled and group.count >= _OFTEN and group.weight != "warning"
-    return group.weight != "warning" or group.share >= _ALTERNATING
-
-
-def is_lasting(group: LogGroup) -> bool:
-    """Return whether lines occur again and again up to the end of the log, so that what they name matters."""
-    return not group.over and group.count >= _LEAST_OCCURRENCES and group.share >= _ALTERNATING

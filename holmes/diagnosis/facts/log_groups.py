@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.kubernetes.cluster_state import LOG_TIME
-from holmes.kubernetes.fields import moment
+from holmes.kubernetes.fields import moment, written
 from holmes.previews.log_patterns import read_patterns
 from holmes.previews.severity import ERROR, WARNING
 
@@ -56,6 +56,15 @@ _CHANGE: Final = re.compile(
 )
 _SHORTLY_SECONDS: Final = 120.0
 _RARE: Final = 2
+OFTEN: Final = 5
+MOST_OF_THE_LOG: Final = 0.5
+_ALL_OF_THE_LOG: Final = 0.8
+"""The share of lines without a healthy time before. Beside ordinary lines they are noise."""
+_ALTERNATING: Final = 0.3
+"""The share of warnings that alternate with other lines, for example one for each second request."""
+_LEAST_SHARE: Final = 0.02
+_LEAST_OCCURRENCES: Final = 3
+_RECENT_SECONDS: Final = 900.0
 _LEAST_LINES_BEFORE: Final = 5
 _LEAST_SECONDS_BEFORE: Final = 120.0
 _STRAYS: Final = 10
@@ -87,6 +96,31 @@ class LogGroup:
     over: bool
     of_client: bool = False
     detail: str = ""
+
+    @property
+    def span(self) -> str:
+        """How often the lines occur and since when, for example `40 times from … to …`."""
+        times = f"{self.count} time{'s' if self.count != 1 else ''}"
+        return f"{times} from {written(self.first)} to {written(self.last)}" if self.first else times
+
+    def is_evidence(self, now: float) -> bool:
+        """Return whether the lines still occur, occur often enough, and are not the noise of a healthy time.
+
+        A client's mistake is evidence only if it fills the log.
+        """
+        if self.over or self.count < _LEAST_OCCURRENCES or self.share < _LEAST_SHARE:
+            return False
+        if self.last and now - self.last > _RECENT_SECONDS:
+            return False
+        if self.of_client or not self.sudden:
+            filled = MOST_OF_THE_LOG if self.sudden else _ALL_OF_THE_LOG
+            return self.share >= filled and self.count >= OFTEN and self.weight != "warning"
+        return self.weight != "warning" or self.share >= _ALTERNATING
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the lines occur again and again up to the end of the log, so that what they name matters."""
+        return not self.over and self.count >= _LEAST_OCCURRENCES and self.share >= _ALTERNATING
 
     def since(self, story: LogStory, number: int) -> LogGroup:
         """Return the group as something that began suddenly at a line and is not over."""
