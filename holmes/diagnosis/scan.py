@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from holmes.diagnosis.rule import Fault, Rule
+    from holmes.diagnosis.usage import Usage
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
@@ -68,11 +69,15 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """The report of a scan, the cluster state that it describes, and the findings of each rule."""
+    """The report of a scan, the cluster state that it describes, and the findings of each rule.
+
+    `usage` is None if it was not read. Only questions about it need it.
+    """
 
     report: DiagnosisReport
     state: ClusterState
     run: RuleRun
+    usage: Usage | None = None
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
         """Return the report with only the incidents that match `wanted`."""

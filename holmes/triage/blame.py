@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
 
+ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
 _MOST_EVIDENCE: Final = 3
 _VALUE_CHARACTERS: Final = 260
 
@@ -59,7 +60,7 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         since=written(begun) if begun else "",
         evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
-        notes=("Kubernetes itself reports nothing wrong; only the logs do.", *look.notes),
+        notes=(ONLY_LOGS, *look.notes),
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import duration, matches_map, text_map
+from holmes.kubernetes.fields import matches_map, text_map
 from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
+from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
@@ -288,10 +289,9 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _unready(asked: Asked, each: ClusterObject) -> str:
     """Return the answer for an object that is not ready without a known cause: it may be starting."""
     words = f"{each.ref} ({status_of(each)})"
-    pods = asked.state.pods_of(each) if each.kind != "Pod" else (each,)
-    youngest = min((asked.state.age_seconds(pod) for pod in pods), default=asked.state.grace_seconds)
-    if youngest < asked.state.grace_seconds:
-        return f"{words} may still be starting: its newest pod is {duration(youngest)} old, and nothing failed so far."
+    starting = starting_words(asked.state, each)
+    if starting:
+        return f"{words} is starting: {starting}. Nothing has failed so far."
     return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
 
 

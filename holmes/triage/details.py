@@ -49,8 +49,13 @@ def images(asked: Asked) -> FirstLook:
     used: dict[tuple[str, str], int] = Counter(
         (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
     )
-    rows = [(owner, image, str(number)) for (owner, image), number in sorted(used.items())]
-    names = sorted({image for _, image in used})
+    parts = [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
+    rows = [
+        (owner, image, str(number))
+        for (owner, image), number in sorted(used.items())
+        if all(word in image for word in parts)
+    ]
+    names = sorted({row[1] for row in rows})
     summary = (
         f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     )

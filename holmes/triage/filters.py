@@ -153,6 +153,7 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
         if asked.question.lacks(what):
             asked.ledger.take("concept", "negation")
             asked.ledger.take("kind", "EndpointSlice")
+            asked.ledger.take("symptom", *vocabulary().absences[what])
             yield Filter(
                 told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
             )

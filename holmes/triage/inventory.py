@@ -15,14 +15,13 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, integer, moment, text, written
 from holmes.triage.asked import is_in_scope
-from holmes.triage.connections import connections, identity
+from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import select
 from holmes.triage.states import restarts
-from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
@@ -32,10 +31,12 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.selection import Selection
-    from holmes.values.findings import ObjectRef
     from holmes.values.first_look import FirstLook, Table
 
-_GROUPING: Final = re.compile(r"\b(?:per|by|pro|je|por|par|for each|on each|in each) (?:cada |chaque )?([a-z0-9./-]+)")
+_GROUPING: Final = re.compile(
+    r"\b(?:per|by|pro|je|por|par|(?:for|on|in|does|do|hat|tiene|a) (?:each|every|jede[rs]?|cada|chaque)) "
+    r"(?:cada |chaque )?([a-z0-9./-]+)"
+)
 _SAME: Final = {
     "nodes": "node",
     "knoten": "node",
@@ -44,6 +45,12 @@ _SAME: Final = {
     "namespaces": "namespace",
     "namensraum": "namespace",
 }
+_GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
+_HOW_OFTEN: Final = (
+    "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
+    "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
+    "combien de fois", "combien de redemarrages",
+)  # fmt: skip
 _HOUR_SECONDS: Final = 3_600.0
 _CHANGED: Final = (
     *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
@@ -55,15 +62,24 @@ _MOST_NEEDED: Final = 4
 
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
-    if asked.question.asks("count") and any(
-        each.sense == "word" and each.name == "containers" for each in asked.question.found
+    containers = any(each.sense == "word" and each.name == "containers" for each in asked.question.found)
+    if (
+        asked.question.asks("count")
+        and containers
+        and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
+    if asked.question.asks("count") and _counts_restarts(asked):
+        return _restarts(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
 
 
 def _objects(asked: Asked) -> FirstLook:
+    grouping = _GROUPING.search(asked.question.text)
+    by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
+    if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
+        asked.ledger.take("kind", _GROUPED_KINDS[by])
     selection = select(asked)
     noun = _noun(selection)
     if selection.left_out and not selection.unread:
@@ -82,7 +98,6 @@ def _objects(asked: Asked) -> FirstLook:
     found = sorted(selection.objects, key=_by_question(asked))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
-    grouping = _GROUPING.search(asked.question.text)
     if grouping and len(found) > 1 and _can_group(grouping[1], found):
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
@@ -92,7 +107,33 @@ def _objects(asked: Asked) -> FirstLook:
             if conditions
             else f"No {noun} found {asked.subject.place}.",
         )
-    return fact(asked, summary, _listed(asked, found))
+    extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
+    first = f" The first: {found[0].ref}." if extreme else ""
+    return fact(asked, f"{summary}{first}", _listed(asked, found))
+
+
+def _counts_restarts(asked: Asked) -> bool:
+    """Return whether the question counts restarts, not pods: "how often did web restart"."""
+    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN)
+    ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
+    return bool(ends) and often and asked.question.period is None
+
+
+def _restarts(asked: Asked) -> FirstLook:
+    """Answer how often the containers of the named objects restarted."""
+    every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
+    pods = dict.fromkeys(pod for each in every for pod in asked.state.pods_of(each))
+    rows = [
+        (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
+        for pod in pods
+        for one in containers_of(pod)
+        if one.restarts
+    ]
+    total = sum(map(restarts, pods))
+    ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
+    reason = f"; the last ends: {ends}" if ends else ""
+    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{reason}."
+    return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows))
 
 
 def _names_things(asked: Asked) -> bool:
@@ -260,51 +301,6 @@ def changes(asked: Asked) -> FirstLook:
     newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
     summary = f"{counted(len(rows), 'change')} {place_of(asked)} {span}{newest}."
     return fact(asked, summary, table_of(("time", "object", "change"), rows))
-
-
-def uses(asked: Asked) -> FirstLook:
-    """List the objects that use the subject, or that the subject uses if nothing uses it."""
-    if not asked.subject.named:
-        return number_or_list(asked)
-    used = asked.subject.objects[0]
-    if _is_user(asked):
-        return _needs(asked, used)
-    found = users_of(asked.state, used)
-    rows = [(str(user.object.ref), user.how) for user in found]
-    if not rows:
-        return fact(asked, f"Nothing that was read uses {used.ref}.")
-    names = ", ".join(row[0] for row in rows[:4])
-    more = ", …" if len(rows) > 4 else ""
-    verb = "uses" if len(rows) == 1 else "use"
-    summary = f"{counted(len(rows), 'object')} {verb} {used.ref}: {names}{more}."
-    return fact(asked, summary, table_of(("user", "reference"), rows))
-
-
-def _is_user(asked: Asked) -> bool:
-    """Return whether the named object uses others: "what does web use", but not "who uses web" or "is web used"."""
-    words, name = asked.question.words, asked.subject.named[0].name
-    verbs = [each.first for each in asked.question.found if each.sense == "concept" and each.name == "uses"]
-    active = not word_list("used").intersection(words) and name in words
-    return active and bool(verbs) and words.index(name) < verbs[0]
-
-
-def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
-    """List what an object needs directly, of the kinds in the question."""
-    own = identity(asked.state, user)
-    found = connections(asked.state, (user,)).values()
-    near = sorted(each.ref for each in found if each.hops == 1 and each.ref not in own)
-    kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
-    rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
-    noun = next(iter(kinds)) if len(kinds) == 1 else "object"
-    names = ": " + ", ".join(row[0] for row in rows[:4]) if rows else ""
-    more = ", …" if len(rows) > 4 else ""
-    summary = f"{user.ref} needs {counted(len(rows), noun)}{names}{more}."
-    return fact(asked, summary, table_of(("needed", "state"), rows))
-
-
-def _state_of(asked: Asked, ref: ObjectRef) -> str:
-    known = asked.state.find(ref)
-    return status_of(known) if known is not None else "not read" if unread(asked.state, (ref.kind,)) else "missing"
 
 
 def events(asked: Asked) -> FirstLook:

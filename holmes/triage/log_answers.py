@@ -32,7 +32,7 @@ _PAIR: Final = re.compile(
 )
 _UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
 _PHRASE: Final = re.compile(
-    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ "
+    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at)){1,3} "
     rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
 )
 _COUNTED: Final = re.compile(

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.log_answers import log_answer
+from holmes.triage.plans import plan_of
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ MOST_LOGS: Final = 40
 def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
+    plan = plan_of(question, asked.subject)
+    if plan is not None and plan.answer not in (look_for_cause, log_answer):
+        return ()
     if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
         return ()
     workloads = _near(asked) if asked.subject.named else _of_scope(asked)

@@ -43,6 +43,7 @@ _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
 _ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
+_SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
@@ -66,14 +67,15 @@ _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
 class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
-    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `reason` is a setting
-    or an object that explains the lines.
+    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
+    log is silent since the lines. `reason` is a setting or an object that explains the lines.
     """
 
     troubles: tuple[Trouble, ...]
     culprit: ObjectRef
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
+    ended: bool = False
     reason: Reason | None = None
 
     @property
@@ -89,7 +91,8 @@ class LogCause:
         before = f"; just before: {last.before}" if last.before else ""
         behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
         clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
-        return f"{said}{before}{behind}{clean}"
+        ended = "; its log is silent since then" if self.ended else ""
+        return f"{said}{before}{behind}{clean}{ended}"
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -112,7 +115,8 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
     if not fitting:
         return None
     first = fitting[0]
-    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,))
+    ended = first.group.is_end(state.now)
+    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
     return _with_its_reason(state, _with_what_was_before(state, _followed(state, cause, {first.workload.ref})))
 
 
@@ -141,14 +145,22 @@ def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
     return trouble
 
 
-def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, float, int]:
+def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, bool, int, int]:
     """Return a sort key that puts the strongest evidence first: what explains the symptom, and is specific."""
     group = trouble.group
     weight = ("kind", "error", "status", "warning").index(group.weight)
     common = symptoms_of_text(f"{group.record} {group.detail}") & question.symptoms
     matching = bool(common or _specific(group) & question.symptoms)
-    asks_slow = "slow" in question.symptoms and (group.kind == "slow" or bool(group.detail))
-    return (not asks_slow, not (matching and weight < 3), not group.sudden, weight > 0, weight, -group.count)
+    slow = "slow" in question.symptoms and (group.kind in _SLOW or bool(group.detail))
+    return (
+        not slow,
+        group.is_amount,
+        not (matching and weight < 3),
+        not group.sudden,
+        weight > 0,
+        weight,
+        -group.count,
+    )
 
 
 def _specific(group: LogGroup) -> frozenset[str]:
@@ -164,10 +176,10 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
     if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
         return False
-    if group.detail and group.kind is None:
+    if group.is_amount:
         return bool(question.symptoms) or question.asks("why", "trouble")
     calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
-    return group.sudden or not calm
+    return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
 
 
 def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
@@ -199,16 +211,26 @@ def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectR
 
 
 def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[ObjectRef]) -> Trouble | None:
-    """Return the trouble behind a Service that began at about the same time, or the trouble of its other users."""
+    """Return the trouble behind a Service that began at about the same time.
+
+    A full queue is the fault of its consumers, so the earlier trouble of other users of the Service comes first.
+    """
+    if "queue" in last.group.record:
+        users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
+        others = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
+        earlier = [each for each in others if each.group.first < last.group.first]
+        if earlier:
+            return min(earlier, key=lambda each: each.group.first)
     for workload in behind_service(state, service):
         found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
         if found and workload.ref not in seen:
-            return min(found, key=lambda each: (each.group.weight == "warning", -each.group.share, each.group.first))
-    if "queue" not in last.group.record:
-        return None
-    users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
-    found = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
-    return min(found, key=lambda each: each.group.first, default=None)
+            return min(found, key=_upstream_rank)
+    return None
+
+
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
+    group = trouble.group
+    return group.weight == "warning", group.is_amount, group.weight != "kind", -group.share, group.first
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:

@@ -23,6 +23,8 @@ _FROM_CLIENT: Final = re.compile(
     r"|\b(?:client|caller|referer|referrer|origin|remote(?:_addr)?)[=: ]{1,2}\"?\S+"
 )
 """A client that a line names is not something that the workload needs."""
+_NAME_SERVER: Final = re.compile(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
+"""A name server that did not answer. The name that was looked up is not at fault."""
 _KINDS: Final = {
     kind.lower(): kind
     for kind in (
@@ -79,6 +81,9 @@ def _objects(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
 def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
     """Return the Services that the lines name, without those that only sent a request."""
     record = _FROM_CLIENT.sub(" ", trouble.group.record)
+    server = _NAME_SERVER.search(record)
+    if server is not None:
+        record = f"dial {server[1]}"
     found = (use.service for use in host_uses(record, trouble.workload.namespace, state))
     own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
     return tuple(each for each in dict.fromkeys(found) if each not in own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.values.findings import ObjectRef
 
 REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
@@ -60,8 +62,21 @@ def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterO
         yield state.workload_of(each)
 
 
+_TROUBLES: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, tuple[Trouble, ...]]]] = WeakKeyDictionary()
+
+
 def troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
-    """Return the groups of lines that report trouble in the logs of a workload's running containers."""
+    """Return the groups of lines that report trouble in the logs of a workload's running containers.
+
+    The result is cached for each state.
+    """
+    known = _TROUBLES.setdefault(state, {})
+    if workload.ref not in known:
+        known[workload.ref] = _troubles_of(state, workload)
+    return known[workload.ref]
+
+
+def _troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
     found: dict[str, Trouble] = {}
     for key, story in stories_of(state, workload):
         pod = state.find(key.pod)

@@ -10,11 +10,14 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
+from holmes.triage.blame import from_logs
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
+from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
+from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.subjects import with_known_kinds
 from holmes.triage.weighing import weighed
@@ -86,6 +89,13 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
+def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
+    """Return whether the answer needs the current usage of pods and nodes."""
+    asked = _asked(request, scan) if not request.alerts else None
+    plan = plan_of(asked.question, asked.subject) if asked is not None else None
+    return plan is not None and plan.answer is usage
+
+
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, or take the first look at the alerts."""
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
@@ -96,7 +106,9 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
     ledger = Ledger.of(question, subject)
-    return Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger)
+    return Asked(
+        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    )
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:
@@ -119,7 +131,8 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _unclear(asked)
     plan = plan_of(parsed, subject)
     if plan is None:
-        return _unclear(asked)
+        logged = None if subject.missing else logged_in_scope(asked, by_words=True)
+        return _unclear(asked) if logged is None else from_logs(asked, None, logged)
     for sense in plan.takes:
         asked.ledger.take(sense)
     look = weighed(asked, plan.answer(asked))
@@ -137,17 +150,23 @@ def _empty(asked: Asked) -> FirstLook:
 
 
 def _unclear(asked: Asked) -> FirstLook:
-    """Answer a question without a known subject: a missing name, or not a question about a cluster."""
-    unknown = asked.subject.unknown
-    about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
+    """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
+    unknown, question = asked.subject.unknown, asked.question
+    about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
+    names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
     gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)
-    if (_grammatical_subject(asked) or (about and 0 < len(unknown) <= 2)) and not gaps:
-        words = " or ".join(f"`{word}`" for word in unknown[:3])
+    words = " or ".join(f"`{word}`" for word in unknown[:3])
+    if names and gaps:
+        text = f"Cannot determine whether {words} exists: {', '.join(gaps)} could not be read."
+        return replace(_empty(asked), summary=text)
+    if names and not all(word.endswith(("ing", "ed", "ly")) for word in unknown):
         text = (
             f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
             "known from this cluster."
         )
         return replace(_empty(asked), verdict="not_found", summary=text)
+    if about and names:
+        return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
     return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
 
 

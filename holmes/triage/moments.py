@@ -26,12 +26,13 @@ _WANTED: Final = tuple(
             "finish finished finishes completed complete done ended fertig beendet termino terminado fini termine",
         ),
         ("last run", "run ran lief gelaufen scheduled corrio ejecuto tourne"),
-        ("started", "running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
-        ("created", "created old alt age creo creado cree erstellt deployed antiguo"),
+        ("started", "uptime running started start startet gestartet lauft laeuft arranco iniciado demarre up tourne"),
+        ("created", "created join joined old alt age creo creado cree erstellt deployed antiguo"),
     )
 )
 """The times that the words of a question ask for, the most specific first."""
 
+_TOOK: Final = frozenset({"take", "took", "dauerte", "gedauert", "tardo", "duro", "dure", "pris"})
 _SINCE_WHEN: Final = ("since when", "seit wann", "desde cuando", "depuis quand")
 
 
@@ -43,6 +44,10 @@ def moments(asked: Asked) -> FirstLook:
     if not wanted and any(each in asked.question.text for each in _SINCE_WHEN):
         wanted = list(dict.fromkeys(what.partition(",")[0] for _, what, _ in found))
     known = [entry for entry in found if entry[1].partition(",")[0] in wanted]
+    took = next((one for one in found if one[1] == "took"), None)
+    if took is not None and not _TOOK.isdisjoint(asked.question.words):
+        return fact(asked, f"{took[0].ref}: took {duration(took[2])}.")
+    found = [entry for entry in found if entry[1] != "took"]
     if not known and wanted[:1] == ["last end"]:
         return fact(asked, f"No restart of {subject} is known.")
     if not known or "will" in asked.question.words:
@@ -84,6 +89,9 @@ def _times(each: ClusterObject) -> Iterator[tuple[str, float]]:
     ):
         if each.kind != "Pod":
             yield what, moment(each.text(*path)) or 0.0
+    start, end = moment(each.text("status", "startTime")), moment(each.text("status", "completionTime"))
+    if each.kind == "Job" and start and end:
+        yield "took", end - start
     for taint in each.children("spec", "taints") if each.kind == "Node" else ():
         if text(taint, "key") == "node.kubernetes.io/unschedulable":
             yield "cordoned", moment(text(taint, "timeAdded")) or 0.0

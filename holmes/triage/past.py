@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 NOW_SECONDS: Final = 600.0
 _TOLERANCE_SECONDS: Final = 900.0
-_DAY_SECONDS: Final = 86_400.0
 _QUOTED: Final = 240
 _ENDS: Final = frozenset({"crash", "memory"})
 _STEADY: Final = word_list("steady")
@@ -70,12 +69,10 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
     """Answer from the last end of the subject's containers, if the question is about crashes or a past time."""
     words = asked.question.words
     wanted = asked.question.symptoms & _ENDS or "restarting" in asked.question.states or not _STEADY.isdisjoint(words)
-    if not wanted and not is_past(asked):
+    if (not wanted or asked.question.asks("now")) and not is_past(asked):
         return None
-    period = asked.question.period
-    start, end = (
-        period.bounds(asked.state.now) if period is not None else (asked.state.now - _DAY_SECONDS, asked.state.now)
-    )
+    now, period = asked.state.now, asked.question.period
+    start, end = period.bounds(now) if period is not None else (0.0, now)
     found = sorted(_ends(asked, named), key=lambda each: -each.at)
     ended = next((each for each in found if start <= each.at <= end), None)
     if ended is None:

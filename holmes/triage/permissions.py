@@ -149,7 +149,10 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     rows = sorted(set.intersection(*every))
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
     named = [word for word in asked.question.words if word in names_of(asked.state).principals]
-    people = [*named, *(word for word in asked.subject.unknown if not asked.question.asks("list"))]
+    people = [
+        *named,
+        *(word for word in asked.subject.unknown if word not in _VERB_BY_WORD and not asked.question.asks("list")),
+    ]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
         text = f"{len({row[0] for row in rows})} may {asked_for}{f': {told}' if rows else ''}."

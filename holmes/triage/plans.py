@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import details, inventory
+from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
 from holmes.triage.log_answers import log_answer
@@ -25,8 +26,13 @@ if TYPE_CHECKING:
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
+_STATUS_CODE: Final = re.compile(r"\b[45](?:\d\d|xx)s?\b")
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
+_HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
+_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
@@ -58,8 +64,16 @@ def _is_known(question: Question, subject: Subject) -> bool:
     return bool(named or question.states or question.whole_cluster or _says_word(question))
 
 
+def _is_specific(question: Question, subject: Subject) -> bool:
+    """Return whether a question is about something that can be judged. "Explain services" is not."""
+    named = subject.named or subject.namespaces or subject.values or question.labels or question.states
+    about = question.symptoms or question.asks("trouble", "health", "changes")
+    return bool(named or question.whole_cluster or (about and (subject.kinds or _says_word(question))))
+
+
 def _asks_why(question: Question, subject: Subject) -> bool:
-    return question.asks("why") and (_is_known(question, subject) or not subject.unknown)
+    vague = not subject.unknown and not subject.kinds
+    return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
 def _asks_permission(question: Question, subject: Subject) -> bool:
@@ -80,18 +94,21 @@ def _asks_when(question: Question, subject: Subject) -> bool:
 def _asks_usage(question: Question, _subject: Subject) -> bool:
     words = set(question.words)
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
-    return bool(question.asks("usage") or uses) and not question.asks("trouble")
+    stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
+    return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
 
 
 def _asks_uses(question: Question, subject: Subject) -> bool:
-    of_images = bool(subject.named) and question.asks("images")
+    of_images = question.asks("images") and not subject.kinds
     return question.asks("uses") and not question.asks("trouble") and not of_images
 
 
 def _asks_logs(question: Question, subject: Subject) -> bool:
     if question.asks("logs"):
         return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
-    requests = question.asks("count") and not _REQUESTS.isdisjoint(question.words) and bool(subject.named)
+    counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
+    of_lines = subject.unknown and not subject.kinds and not question.states and not _says_word(question)
+    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
     return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
 
@@ -104,7 +121,7 @@ def _asks_amount(question: Question, _subject: Subject) -> bool:
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
-    return _asks_amount(question, subject) and not question.asks("trouble")
+    return _asks_amount(question, subject) and not question.asks("trouble", "health")
 
 
 def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
@@ -121,6 +138,10 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
 
+def _counts_images(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and question.asks("images") and not subject.kinds and not _says_word(question)
+
+
 def _asks_events(question: Question, _subject: Subject) -> bool:
     return question.asks("events") and not question.asks("trouble") and not question.states
 
@@ -129,8 +150,18 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, _subject: Subject) -> bool:
-    return question.asks("images") and question.asks("list") and not question.states and not question.asks("trouble")
+def _asks_images(question: Question, subject: Subject) -> bool:
+    lists = question.asks("list") or (
+        subject.named and not question.asks("health") and not question.symptoms - {"image"}
+    )
+    about = question.asks("images") and lists and "Node" not in question.kinds
+    return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
+
+
+def _asks_what_is_at(question: Question, subject: Subject) -> bool:
+    """Return whether a question only asks which object has an address."""
+    at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
+    return at and not question.symptoms and not question.asks("why", "trouble", "health", "logs", "count")
 
 
 def _asks_settings(question: Question, subject: Subject) -> bool:
@@ -140,26 +171,37 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 def _asks_list(question: Question, subject: Subject) -> bool:
     concepts = {each.name for each in question.found if each.sense == "concept"}
+    if _says_that(question, subject):
+        return False
     if subject.kinds and not subject.named and concepts <= {"polite", "list"}:
         return True
     lists = question.asks("list", "age") or question.states or question.labels or subject.values
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
-    filtered = (
-        lists
-        or keyed
-        or _lacks_something(question)
-        or question.older_seconds
-        or question.newer_seconds
-        or question.comparisons
-    )
-    things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
-    yes_or_no = subject.named and question.states and not question.asks("list", "count")
-    return bool(filtered and things) and not yes_or_no and not question.asks("trouble", "health")
+    aged = question.older_seconds or question.newer_seconds
+    filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
+    things = keyed or subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
+    return bool(filtered and things) and not judged
+
+
+def _asks_if_has(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if an object has objects of a kind: "does web have an ingress"."""
+    others = set(subject.kinds) - {"Namespace", "Pod", *(named.objects[0].kind for named in subject.named)}
+    has = subject.named and others and not _HAVING.isdisjoint(question.words)
+    return bool(has) and not (question.symptoms or question.states or question.asks("trouble", "health", "why"))
+
+
+def _says_that(question: Question, subject: Subject) -> bool:
+    """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
+    if question.asks("list", "count", "age"):
+        return False
+    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
+    return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
-    return _is_known(question, subject) or (asks and not subject.unknown)
+    return _is_specific(question, subject) or (asks and not subject.unknown)
 
 
 _ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
@@ -174,9 +216,11 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_uses, answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),
@@ -184,6 +228,7 @@ _PLANS: Final = (
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_calm("describe"), answer=details.described),
     Plan(fits=_asks_settings, answer=details.settings),
+    Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
     Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept")),
 )

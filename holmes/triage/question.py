@@ -49,7 +49,8 @@ _AGED: Final = re.compile(
 _COMPARED: Final = re.compile(
     r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
     r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
-    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<of>[a-z%]*)"
+    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?|(?:one|two|three|four|five|eine?[rnm]?"
+    r"|zwei|drei|una?|dos|tres|une?|deux|trois)\b)\s*(?P<of>[a-z%]*)"
 )
 _EXACTLY: Final = re.compile(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
@@ -199,9 +200,13 @@ def _labels(text: str) -> Iterator[LabelTerm]:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
 
 
+def _number(written: str) -> float:
+    return float(written) if written[0].isdigit() else number_of(written)
+
+
 def _comparisons(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
         how = next(sign for sign, said in _HOW.items() if match["how"] in said)
-        yield Comparison(how=how, number=float(match["number"]), of=match["of"])
+        yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
     for match in _EXACTLY.finditer(text):
         yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])

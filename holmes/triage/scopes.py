@@ -9,6 +9,7 @@ from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import names_of
 from holmes.triage.past import is_past, was_there
 from holmes.triage.subjects import narrowing
@@ -33,12 +34,13 @@ def of_scope(asked: Asked) -> FirstLook:
     members = _members(asked)
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each)]
-    symptoms = asked.question.symptoms
+    symptoms = _symptoms(asked)
     matching = [each for each in there if not symptoms or _matches(asked, each)]
-    vague = bool(asked.subject.unknown) and not asked.subject.namespaces and not members
+    general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
+    vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
     if matching and not vague:
         return with_cause(asked, matching[0], None)
-    logged = _logged(asked, members)
+    logged = logged_in_scope(asked, members)
     if logged is not None:
         return from_logs(asked, None, logged)
     place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
@@ -46,8 +48,8 @@ def of_scope(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
     elif matching:
-        words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
-        text = f"The cause cannot be determined: {words} names nothing in this cluster."
+        words = ", ".join(f"`{word}`" for word in asked.subject.unknown or sorted(symptoms))
+        text = f"The cause cannot be determined: no object of this cluster is named by {words}."
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
@@ -59,10 +61,16 @@ def of_scope(asked: Asked) -> FirstLook:
     return look_about(asked, None, "inconclusive", text)
 
 
+def _symptoms(asked: Asked) -> frozenset[str]:
+    """Return the symptoms of the question. "Are all pods ready" asks for every trouble, not for one of readiness."""
+    positive = {"ready", "running", "completed"} & set(asked.question.states)
+    return asked.question.symptoms - ({"ready", "start"} if positive and not asked.question.asks("why") else set())
+
+
 def _matches(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident has a symptom of the question, or affects the namespace itself."""
     itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
-    return itself or bool(asked.question.symptoms & symptoms_of_text(f"{incident.title} {incident.cause}"))
+    return itself or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:
@@ -96,12 +104,15 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
     return not kinds or any(ref.kind in kinds for ref in refs)
 
 
-def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
-    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them."""
+def logged_in_scope(
+    asked: Asked, members: frozenset[ObjectRef] = frozenset(), *, by_words: bool = False
+) -> LogCause | None:
+    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them.
+
+    If it describes only a symptom, a workload must fit its words, as always `by_words`.
+    """
     subject, question = asked.subject, asked.question
-    narrowed = set(subject.kinds) - {"Namespace", "Pod", *LOGGING} or question.labels
-    vague = not subject.namespaces and (subject.unknown or question.symptoms)
-    if narrowed or vague or is_past(asked):  # any error of any workload would look like the answer
+    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels or is_past(asked):
         return None
     left_out = set(subject.excluded)
     workloads = [
@@ -112,4 +123,9 @@ def _logged(asked: Asked, members: frozenset[ObjectRef]) -> LogCause | None:
         and (not members or each.ref in members)
         and not left_out.intersection((each, *asked.state.pods_of(each)))
     ]
-    return cause_in_logs(asked.state, asked.question, workloads) if len(workloads) <= _MOST_LOGGING else None
+    if len(workloads) > _MOST_LOGGING:
+        return None
+    vague = not subject.namespaces and (subject.unknown or question.symptoms)
+    if vague or by_words:  # any error of any workload would look like the answer
+        return cause_by_words(asked, workloads)
+    return cause_in_logs(asked.state, question, workloads)

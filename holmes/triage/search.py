@@ -37,6 +37,7 @@ _PLACE_NOUNS: Final = word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
@@ -80,7 +81,7 @@ def _meant(
     if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
         return ()
     kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses"):
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
         near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
         return tuple(each for each in near if each is not None and each.kind in kinds)
     if question.asks("follow_up"):
@@ -285,6 +286,7 @@ class _Search:
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
+        plain = _PORT.sub("", plain)
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
         (kind, sure), quoted = self._kind_beside(index), plain in self._quoted
@@ -301,6 +303,8 @@ class _Search:
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
         """Return the objects with the name of an ordinary word, if the sentence uses the word as a name."""
+        if word in _DETERMINERS:
+            return ()
         objects = self.names.named(word, kind if kind != "Pod" else "", spaces)
         if index not in self._known:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
@@ -310,9 +314,7 @@ class _Search:
         served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
-        self.question = replace(
-            self.question, found=tuple(each for each in self.question.found if not each.first <= index <= each.last)
-        )
+        self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
 
     def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
@@ -350,11 +352,8 @@ class _Search:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
             objects = self._of_host(word)
-            return (
-                Named(name=word, objects=objects)
-                if objects
-                else Missing(name=word.partition(".svc")[0], kind="Service")
-            )
+            missing = Missing(name=word.partition(".svc")[0], kind="Service")
+            return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip

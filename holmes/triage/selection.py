@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import children, text, text_map
-from holmes.triage.connections import identity
+from holmes.triage.connections import connections, identity
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -53,6 +53,8 @@ def select(asked: Asked) -> Selection:
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
     excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
+    if len(asked.subject.namespaces) > 1:
+        asked.ledger.take("concept", "either")
     objects = [
         each
         for kind in kinds
@@ -79,7 +81,8 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     asked.ledger.take("kind", "Namespace", *named)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
-    if not wanted and any(each.sense == "word" for each in question.found):
+    keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
@@ -96,12 +99,11 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
             found.append(_one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated))
             continue
-        refs = {
-            ref
-            for each in named.objects
-            if each.kind == first.kind
-            for ref in (*identity(asked.state, each), *_attached(asked.state, each))
-        }
+        of_pods = any(kind in WITH_TEMPLATE for kind in kinds)
+        meant = [each for each in named.objects if each.kind == first.kind or not of_pods]
+        refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
+        if not of_pods:
+            refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
         found.append(
             _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
         )
@@ -120,9 +122,9 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
             yield state.workload_of(pod).ref
-    is_workload = each.kind in (*WORKLOAD_KINDS, "Pod")
+    served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
     for user in users_of(state, each):
-        if not is_workload or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
+        if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
             yield user.object.ref
             yield from identity(state, user.object)
 
@@ -138,10 +140,18 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
     """Yield filters for words that are a part of an image of the cluster."""
     every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
     wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
+    if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
+        yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
             asked.ledger.take("word", word)
             yield _image_filter(word)
+
+
+def _is_latest(image: str) -> bool:
+    """Return whether an image has the tag `latest`, or none."""
+    name = image.rpartition("/")[2]
+    return name.endswith(":latest") or (":" not in name and "@" not in name)
 
 
 def _image_filter(word: str) -> Filter:

@@ -94,11 +94,13 @@ def with_known_kinds(question: Question, state: ClusterState) -> Question:
     kinds = names_of(state).kinds
     more: list[Sighting] = []
     for index, word in enumerate(question.words):
-        kind = kinds.get(word, "")
+        pair = "".join(question.words[index : index + 2])
+        kind = kinds.get(word) or ("" if word == pair else kinds.get(pair, ""))
         if not kind and index > 0 and question.words[index - 1] in _ASKS_FOR:
             kind = _ABBREVIATIONS.get(word, "")
         if kind and not any(each.first <= index <= each.last for each in question.found):
-            more.append(Sighting(sense="kind", name=kind, first=index, last=index))
+            last = index if word in kinds or word == pair or word in _ABBREVIATIONS else index + 1
+            more.append(Sighting(sense="kind", name=kind, first=index, last=last))
     return replace(question, found=(*question.found, *more)) if more else question
 
 

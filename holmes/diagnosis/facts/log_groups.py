@@ -65,6 +65,9 @@ _ALTERNATING: Final = 0.3
 _LEAST_SHARE: Final = 0.02
 _LEAST_OCCURRENCES: Final = 3
 _RECENT_SECONDS: Final = 900.0
+_PACED_RECORDS: Final = 40
+_ENDED_STEPS: Final = 20
+"""A log has ended if it is silent for this number of its usual steps."""
 _LEAST_LINES_BEFORE: Final = 5
 _LEAST_SECONDS_BEFORE: Final = 120.0
 _STRAYS: Final = 10
@@ -80,7 +83,8 @@ class LogGroup:
     `record` is the newest line, followed by the last cause of its stack trace. `first` and `last` are times in seconds
     since the epoch, or 0 if the log has none. `share` is the part of the lines since the first one. `sudden` means that
     the log has a time without such lines before them, and `over` that the log continues without them. `of_client` means
-    that a client's mistake can be the reason. `detail` describes a number that changed.
+    that a client's mistake can be the reason. `pace` is the usual time in seconds between two records, or 0 if the log
+    does not end with the group. `detail` describes a number that changed.
     """
 
     template: str
@@ -95,27 +99,40 @@ class LogGroup:
     sudden: bool
     over: bool
     of_client: bool = False
+    pace: float = 0.0
     detail: str = ""
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether the group only tells that an amount grows, for example memory or a queue."""
+        return bool(self.detail) and self.kind is None
 
     @property
     def span(self) -> str:
         """How often the lines occur and since when, for example `40 times from … to …`."""
-        times = f"{self.count} time{'s' if self.count != 1 else ''}"
-        return f"{times} from {written(self.first)} to {written(self.last)}" if self.first else times
+        if self.count == 1:
+            return f"once at {written(self.last)}" if self.last else "once"
+        return f"{self.count} times" + (f" from {written(self.first)} to {written(self.last)}" if self.first else "")
 
     def is_evidence(self, now: float) -> bool:
         """Return whether the lines still occur, occur often enough, and are not the noise of a healthy time.
 
         A client's mistake is evidence only if it fills the log.
         """
-        if self.over or self.count < _LEAST_OCCURRENCES or self.share < _LEAST_SHARE:
-            return False
         if self.last and now - self.last > _RECENT_SECONDS:
+            return self.is_end(now)
+        if self.over or self.count < _LEAST_OCCURRENCES or self.share < _LEAST_SHARE:
             return False
         if self.of_client or not self.sudden:
             filled = MOST_OF_THE_LOG if self.sudden else _ALL_OF_THE_LOG
             return self.share >= filled and self.count >= OFTEN and self.weight != "warning"
         return self.weight != "warning" or self.share >= _ALTERNATING
+
+    def is_end(self, now: float) -> bool:
+        """Return whether a busy log ended with these lines long ago, as that of a program that no longer works."""
+        return (
+            0 < _ENDED_STEPS * self.pace < now - self.last and self.weight in ("kind", "error") and not self.of_client
+        )
 
     @property
     def is_lasting(self) -> bool:
@@ -229,8 +246,17 @@ def group_of(
         sudden=sudden,
         over=over,
         of_client=kind in _OF_CLIENTS and "upstream" not in record and _CLIENT.search(record) is not None,
+        pace=_pace(story) if last >= story.heads[-1] else 0.0,
         detail=detail,
     )
+
+
+def _pace(story: LogStory) -> float:
+    """Return the usual time between two records, or 0 if the log has few records."""
+    heads = story.heads[-_PACED_RECORDS:]
+    if len(heads) < _PACED_RECORDS // 2:
+        return 0.0
+    return (story.time_of(heads[-1]) - story.time_of(heads[0])) / (len(heads) - 1)
 
 
 def _onset(numbers: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.custom_table import values_at
 from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
+from holmes.diagnosis.facts.quotas import exhausted_for
 from holmes.kubernetes.fields import children, text
 from holmes.values.findings import ObjectRef
 
@@ -132,7 +133,10 @@ def _index(state: ClusterState) -> _Index:
 
 
 def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:
-    """Return what makes the object, or makes it work. The object might not exist, its producers do."""
+    """Return what makes the object, or makes it work. The object might not exist, its producers do.
+
+    A quota that leaves no room for a missing object counts as a producer, because it decides whether the object exists.
+    """
     if ref.group:
         return controllers_of(state, ref.kind, ref.group)
     if ref.kind == "Node":
@@ -146,7 +150,8 @@ def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:
         return (found,) if found.name else ()
     index = _index(state)
     made = [by for product, by in index.patterns if _matches(product, ref)]
-    return (*index.makers.get(ref, ()), *made)
+    quotas = (quota.ref for quota, _ in exhausted_for(state, ref)) if state.find(ref) is None else ()
+    return (*index.makers.get(ref, ()), *made, *quotas)
 
 
 def _matches(product: ObjectRef, ref: ObjectRef) -> bool:

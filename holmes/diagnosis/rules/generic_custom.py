@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.admission import QUOTA
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_resources import (
     describe,
@@ -107,7 +108,7 @@ def _fault(
     state: ClusterState, each: ClusterObject, trouble: Trouble, needed: tuple[ObjectRef, ...], *, behind: bool
 ) -> Fault:
     missing = missing_object(state, each, trouble.why)
-    culprit, title, more, proof = each.ref, trouble.title, "", trouble.proof
+    culprit, title, more, proof = _quota(state, each, trouble.why) or each.ref, trouble.title, "", trouble.proof
     if missing is not None:
         existing = [found.name for found in state.of(missing.ref.kind, missing.ref.namespace)]
         more = f"; {missing.ref} does not exist{hint(missing.ref.name, existing)}"
@@ -125,6 +126,14 @@ def _fault(
         because=needed,
         since=trouble.since,
     )
+
+
+def _quota(state: ClusterState, each: ClusterObject, why: str) -> ObjectRef | None:
+    """Return the quota that refused what the controller wanted to create, or None."""
+    named = QUOTA.search(why)
+    places = (each.namespace, each.text("spec", "destination", "namespace"), each.text("spec", "targetNamespace"))
+    found = (state.get("ResourceQuota", place, named["quota"]) for place in places) if named else ()
+    return next((quota.ref for quota in found if quota is not None), None)
 
 
 def _needs(each: ClusterObject) -> Iterator[ObjectRef]:

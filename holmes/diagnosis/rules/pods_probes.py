@@ -90,7 +90,8 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
-    enough = integer(probe.spec, "initialDelaySeconds") + state.patience_seconds * (starting_graces if starting else 1)
+    allowed = state.patience_seconds * starting_graces if starting else state.grace_seconds
+    enough = integer(probe.spec, "initialDelaySeconds") + allowed
     return since_seconds >= enough and (bool(failed) or since_seconds >= enough + probe.budget_seconds)
 
 

@@ -106,8 +106,7 @@ def _numbered(
 ) -> Iterator[Fault]:
     workload, target = state.workload_of(pods[0]), int(port.target)
     protocols = {each.protocol for each in ports if each.number == target}
-    offered = {each.protocol for each in service_ports(service) if each.target == target}
-    if protocols and not protocols & offered:
+    if protocols and protocols.isdisjoint(each.protocol for each in service_ports(service) if each.target == target):
         yield _other_protocol(service, port, workload, "/".join(sorted(protocols)))
         return
     declared = {(each.number, each.protocol) for each in ports}
@@ -127,8 +126,7 @@ def _numbered(
         culprit=service.ref,
         cause=(
             f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
-            + written
-            + (", and client connections are refused" if proofs else "")
+            f"{written}{', and client connections are refused' if proofs else ''}"
         ),
         evidence=(
             _target(service, port),

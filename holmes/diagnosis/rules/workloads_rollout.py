@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.changes import (
     template_differences,
 )
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text, text_map
@@ -172,6 +173,8 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
         if deployment.deleted is not None or text(condition, "status") != "False" or not wanted:
             continue
         if state.now - since < state.patience_seconds + _waits_seconds(deployment, wanted):
+            continue
+        if are_starting(state, deployment):
             continue
         available = deployment.integer("status", "availableReplicas")
         yield Fault(

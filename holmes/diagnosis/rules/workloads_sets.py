@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
 
 _ORDINAL: Final = re.compile(r"-(\d+)$")
-
-_VENDOR_DOMAINS: Final = (
-    "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "
-    "linode.com oraclecloud.com oracle.com ibm.com alibabacloud.com aliyun.com tencent.com huawei.com "
-    "hetzner.cloud scaleway.com ovh.com vmware.com nvidia.com amd.com intel.com habana.ai xilinx.com "
-    "qualcomm.com openshift.io cattle.io k3s.io rke2.io k0sproject.io cilium.io projectcalico.org tigera.io "
-    "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
-)
-_VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""Labels in these domains are set by vendor software, not by users of the cluster."""
-_NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
 @Row(
@@ -52,7 +42,7 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
         if workload.deleted is not None or ready >= wanted or state.age_seconds(workload) < state.grace_seconds:
             continue
         first = _first_not_ready(state, workload, wanted)
-        if first is None:
+        if first is None or are_starting(state, workload):
             continue
         name, pod, since = first
         if state.now - since < state.patience_seconds:
@@ -168,7 +158,9 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
         if workload.deleted is not None or ready >= desired or state.age_seconds(workload) < state.grace_seconds:
             continue
         bad = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
-        if bad and not any(state.age_seconds(pod) >= state.grace_seconds for pod in bad):
+        if bad and not any(state.age_seconds(pod) >= state.patience_seconds for pod in bad):
+            continue
+        if are_starting(state, workload):
             continue
         yield Fault(
             subject=bad[0].ref if bad else workload.ref,
@@ -193,10 +185,9 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation=(
-        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels that a "
-        "vendor or Kubernetes sets, for example for a GPU or an operating system, this is normal until a node has the "
-        "label. The severity is then info, unless the value is misspelled. A label such as `disabled`, which turns "
-        "the DaemonSet off, is not a fault."
+        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. This is normal until a "
+        "node has the label, for example for nodes with a GPU, and the severity is info. It is warning if the label "
+        "of the selector is clearly misspelled."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
@@ -218,7 +209,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=workload.ref,
-            severity="warning" if slip or _is_own_label(workload, key, value) else "info",
+            severity="warning" if slip else "info",
             cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
             evidence=(
                 evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
@@ -226,19 +217,6 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check=f"kubectl get nodes -L {key}",
         )
-
-
-def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
-    """Return whether users, not vendor software, set the label on nodes.
-
-    A label that means "off", such as `disabled`, is excluded.
-    """
-    domain, slash, name = key.rpartition("/")
-    if _NOWHERE.search(f"{name} {value}"):
-        return False
-    if not slash:
-        return workload.namespace != "kube-system"
-    return not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:
