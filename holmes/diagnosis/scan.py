@@ -41,7 +41,8 @@ _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
 """If more than this number of kinds in a namespace could not be read for the same reason, one line lists them all."""
 
-_LOG_ROUNDS: Final = 2
+LOG_ROUNDS: Final = 2
+"""The logs of the first round name objects, whose logs are read in the second round."""
 _ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
 """The logs for one answer. They reach further back than those of a scan, to the healthy time before a fault."""
 
@@ -172,7 +173,7 @@ async def with_more_logs(
     The logs name further objects, whose logs are then read as well, for one hop.
     """
     tried = set(result.state.logs)
-    for _ in range(_LOG_ROUNDS):
+    for _ in range(LOG_ROUNDS):
         missing = [key for key in await asyncio.to_thread(wanted, result) if key not in tried]
         if not missing:
             break

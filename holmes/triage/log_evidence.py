@@ -19,7 +19,7 @@ from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_links import behind_service, named_services
-from holmes.triage.log_reasons import reason_of
+from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
@@ -113,7 +113,7 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
     answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
-        return None
+        return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
     first = fitting[0]
     ended = first.group.is_end(state.now)
     cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
@@ -130,6 +130,15 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
             troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
             return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
     return cause
+
+
+def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
+    """Return the cause of a workload that waits for a Lease of a pod that is gone."""
+    reason = lost_lease(state, trouble) if trouble.group.is_lasting else None
+    if reason is None:
+        return None
+    path = (trouble.workload.ref, reason.culprit)
+    return LogCause(troubles=(trouble,), culprit=reason.culprit, path=path, reason=reason)
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:

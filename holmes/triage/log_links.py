@@ -66,10 +66,10 @@ def _named(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
     for trouble in troubles_of(state, workload):
         if trouble.group.is_lasting:
             yield from named_services(state, trouble)
-            yield from _objects(state, trouble)
+            yield from objects_named(state, trouble)
 
 
-def _objects(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
+def objects_named(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
     """Yield the existing objects that the lines name with their kind, for example `job schema-2`."""
     for match in _OBJECT.finditer(trouble.group.record):
         space, _, name = match[2].rstrip(".").rpartition("/")

@@ -15,8 +15,8 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import boolean, child, children, moment, text, texts, written
-from holmes.triage.log_links import named_services
+from holmes.kubernetes.fields import boolean, child, children, text, texts, written
+from holmes.triage.log_links import named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ _WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _LEAST_LINES: Final = 3
 _MOST_LINES: Final = 400
-_EXPIRED_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +130,21 @@ def _rival(state: ClusterState, trouble: Trouble, path: frozenset[ObjectRef]) ->
     )
 
 
+def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the Lease that the lines wait for, if it is held by a pod of the workload that does not exist."""
+    for ref in objects_named(state, trouble):
+        lease = state.find(ref) if ref.kind == "Lease" else None
+        held_by = lease.text("spec", "holderIdentity") if lease is not None else ""
+        holder = held_by.partition("_")[0]
+        own = holder.startswith(f"{trouble.workload.name}-")
+        if lease is not None and own and state.is_missing("Pod", lease.namespace, holder):
+            renewed = lease.text("spec", "renewTime")
+            words = f"{ref} is held by {held_by}, which does not exist"
+            evidence = (f"{ref}, spec.holderIdentity: {held_by}", f"{ref}, spec.renewTime: {renewed or '(not set)'}")
+            return Reason(culprit=ref, words=words, evidence=evidence)
+    return None
+
+
 def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason | None:
     """Return what the workloads wait for or lack, although no line of their logs reports trouble."""
     for workload in workloads_of(state, subjects):
@@ -138,25 +152,6 @@ def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason 
             found = find(state, workload)
             if found is not None:
                 return found
-    return None
-
-
-def _dead_lease(state: ClusterState, workload: ClusterObject) -> Reason | None:
-    """Return the Lease that the log names again and again, if its holder does not exist any more."""
-    for lease in state.of("Lease", workload.namespace):
-        lines = [line for line in _lines(state, workload) if lease.name in _NAME.findall(line)]
-        holder = lease.text("spec", "holderIdentity")
-        renewed = moment(lease.text("spec", "renewTime")) or 0.0
-        if len(lines) < _LEAST_LINES or not holder or state.now - renewed < _EXPIRED_SECONDS:
-            continue
-        if any(holder.startswith(pod.name) for pod in state.of("Pod", workload.namespace)):
-            continue
-        words = (
-            f"{lease.ref} is still held by {holder}, which does not exist any more; it was last renewed at "
-            f"{written(renewed)}, and the log of {workload.ref} says: {quoted(lines[-1])}"
-        )
-        evidence = (f"{lease.ref}, spec.holderIdentity: {holder}", f"{lease.ref}, spec.renewTime: {written(renewed)}")
-        return Reason(culprit=lease.ref, words=words, evidence=evidence)
     return None
 
 
@@ -186,7 +181,6 @@ def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Rea
 
 
 _FOR_WORKLOADS: Final[tuple[Callable[[ClusterState, ClusterObject], Reason | None], ...]] = (
-    _dead_lease,
     _suspended,
     _older_than_its_setting,
 )
