@@ -48,7 +48,7 @@ _MOST_LINES: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A setting or an object that explains the lines of a log. `words` is a clause that names the culprit and the mechanism."""
+    """A setting or an object that explains the lines of a log. `words` is a clause that names the mechanism."""
 
     culprit: ObjectRef
     words: str
