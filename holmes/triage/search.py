@@ -254,8 +254,6 @@ class _Search:
                 return each.name, not plural and not romance and index == each.last + 1
             if index in before:
                 told = index > 0 and self.words[index - 1] in _DETERMINERS
-                if plural and not told:
-                    return "", False
                 return each.name, not plural and told and self.words[index] not in _ADJECTIVES
         return "", False
 
