@@ -115,13 +115,15 @@ def _numbered(
     if not proofs and (serves or not declared or _has_other_service(state, service, pods[0], declared)):
         return
     listens_elsewhere = any(_speaks_of(pods[0], number) for number, _ in known)
+    protocol = next((each.protocol for each in ports if each.number == target), "")
     written = ", ".join(f"{number}/{protocol}" for number, protocol in sorted(known))
     where = "declares only" if declared else "is probed at"
     yield Fault(
         subject=service.ref,
         culprit=service.ref,
         cause=(
-            f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
+            f"{service.ref} forwards port {port.port}{f' ({port.protocol})' if protocol else ''} to port {target} of "
+            f"its pods, but {workload.ref} {where} "
             + written
             + (", and client connections are refused" if proofs else "")
         ),
@@ -131,7 +133,8 @@ def _numbered(
             *proofs,
         ),
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
-        severity="critical" if proofs else "warning" if listens_elsewhere else "info",
+        title="Service uses another protocol than its pods" if protocol else None,
+        severity="critical" if proofs else "warning" if listens_elsewhere or protocol else "info",
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
     )
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
 from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
@@ -60,9 +61,15 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
                 *((_ready_condition(pod),) if pod is not None else ()),
             ),
             next_check=f"kubectl -n {workload.namespace} describe pod {name}",
-            because=sick_pods(state, workload),
+            because=(*sick_pods(state, workload), *_host_names(workload)),
             since=since,
         )
+
+
+def _host_names(workload: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the Service that gives the pods their host names."""
+    if workload.text("spec", "serviceName"):
+        yield ObjectRef(kind="Service", namespace=workload.namespace, name=workload.text("spec", "serviceName"))
 
 
 def _first_not_ready(
@@ -121,15 +128,17 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
         existing = [each.name for each in state.of("Service", namespace)]
         slip = meant(name, existing)
         missing = ObjectRef(kind="Service", namespace=namespace, name=name)
-        matters = slip or _is_named(state, namespace, name)
+        lines = [each.line for each in failures(state).get(missing, ()) if each.consumer is workload]
+        matters = slip or lines or _is_named(state, namespace, name)
         yield Fault(
             subject=workload.ref,
             culprit=workload.ref if slip else missing,
-            severity="warning" if matters else "info",
+            severity="critical" if lines else "warning" if matters else "info",
             cause=f"{missing} does not exist, but {workload.ref} names it in spec.serviceName for the host names of "
             f"its pods{hint(name, existing)}",
-            evidence=(evidence.field(workload, "spec", "serviceName"),),
+            evidence=(evidence.field(workload, "spec", "serviceName"), *lines[:1]),
             next_check=f"kubectl -n {namespace} get service",
+            logs=consumer_logs(state, [workload]) if not all(map(is_ready, state.pods_of(workload))) else (),
         )
 
 

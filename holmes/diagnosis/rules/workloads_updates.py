@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
+from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
+from holmes.diagnosis.facts.services import unready_seconds
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, children, duration, moment, text
+from holmes.kubernetes.fields import at, child, children, duration, integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +71,7 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     kinds=("StatefulSet", "DaemonSet", "Pod"),
     reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
     explanation="With the update strategy OnDelete, a change to the template reaches a pod only after the pod is "
-    "deleted. Pods of the older revision are still running.",
+    "deleted. Pods of the older revision are still running. The severity is info while all pods are ready.",
 )
 def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
     for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
@@ -77,8 +79,10 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
             continue
         old = _old_pods(state, workload)
         if old:
+            healthy = all(text(pod.condition("Ready"), "status") == "True" for pod in state.pods_of(workload))
             yield Fault(
                 subject=workload.ref,
+                severity="info" if healthy else None,
                 cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so pods such as "
                 f"{old[0].ref} keep the old template until they are deleted",
                 evidence=(
@@ -99,6 +103,35 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     )
     behind = workload.integer("status", "updatedNumberScheduled") < workload.integer("status", "currentNumberScheduled")
     return pods if counted and behind else []
+
+
+@Row(
+    id="W06c",
+    title="Corrected template does not reach a failing pod",
+    severity="critical",
+    kinds=("StatefulSet", "Pod"),
+    reads=("status.updateRevision", f"Pod metadata.labels[{_HASH}]", "Pod status.conditions[Ready]"),
+    explanation="A StatefulSet replaces a pod only after the pod is ready. If the old template was wrong, its pod "
+    "never becomes ready, and the corrected template is not used until the pod is deleted.",
+)
+def stays_old(state: ClusterState) -> Iterator[Fault]:
+    for workload in state.of("StatefulSet"):
+        update = workload.child("spec", "updateStrategy")
+        waits = text(update, "type") == "OnDelete" or integer(update, "rollingUpdate", "partition")
+        if waits or workload.deleted is not None or workload.text("spec", "podManagementPolicy") == "Parallel":
+            continue
+        for pod in _old_pods(state, workload):
+            if unready_seconds(state, pod) < 2 * state.patience_seconds or is_ready(pod):
+                continue
+            yield Fault(
+                subject=pod.ref,
+                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels[_HASH]} of {workload.ref}; a "
+                "StatefulSet replaces a pod only after it is ready, so the new template is used after the pod is "
+                "deleted",
+                evidence=(evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels[_HASH]), *_revisions(workload)),
+                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+                since=pod.created,
+            )
 
 
 def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
@@ -195,8 +228,9 @@ def _starves(container: Container, template: JsonObject) -> bool:
     severity="info",
     kinds=("Pod", "ConfigMap", "Secret"),
     reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
-    explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed "
-    "after the pods started, so they may still use old values. `kubectl rollout restart` loads the new values.",
+    explanation="Environment variables are read once, when a container starts, and files that are mounted with subPath "
+    "are never updated. A ConfigMap or Secret was changed after the pods started, so they may still use old values. "
+    "`kubectl rollout restart` loads the new values.",
 )
 def stale_environment(state: ClusterState) -> Iterator[Fault]:
     changed: dict[tuple[str, str, str], float | None] = {}
@@ -204,7 +238,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
         started = moment(pod.text("status", "startTime"))
         if started is None:
             continue
-        for kind, name, path in _environment(pod):
+        for kind, name, path, how in (*_environment(pod), *_copied_files(pod)):
             key = (kind, pod.namespace, name)
             if key not in changed:
                 changed[key] = _data_changed(state, *key)
@@ -214,7 +248,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=pod.ref,
                     cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"the containers of {workload.ref} started earlier and read environment variables only at startup",
+                    f"the containers of {_older(state, workload, pod, edited)} started earlier and {how}",
                     evidence=(
                         evidence.value(pod, path, name),
                         evidence.field(pod, "status", "startTime"),
@@ -231,19 +265,46 @@ def _started(pod: ClusterObject, pod_started: float) -> float:
     return max([pod_started, *(time for time in times if time is not None)])
 
 
-def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
-    """Yield the kind, name and path of every source of environment variables."""
+def _older(state: ClusterState, workload: ClusterObject, pod: ClusterObject, edited: float) -> str:
+    """Return the workload, or only the pod if other pods of the workload started after the change."""
+    others = (each for each in state.pods_of(workload) if each is not pod and each.deleted is None)
+    return f"{pod.ref}, unlike its siblings," if any(each.created > edited for each in others) else str(workload.ref)
+
+
+_AT_STARTUP: Final = "read environment variables only at startup"
+_BY_SUBPATH: Final = "have a file of it mounted with subPath, which is never updated"
+
+
+def _copied_files(pod: ClusterObject) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the kind, name, path and effect of every ConfigMap and Secret that is mounted with `subPath`."""
+    volumes = {text(volume, "name"): volume for volume in pod.children("spec", "volumes")}
+    for index, container in enumerate(pod.children("spec", "containers")):
+        for position, mount in enumerate(children(container, "volumeMounts")):
+            volume = volumes.get(text(mount, "name"), {}) if text(mount, "subPath") else {}
+            path = f"spec.containers[{index}].volumeMounts[{position}].subPath"
+            for kind, name in (
+                ("ConfigMap", text(volume, "configMap", "name")),
+                ("Secret", text(volume, "secret", "secretName")),
+            ):
+                if name:
+                    yield kind, name, path, _BY_SUBPATH
+
+
+def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the kind, name, path and effect of every source of environment variables."""
     for key in ("initContainers", "containers"):
         for index, container in enumerate(pod.children("spec", key)):
             for position, source in enumerate(children(container, "envFrom")):
                 for kind, ref in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
                     if text(source, ref, "name"):
-                        yield kind, text(source, ref, "name"), f"spec.{key}[{index}].envFrom[{position}].{ref}.name"
+                        place = f"spec.{key}[{index}].envFrom[{position}].{ref}.name"
+                        yield kind, text(source, ref, "name"), place, _AT_STARTUP
             for position, variable in enumerate(children(container, "env")):
                 for kind, ref in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
                     name = text(variable, "valueFrom", ref, "name") if "valueFrom" in variable else ""
                     if name:
-                        yield kind, name, f"spec.{key}[{index}].env[{position}].valueFrom.{ref}.name"
+                        place = f"spec.{key}[{index}].env[{position}].valueFrom.{ref}.name"
+                        yield kind, name, place, _AT_STARTUP
 
 
 def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
