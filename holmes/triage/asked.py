@@ -13,6 +13,7 @@ from holmes.values.first_look import FirstLook
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.diagnosis.usage import Usage
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.question import Question
     from holmes.triage.subjects import Named, Subject
@@ -26,13 +27,17 @@ _MOST_NEIGHBOURS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question about a cluster, with the scan that answers it, and the ledger of the parts of the question."""
+    """A question about a cluster, with the scan that answers it, and the ledger of the parts of the question.
+
+    `usage` is None if the usage of pods and nodes was not read.
+    """
 
     question: Question
     subject: Subject
     state: ClusterState
     report: DiagnosisReport
     ledger: Ledger = field(default_factory=Ledger)
+    usage: Usage | None = None
 
 
 def look_about(

@@ -98,7 +98,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
     if best is None or best.incident.findings[0].role == "symptom":
-        best = _named_in_logs(asked, named) or best
+        best = (_named_in_logs(asked, named) if best is not None or _wants_cause(asked) else None) or best
     if best is not None:
         return with_cause(asked, best.incident, named, best.path)
     ended = last_end(asked, named)
@@ -129,7 +129,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
     """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
-    links = links_in_logs(asked.state, named.objects) if _wants_cause(asked) else {}
+    links = links_in_logs(asked.state, named.objects)
     found = (
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents

@@ -5,6 +5,7 @@ Each filter takes its parts of the question from the ledger, so that a part with
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
+_PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
 _HALF_MINUTE: Final = 30.0
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
@@ -53,6 +55,7 @@ def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         *_key_filters(asked, kinds),
         *_bound_filters(asked, kinds),
         *_lacking_filters(asked),
+        *_port_filters(asked),
         *_time_filters(asked, kinds),
     ]
     for value in asked.subject.values:
@@ -157,6 +160,20 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
             yield Filter(
                 told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
             )
+
+
+def _port_filters(asked: Asked) -> Iterator[Filter]:
+    """Yield the filter for "port 8080": of a Service, or of a container."""
+    for match in _PORT.finditer(asked.question.text):
+        asked.ledger.take("bound", match[1])
+        yield Filter(told=match[0], holds=lambda each, port=match[1]: port in _ports(each))  # type: ignore[misc]
+
+
+def _ports(each: ClusterObject) -> set[str]:
+    if each.kind == "Service":
+        return {str(one.get(key)) for one in each.children("spec", "ports") for key in ("port", "targetPort")}
+    containers = children(pod_spec(each), "containers") if each.kind in WITH_TEMPLATE else ()
+    return {str(one.get("containerPort")) for container in containers for one in children(container, "ports")}
 
 
 def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:

@@ -6,13 +6,14 @@ claim if parts are left over, or if a kind that it needs was not read.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.vocabulary import symptoms_in, vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.question import Question
@@ -23,6 +24,7 @@ _WEIGHTY: Final = frozenset(
     {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events"}
 )
 """Concepts that change what a number or a list means."""
+_NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
 """Namespaces of every cluster, in which few have workloads. A reading without them still counts as complete."""
@@ -62,6 +64,7 @@ class Ledger:
                 text = " ".join(question.words[each.first : each.last + 1 + beyond])
                 parts.append(Part(sense=each.sense, name=each.name, text=text, at=each.first))
         parts += [Part(sense="bound", name=str(each), text=str(each)) for each in question.comparisons]
+        parts += [Part(sense="bound", name=number, text=number) for number in _numbers(question, named)]
         if question.period is not None:
             parts.append(Part(sense="period", name="period", text=question.period.text))
         return cls(parts)
@@ -80,6 +83,18 @@ class Ledger:
         """Return the texts of the concepts that are left over."""
         wanted = set(names)
         return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
+
+
+def _numbers(question: Question, named: set[str]) -> Iterator[str]:
+    """Yield the numbers of a question that are neither bounds, times, ages, names nor the length of a list."""
+    used = " ".join((*map(str, question.comparisons), *map(str, question.labels), *named, *question.quoted))
+    period = question.period.text if question.period is not None else ""
+    for match in _NUMBER.finditer(question.text):
+        before = question.text[: match.start()].split()[-1:]
+        length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
+        aged = question.older_seconds or question.newer_seconds
+        if match[0] not in used and match[0] not in period and not length and not aged:
+            yield match[0]
 
 
 def unread(state: ClusterState, kinds: Iterable[str], namespaces: Sequence[str] = ()) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
-from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_links import behind_service, lost_lease, named_services, remark_about
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
@@ -66,7 +66,7 @@ class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
     `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
-    log is silent since the lines.
+    log is silent since the lines. `remark` is a setting that the lines point to.
     """
 
     troubles: tuple[Trouble, ...]
@@ -74,6 +74,7 @@ class LogCause:
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
     ended: bool = False
+    remark: str = ""
 
     @property
     def sentence(self) -> str:
@@ -87,7 +88,8 @@ class LogCause:
         behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
         clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
         ended = "; its log is silent since then" if self.ended else ""
-        return f"{said}{before}{behind}{clean}{ended}"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"{said}{before}{behind}{clean}{ended}{remark}"
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -107,11 +109,22 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
     answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
-        return None
+        return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
     first = fitting[0]
     ended = first.group.is_end(state.now)
     cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
-    return _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
+    cause = _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
+    return replace(cause, remark=remark_about(state, cause.troubles[-1], cause.culprit))
+
+
+def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
+    """Return the cause of a workload that waits for a Lease of a pod that is gone."""
+    lease = lost_lease(state, trouble) if trouble.group.is_lasting else None
+    if lease is None:
+        return None
+    remark = f"its holder {lease.text('spec', 'holderIdentity')} does not exist"
+    path = (trouble.workload.ref, lease.ref)
+    return LogCause(troubles=(trouble,), culprit=lease.ref, path=path, remark=remark)
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:

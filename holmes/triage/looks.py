@@ -11,25 +11,30 @@ from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
+from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
+from holmes.triage.names import names_of
 from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
+from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
-from holmes.triage.subjects import with_known_kinds
+from holmes.triage.subjects import Named, with_known_kinds
+from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import LogKey
+    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
@@ -88,6 +93,13 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
+def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
+    """Return whether the answer needs the current usage of pods and nodes."""
+    asked = _asked(request, scan) if not request.alerts else None
+    plan = plan_of(asked.question, asked.subject) if asked is not None else None
+    return plan is not None and plan.answer is usage
+
+
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, or take the first look at the alerts."""
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
@@ -96,9 +108,49 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     parsed = with_known_kinds(parse_question(request.question), scan.state)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    question, subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
+    question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
+    subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
     ledger = Ledger.of(question, subject)
-    return Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger)
+    return Asked(
+        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    )
+
+
+def _with_earlier(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> Subject:
+    """Add the objects of the conversation's last answer, which words such as "it" refer to."""
+    if subject.named or subject.missing:
+        return subject
+    if question.asks("other"):
+        every = sorted({ref for each in earlier for ref in identity(state, each)})
+        kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
+        return replace(subject, excluded=(*subject.excluded, *kept))
+    meant = _meant(question, subject, state, earlier)
+    if not meant:
+        return subject
+    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
+    return replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
+
+
+def _meant(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> tuple[ClusterObject, ...]:
+    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
+    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
+        return ()
+    content = [word for word in question.words if word not in vocabulary().stop]
+    glue = ("list", "follow_up", "polite", "now")
+    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
+    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
+        return ()
+    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
+        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
+        return tuple(each for each in near if each is not None and each.kind in kinds)
+    if question.asks("follow_up"):
+        return tuple(earlier)
+    return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:

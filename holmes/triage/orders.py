@@ -54,7 +54,7 @@ def _orders(question: Question) -> Iterator[bool]:
     for clause in _CLAUSES.split(question.text):
         words = words_of(clause.strip())
         rest = words_of(_LEADING.sub("", clause.strip()))
-        yield _begins_with_order(words) or _begins_with_order(rest)
+        yield "would you mind" in clause or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)
         german = bool(last) and last[0] in _INFINITIVES
         yield german or (_WISHES.search(clause) is not None and not _INFINITIVES.isdisjoint(words))

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_GENERAL: Final = re.compile(
+    r"^(?:what (?:is|are|does) an? \w+\??$|how does an? |was ist eine? \w+\??$|que es una? \w+\??$|qu'est-ce qu'une? "
+    r"|how (?:do|can|would|should) (?:i|you|we) (?:write|create|make|define|learn|install)"
+    r"|wie (?:schreibe|erstelle|funktioniert))"
+)
+"""Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _STATUS_CODE: Final = re.compile(r"\b[45](?:\d\d|xx)s?\b")
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
@@ -51,6 +57,8 @@ class Plan:
 
 def plan_of(question: Question, subject: Subject) -> Plan | None:
     """Return the plan for a question, or None if the question is not about a cluster."""
+    if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
+        return None
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 

@@ -210,3 +210,12 @@ def _comparisons(text: str) -> Iterator[Comparison]:
         yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
     for match in _EXACTLY.finditer(text):
         yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])
+
+
+def states_health(text: str) -> bool:
+    """Return whether a statement only says that something is well: "catalog is healthy"."""
+    question = parse_question(text)
+    good = question.asks("health") or set(question.states) & {"ready", "running"}
+    other = set(question.states) - {"ready", "running"} or question.comparisons or question.period is not None
+    concepts = ("trouble", "negation", "either", "excluding", "logs", "count", "changes", "resources", "usage")
+    return bool(good) and not other and not question.asks(*concepts)

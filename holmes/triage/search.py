@@ -12,8 +12,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from holmes.triage.connections import connections, identity
-from holmes.triage.names import names_of
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.names import Names
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
@@ -35,6 +32,7 @@ _DETERMINERS: Final = word_list("determiners")
 _PLACES: Final = word_list("places")
 _PLACE_NOUNS: Final = word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
+_INTERROGATIVES: Final = word_list("interrogatives")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
@@ -45,48 +43,14 @@ _MOST_UNKNOWN: Final = 6
 _MOST_CONTENT: Final = 3
 
 
-def find_subject(
-    question: Question, state: ClusterState, *, namespace: str = "", earlier: Sequence[ClusterObject] = ()
-) -> tuple[Question, Subject]:
+def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
     """Find the subject of `question`. A namespace in the question takes precedence over `namespace`.
 
-    `earlier` contains the objects of the conversation's last answer, which words such as "it" refer to. The returned
-    question no longer contains the phrases that turned out to be names.
+    The returned question no longer contains the phrases that turned out to be names.
     """
-    search = _Search(question, names_of(state))
+    search = _Search(question, names)
     subject = search.subject(namespace)
-    question = search.question
-    if not earlier or subject.named or subject.missing:
-        return question, subject
-    if question.asks("other"):
-        every = {ref for each in earlier for ref in identity(state, each)}
-        kept = tuple(each for ref in sorted(every) if (each := state.find(ref)) is not None)
-        return question, replace(subject, excluded=(*subject.excluded, *kept))
-    meant = _meant(question, subject, state, earlier)
-    if not meant:
-        return question, subject
-    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
-    return question, replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
-
-
-def _meant(
-    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
-) -> tuple[ClusterObject, ...]:
-    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
-    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
-        return ()
-    content = [word for word in question.words if word not in vocabulary().stop]
-    glue = ("list", "follow_up", "polite", "now")
-    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
-    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
-        return ()
-    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
-        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
-        return tuple(each for each in near if each is not None and each.kind in kinds)
-    if question.asks("follow_up"):
-        return tuple(earlier)
-    return tuple(earlier) if len(content) <= _MOST_CONTENT and not subject.kinds else ()
+    return search.question, subject
 
 
 class _Search:
@@ -119,7 +83,7 @@ class _Search:
             if index in self._used or self._is_data(word) or word in self.names.principals:
                 continue
             found = None if self._is_value(index, word) else self._named(index, word, spaces)
-            if isinstance(found, Named) and self._is_excluded(index):
+            if isinstance(found, Named) and index > self._excluding:
                 excluded += found.objects
             elif isinstance(found, Named):
                 named.append(found)
@@ -276,6 +240,12 @@ class _Search:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
+            if (
+                index in after
+                and self.words[each.first - 1 : each.first]
+                and self.words[each.first - 1] in _INTERROGATIVES
+            ):
+                return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
                 return each.name, not plural and not romance and index == each.last + 1
@@ -329,6 +299,8 @@ class _Search:
         hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
         if hosts or prefix:
             return hosts or self.names.begins(name, kind, spaces)
+        if self.question.asks("permission"):  # an account may get rights in another namespace
+            spaces = () if self.names.named(name, "ServiceAccount") else spaces
         exact = self.names.named(name, kind, spaces)
         if exact and kind in ("", exact[0].kind):
             return exact

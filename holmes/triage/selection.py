@@ -7,7 +7,7 @@ is reported, so that no number and no list pretends to take it into account.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
@@ -24,6 +24,7 @@ from holmes.triage.filters import (
 from holmes.triage.ledger import unread
 from holmes.triage.names import is_of
 from holmes.triage.users import users_of
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.values.findings import ObjectRef
+
+
+_POSSESSIVES: Final = word_list("possessives")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,8 @@ def select(asked: Asked) -> Selection:
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
+    for space in asked.subject.excluded_namespaces:
+        negated_before(asked, position_of(asked, space), most=4)
     excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
     if len(asked.subject.namespaces) > 1:
         asked.ledger.take("concept", "either")
@@ -79,6 +85,9 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     question = asked.question
     named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
     asked.ledger.take("kind", "Namespace", *named)
+    for each in question.found:  # "pods with their nodes": the table has them
+        if each.sense == "kind" and each.first and question.words[each.first - 1] in _POSSESSIVES:
+            asked.ledger.take("kind", each.name, at=each.first)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)

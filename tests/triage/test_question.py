@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.triage.question import MAX_HEAD_CHARACTERS, MAX_TAIL_CHARACTERS, parse_question
+from holmes.triage.question import MAX_HEAD_CHARACTERS, MAX_TAIL_CHARACTERS, parse_question, states_health
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,20 @@ def test_a_long_text_is_read_at_its_ends_only() -> None:
 def test_parsing_never_fails(text: str) -> None:
     question = parse_question(text)
     assert all(word == word.lower() for word in question.words)
+
+
+@pytest.mark.parametrize(
+    ("statement", "only"),
+    [
+        ("catalog is healthy", True),
+        ("All pods in shop are ready", True),
+        ("The backup of catalog succeeded last night", False),
+        ("The error rate of catalog is below 1%", False),
+        ("Namespace shop has no more than one broken workload", False),
+        ("catalog runs on node-2", False),
+        ("payments is crashing", False),
+        ("there are no failed jobs", False),
+    ],
+)
+def test_only_statements_of_health_can_be_checked_by_rules(statement: str, *, only: bool) -> None:
+    assert states_health(statement) is only
