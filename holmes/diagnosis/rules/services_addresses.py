@@ -33,7 +33,7 @@ _MOST_LINES: Final = 200
     severity="critical",
     kinds=("Service", "EndpointSlice"),
     reads=("spec.selector", "EndpointSlice endpoints[].addresses", "logs of clients"),
-    explanation="A Service without a selector sends requests to addresses that somebody wrote into its EndpointSlice. "
+    explanation="A Service without a selector sends requests to the addresses of an EndpointSlice that a user wrote. "
     "Kubernetes does not check them. The rule reports them if the logs of clients show that connections fail. Correct "
     "the addresses, or repair the system behind them.",
 )

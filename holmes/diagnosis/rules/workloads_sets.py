@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 
 _ORDINAL: Final = re.compile(r"-(\d+)$")
 
+_VENDOR_DOMAINS: Final = (
+    "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "
+    "linode.com oraclecloud.com oracle.com ibm.com alibabacloud.com aliyun.com tencent.com huawei.com "
+    "hetzner.cloud scaleway.com ovh.com vmware.com nvidia.com amd.com intel.com habana.ai xilinx.com "
+    "qualcomm.com openshift.io cattle.io k3s.io rke2.io k0sproject.io cilium.io projectcalico.org tigera.io "
+    "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
+)
+_VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
+"""Labels in these domains are set by vendor software, not by users of the cluster."""
+_NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
+
 
 @Row(
     id="W08",
@@ -196,7 +207,7 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     explanation=(
         "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. This is normal until a "
         "node has the label, for example for nodes with a GPU, and the severity is info. It is warning if the label "
-        "of the selector is clearly misspelled."
+        "of the selector is clearly misspelled, or if its domain shows that users of the cluster set it."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
@@ -218,7 +229,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=workload.ref,
-            severity="warning" if slip else "info",
+            severity="warning" if slip or _is_own_label(key, value) else "info",
             cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
             evidence=(
                 evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
@@ -226,6 +237,13 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check=f"kubectl get nodes -L {key}",
         )
+
+
+def _is_own_label(key: str, value: str) -> bool:
+    """Return whether the domain of the label shows that users set it, unless the label means "off"."""
+    domain, slash, name = key.rpartition("/")
+    own = bool(slash) and not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
+    return own and not _NOWHERE.search(f"{name} {value}")
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:
