@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
+    from holmes.triage.log_reasons import Reason
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -61,6 +62,12 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
         notes=(ONLY_LOGS, *look.notes),
     )
+
+
+def from_reason(asked: Asked, named: Named | None, found: Reason) -> FirstLook:
+    """Return the look that names a setting or an object which no rule judges on its own."""
+    look = look_about(asked, named, "cause_found", one_sentence(found.words))
+    return replace(look, severity="warning", culprit=str(found.culprit), evidence=found.evidence)
 
 
 def stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:

@@ -15,11 +15,12 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, text_map
 from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
-from holmes.triage.blame import from_logs, stopped, with_cause
+from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
+from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.past import is_past, last_end, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
@@ -114,6 +115,9 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
         return from_logs(asked, named, logged)
+    reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
+    if reason is not None:
+        return from_reason(asked, named, reason)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
@@ -204,9 +208,16 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         )
 
 
+def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether the question is about now, and the incident only about containers that have recovered."""
+    if not asked.question.asks("now") or asked.question.asks("why") or incident.severity == "critical":
+        return False
+    return any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
+
+
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info":
+    if incident.severity == "info" or _is_over(asked, named, incident):
         return False
     if candidate.own:
         return True

@@ -18,7 +18,8 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
-from holmes.triage.log_links import behind_service, lost_lease, named_services, remark_about
+from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
@@ -66,7 +68,7 @@ class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
     `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
-    log is silent since the lines. `remark` is a setting that the lines point to.
+    log is silent since the lines. `reason` is a setting or an object that explains the lines.
     """
 
     troubles: tuple[Trouble, ...]
@@ -74,7 +76,7 @@ class LogCause:
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
     ended: bool = False
-    remark: str = ""
+    reason: Reason | None = None
 
     @property
     def sentence(self) -> str:
@@ -84,16 +86,18 @@ class LogCause:
         if last.group.detail:
             since = f" since {written(last.group.first)}" if last.group.first else ""
             said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
+        if self.reason is not None:
+            return f"{said}; {self.reason.words}"
         before = f"; just before: {last.before}" if last.before else ""
         behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
         clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
         ended = "; its log is silent since then" if self.ended else ""
-        remark = f"; {self.remark}" if self.remark else ""
-        return f"{said}{before}{behind}{clean}{ended}{remark}"
+        return f"{said}{before}{behind}{clean}{ended}"
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        return tuple(
+        shown = self.reason.evidence if self.reason is not None else ()
+        return shown + tuple(
             f"{each.key.pod}, log of container {each.key.container}, {each.group.span}: {each.quote}"
             for each in self.troubles
         )
@@ -113,18 +117,28 @@ def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[Cl
     first = fitting[0]
     ended = first.group.is_end(state.now)
     cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
-    cause = _with_what_was_before(state, _followed(state, cause, {first.workload.ref}))
-    return replace(cause, remark=remark_about(state, cause.troubles[-1], cause.culprit))
+    return _with_its_reason(state, _with_what_was_before(state, _followed(state, cause, {first.workload.ref})))
+
+
+def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
+    """Blame the setting or the object that explains the lines of one of the logs, the deepest first."""
+    for trouble in reversed(cause.troubles):
+        reason = reason_of(state, trouble, cause.path)
+        if reason is not None:
+            kept = cause.path[: cause.path.index(trouble.workload.ref) + 1]
+            path = tuple(dict.fromkeys((*kept, reason.culprit)))
+            troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
+            return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
+    return cause
 
 
 def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
     """Return the cause of a workload that waits for a Lease of a pod that is gone."""
-    lease = lost_lease(state, trouble) if trouble.group.is_lasting else None
-    if lease is None:
+    reason = lost_lease(state, trouble) if trouble.group.is_lasting else None
+    if reason is None:
         return None
-    remark = f"its holder {lease.text('spec', 'holderIdentity')} does not exist"
-    path = (trouble.workload.ref, lease.ref)
-    return LogCause(troubles=(trouble,), culprit=lease.ref, path=path, remark=remark)
+    path = (trouble.workload.ref, reason.culprit)
+    return LogCause(troubles=(trouble,), culprit=reason.culprit, path=path, reason=reason)
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:

@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses
-from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import children, text, text_map, texts
+from holmes.kubernetes.fields import text_map
 from holmes.triage.log_troubles import troubles_of, workloads_of
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ _OBJECT: Final = re.compile(
     rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
 )
 _MOST_HOPS: Final = 4
-_SERVICE: Final = "kubernetes.io/service-name"
 
 
 def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
@@ -97,32 +95,3 @@ def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObje
     selector = text_map(found.body, "spec", "selector") if found is not None else {}
     pods = state.selected("Pod", service.namespace, selector)
     return tuple(dict.fromkeys(map(state.workload_of, pods)))
-
-
-def remark_about(state: ClusterState, trouble: Trouble, culprit: ObjectRef) -> str:
-    """Return a setting that the lines point to: an entry of hostAliases, or endpoints that were entered by hand."""
-    for alias in children(template_of(trouble.workload).spec, "hostAliases"):
-        address, names = text(alias, "ip"), texts(alias, "hostnames")
-        if address and re.search(rf"(?<![\d.]){re.escape(address)}(?![\d.]*\d)", trouble.group.record):
-            return f"spec.hostAliases of {trouble.workload.ref} maps {', '.join(names)} to {address}"
-    service = state.find(culprit) if culprit.kind == "Service" else None
-    if service is None or service.child("spec", "selector") or service.text("spec", "type") == "ExternalName":
-        return ""
-    pieces = (
-        each for each in state.of("EndpointSlice", service.namespace) if each.labels.get(_SERVICE) == service.name
-    )
-    found = [
-        address for piece in pieces for each in piece.children("endpoints") for address in texts(each, "addresses")
-    ]
-    return f"its endpoints were entered by hand: {', '.join(found[:3])}" if found else ""
-
-
-def lost_lease(state: ClusterState, trouble: Trouble) -> ClusterObject | None:
-    """Return the Lease that the lines wait for, if it is held by a pod of the workload that does not exist."""
-    for ref in objects_named(state, trouble):
-        lease = state.find(ref) if ref.kind == "Lease" else None
-        holder = lease.text("spec", "holderIdentity").partition("_")[0] if lease is not None else ""
-        own = holder.startswith(f"{trouble.workload.name}-")
-        if lease is not None and own and state.is_missing("Pod", lease.namespace, holder):
-            return lease
-    return None

@@ -10,9 +10,10 @@ from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.facts.services import unready_seconds
+from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, children, duration, integer, moment, text
+from holmes.kubernetes.fields import at, child, duration, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -227,95 +228,37 @@ def _starves(container: Container, template: JsonObject) -> bool:
     title="Pods started before their configuration was changed",
     severity="info",
     kinds=("Pod", "ConfigMap", "Secret"),
-    reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
+    reads=(
+        "ConfigMap metadata.managedFields[].time",
+        "Pod status.startTime",
+        "Pod spec.containers[].env",
+        "Pod spec.containers[].volumeMounts[].subPath",
+    ),
     explanation="Environment variables are read once, when a container starts, and files that are mounted with subPath "
     "are never updated. A ConfigMap or Secret was changed after the pods started, so they may still use old values. "
     "`kubectl rollout restart` loads the new values.",
 )
-def stale_environment(state: ClusterState) -> Iterator[Fault]:
-    changed: dict[tuple[str, str, str], float | None] = {}
+def stale_configuration(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
-        started = moment(pod.text("status", "startTime"))
-        if started is None:
-            continue
-        for kind, name, path, how in (*_environment(pod), *_copied_files(pod)):
-            key = (kind, pod.namespace, name)
-            if key not in changed:
-                changed[key] = _data_changed(state, *key)
-            edited = changed[key]
-            if edited is not None and _started(pod, started) < edited < state.now - state.patience_seconds:
-                workload = state.workload_of(pod)
-                yield Fault(
-                    subject=pod.ref,
-                    cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"the containers of {_older(state, workload, pod, edited)} started earlier and {how}",
-                    evidence=(
-                        evidence.value(pod, path, name),
-                        evidence.field(pod, "status", "startTime"),
-                    ),
-                    next_check=f"kubectl -n {pod.namespace} get {kind.lower()} {name} --show-managed-fields -o yaml",
-                    since=edited,
-                )
-                break
+        stale = (each for each in stale_settings(state, pod) if each.edited < state.now - state.patience_seconds)
+        found = next(stale, None)
+        if found is not None:
+            yield Fault(
+                subject=pod.ref,
+                cause=f"{found.ref} was changed {duration(state.now - found.edited)} ago, but the containers of "
+                f"{_older(state, pod, found.edited)} started earlier and {found.reading}",
+                evidence=(
+                    evidence.value(pod, found.path, found.ref.name),
+                    evidence.field(pod, "status", "startTime"),
+                ),
+                next_check=f"kubectl -n {pod.namespace} get {found.ref.kind.lower()} {found.ref.name} "
+                "--show-managed-fields -o yaml",
+                since=found.edited,
+            )
 
 
-def _started(pod: ClusterObject, pod_started: float) -> float:
-    """Return the start time of the pod or of its last started container, whichever is later."""
-    times = [moment(text(container.status, "state", "running", "startedAt")) for container in containers_of(pod)]
-    return max([pod_started, *(time for time in times if time is not None)])
-
-
-def _older(state: ClusterState, workload: ClusterObject, pod: ClusterObject, edited: float) -> str:
+def _older(state: ClusterState, pod: ClusterObject, edited: float) -> str:
     """Return the workload, or only the pod if other pods of the workload started after the change."""
+    workload = state.workload_of(pod)
     others = (each for each in state.pods_of(workload) if each is not pod and each.deleted is None)
     return f"{pod.ref}, unlike its siblings," if any(each.created > edited for each in others) else str(workload.ref)
-
-
-_AT_STARTUP: Final = "read environment variables only at startup"
-_BY_SUBPATH: Final = "have a file of it mounted with subPath, which is never updated"
-
-
-def _copied_files(pod: ClusterObject) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the kind, name, path and effect of every ConfigMap and Secret that is mounted with `subPath`."""
-    volumes = {text(volume, "name"): volume for volume in pod.children("spec", "volumes")}
-    for index, container in enumerate(pod.children("spec", "containers")):
-        for position, mount in enumerate(children(container, "volumeMounts")):
-            volume = volumes.get(text(mount, "name"), {}) if text(mount, "subPath") else {}
-            path = f"spec.containers[{index}].volumeMounts[{position}].subPath"
-            for kind, name in (
-                ("ConfigMap", text(volume, "configMap", "name")),
-                ("Secret", text(volume, "secret", "secretName")),
-            ):
-                if name:
-                    yield kind, name, path, _BY_SUBPATH
-
-
-def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the kind, name, path and effect of every source of environment variables."""
-    for key in ("initContainers", "containers"):
-        for index, container in enumerate(pod.children("spec", key)):
-            for position, source in enumerate(children(container, "envFrom")):
-                for kind, ref in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
-                    if text(source, ref, "name"):
-                        place = f"spec.{key}[{index}].envFrom[{position}].{ref}.name"
-                        yield kind, text(source, ref, "name"), place, _AT_STARTUP
-            for position, variable in enumerate(children(container, "env")):
-                for kind, ref in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
-                    name = text(variable, "valueFrom", ref, "name") if "valueFrom" in variable else ""
-                    if name:
-                        place = f"spec.{key}[{index}].env[{position}].valueFrom.{ref}.name"
-                        yield kind, name, place, _AT_STARTUP
-
-
-def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
-    """Return the time of the object's last change after its creation, or None if no such change is known."""
-    found = state.get(kind, namespace, name)
-    if found is None:
-        return None
-    times = [
-        moment(text(entry, "time")) or 0.0
-        for entry in found.children("metadata", "managedFields")
-        if text(entry, "subresource") != "status"
-    ]
-    edited = max(times, default=0.0)
-    return edited if edited > found.created + 1 else None
