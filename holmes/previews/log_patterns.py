@@ -87,6 +87,7 @@ class _Reader:
         self._parsed = 0
         self._current: Pattern | None = None
         self._in_trace = False
+        self._is_exception = False
         self.continuations = 0
 
     def read(self, number: int, lines: list[str]) -> None:
@@ -109,6 +110,7 @@ class _Reader:
             pattern.last_line = line
             self._current = pattern
             self._in_trace = False
+            self._is_exception = shape.parsed.is_cause
 
     def patterns(self) -> list[Pattern]:
         return list(self._patterns.values())
@@ -139,7 +141,7 @@ class _Reader:
         """Add `line` to the preceding stack trace. Returns whether the line belongs to the trace."""
         if self._current is None:
             return False
-        begins_trace = parsed.is_cause and (self._current.level or INFO) >= ERROR
+        begins_trace = parsed.is_cause and not self._is_exception and (self._current.level or INFO) >= ERROR
         if parsed.role != "indented" and not (parsed.role == "stray" and (self._in_trace or begins_trace)):
             return False
         self._in_trace = True

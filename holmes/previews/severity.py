@@ -24,7 +24,7 @@ LEVELS: Final = {
         ("trace", "debug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"), INFO
     ),
     **dict.fromkeys(("warn", "warning", "wrn", "w"), WARNING),
-    **dict.fromkeys(("error", "err", "severe", "e", "failure"), ERROR),
+    **dict.fromkeys(("error", "err", "severe", "e", "failure", "fail"), ERROR),
     **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
 }
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))

@@ -44,6 +44,7 @@ _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 _ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
+_MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
@@ -173,6 +174,8 @@ def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool,
 
 
 def _specific(group: LogGroup) -> frozenset[str]:
+    if group.is_amount:
+        return frozenset({"memory"}) if _MEMORY.search(group.detail) else frozenset()
     return _SYMPTOMS.get(group.kind, frozenset()) if group.kind is not None else frozenset()
 
 

@@ -48,7 +48,10 @@ _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
     "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
     "configuration invalid", "file missing", None,
 })  # fmt: skip
-_WAITING: Final = re.compile(r"(?i)\bwaiting (?:for|on|until) ")
+_SUSPECT: Final = re.compile(
+    r"(?i)\bwaiting (?:for|on|until) |\b(?:failed|unable) (?:to|since|because|with|after)\b|\bfailed: "
+)
+"""Words of lines without a level or with the level INFO, which count as a warning."""
 _CHANGE: Final = re.compile(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
     r"|lease|renew|expire|(?:dis|en)abled\b"
@@ -273,7 +276,7 @@ def _weight(pattern: Pattern, record: str, kind: LineKind | None) -> Weight:
         return "kind"
     if _SERVER_ERROR.search(record) is not None:
         return "none" if reports_success(record) else "status"
-    if pattern.cause or (level or pattern.severity - 1) >= ERROR:
+    if pattern.cause or (level or pattern.severity - 0.5) >= ERROR:
         return "none" if reports_success(record) else "error"
-    warns = (level is not None and level >= WARNING) or _WAITING.search(record) is not None
+    warns = (level is not None and level >= WARNING) or _SUSPECT.search(record) is not None
     return "warning" if warns else "none"

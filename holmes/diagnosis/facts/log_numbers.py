@@ -29,6 +29,10 @@ _LEVEL: Final = re.compile(r"(?i)\b(?:level=)?(?:info|warn(?:ing)?|error|debug|n
 _PAIR: Final = re.compile(
     r"\b(?P<key>[A-Za-z_][\w.-]{1,40})[\"']?[=:] ?[\"']?(?P<number>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[a-zA-Zµ%]{0,8})"
 )
+_NAMED: Final = re.compile(
+    r"(?i)\b(?P<key>heap(?: \w{1,12})?|rss|memory(?: \w{1,12})?|queue (?:length|size|depth)|backlog|lag)\b"
+    r"[^\d\n]{1,12}?(?P<number>\d{1,15}(?:\.\d{1,9})?) ?(?P<unit>[kmgt]?i?b)?\b"
+)
 _DURATION: Final = re.compile(r"(?<![\w.=:])(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|µs|us)\b")
 _TIMED: Final = re.compile(r"(?i)latency|duration|elapsed|took|(?:^|_)(?:dur|rt|time|millis|ms|secs?|seconds)$")
 _AMOUNT: Final = re.compile(
@@ -84,8 +88,9 @@ def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterato
     for number in sampled:
         line = story.lines[number - 1][:_LINE_CHARACTERS]
         pairs = [(match["key"], match) for match in _PAIR.finditer(line)]
-        for key, match in (*pairs, *(("", match) for match in _DURATION.finditer(line))):
-            found[key, match["unit"]].append((number, float(match["number"])))
+        words = [(match["key"].lower(), match) for match in _NAMED.finditer(line)]
+        for key, match in (*pairs, *words, *(("", match) for match in _DURATION.finditer(line))):
+            found[key, match["unit"] or ""].append((number, float(match["number"])))
     for (key, unit), values in found.items():
         series = _Series(key=key, unit=unit, values=tuple(values))
         enough = len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5)
