@@ -30,12 +30,16 @@ _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W
 """Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
 
 
-def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
+_DECISIVE_RULES: Final = frozenset({"W06c"})
+"""Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
-        finding.rule_id in _GENERIC_RULES,
+        (finding.rule_id in _GENERIC_RULES) - (finding.rule_id in _DECISIVE_RULES),
         finding.rule_id,
         finding.subject,
     )
@@ -68,7 +72,7 @@ class _Links:
             index = min(self._explained_by[index], key=self._rank)
         return index
 
-    def _rank(self, index: int) -> tuple[bool, int, bool, str, ObjectRef]:
+    def _rank(self, index: int) -> tuple[bool, int, int, str, ObjectRef]:
         return _rank(self._findings[index])
 
     def workload(self, ref: ObjectRef) -> ObjectRef:

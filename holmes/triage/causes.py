@@ -159,7 +159,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     """Return whether a note explains what the question asks for, for example a suspended job."""
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
-    return asked.question.asks("why") and candidate.own and candidate.incident.culprit in own and fits
+    about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
+    return asked.question.asks("why") and candidate.own and bool(about_own) and fits
 
 
 def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:

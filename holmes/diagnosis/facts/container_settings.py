@@ -11,8 +11,9 @@ from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
 from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
-from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
+from holmes.kubernetes.fields import at, child, children, matches_map, text, text_map, texts
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 
@@ -192,12 +193,31 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
             continue
         keys, prefix = sorted(text_map(found.body, "data")), text(source, "prefix")
         near = nearest(wanted.removeprefix(prefix), keys)
+        if prefix and wanted in keys:
+            said = f"{found.ref} has the key {wanted}, but envFrom adds the prefix {prefix}, so the variable is "
+            said += f"{prefix}{wanted}"
+            return Blamed(
+                evidence=value(container.pod, f"{container.spec_path}.envFrom", f"prefix {prefix}"), words=said
+            )
         if near is not None or edited_at(found) > container.pod.created:
             shown = ", ".join(keys[:_MOST_KEYS])
             said = f"the container reads its variables from {found.ref}, which has no key {wanted}"
             said += f"; the closest existing key is {near}" if near else ""
             return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
     return None
+
+
+def default_words(container: Container, state: ClusterState, resource: str) -> str:
+    """Return which LimitRange sets the limit of a container whose template has none, as the end of a sentence."""
+    template = template_of(state.workload_of(container.pod)).spec
+    spec = next((each for each in children(template, "containers") if text(each, "name") == container.name), {})
+    if not spec or at(spec, "resources", "limits", resource) is not None:
+        return ""
+    for limit_range in state.of("LimitRange", container.pod.namespace):
+        for bounds in limit_range.children("spec", "limits"):
+            if text(bounds, "type") == "Container" and resource in child(bounds, "default"):
+                return f"; the template sets no limit, so {limit_range.ref} sets its default"
+    return ""
 
 
 def _only_names(evidence: Evidence, names: list[str]) -> Evidence:

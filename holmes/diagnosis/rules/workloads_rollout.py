@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.changes import (
     autoscalers_of,
     last_rollout,
     replica_sets_newest_first,
+    scaled_by,
     services_selecting,
     template_differences,
 )
@@ -279,7 +280,8 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
             severity=severity,
             title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
-            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users)),
+            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users))
+            + (f"; last scaled by {by}" if (by := scaled_by(state, workload)) else ""),
             evidence=(
                 evidence.field(workload, "spec", "replicas"),
                 *(evidence.field(each, "spec", "selector") for each in services),

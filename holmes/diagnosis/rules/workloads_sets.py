@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
 from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
 
 _ORDINAL: Final = re.compile(r"-(\d+)$")
+
+_VENDOR_DOMAINS: Final = (
+    "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "
+    "linode.com oraclecloud.com oracle.com ibm.com alibabacloud.com aliyun.com tencent.com huawei.com "
+    "hetzner.cloud scaleway.com ovh.com vmware.com nvidia.com amd.com intel.com habana.ai xilinx.com "
+    "qualcomm.com openshift.io cattle.io k3s.io rke2.io k0sproject.io cilium.io projectcalico.org tigera.io "
+    "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
+)
+_VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
+"""Labels in these domains are set by vendor software, not by users of the cluster."""
+_NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
 @Row(
@@ -60,9 +72,15 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
                 *((_ready_condition(pod),) if pod is not None else ()),
             ),
             next_check=f"kubectl -n {workload.namespace} describe pod {name}",
-            because=sick_pods(state, workload),
+            because=(*sick_pods(state, workload), *_host_names(workload)),
             since=since,
         )
+
+
+def _host_names(workload: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the Service that gives the pods their host names."""
+    if workload.text("spec", "serviceName"):
+        yield ObjectRef(kind="Service", namespace=workload.namespace, name=workload.text("spec", "serviceName"))
 
 
 def _first_not_ready(
@@ -121,15 +139,17 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
         existing = [each.name for each in state.of("Service", namespace)]
         slip = meant(name, existing)
         missing = ObjectRef(kind="Service", namespace=namespace, name=name)
-        matters = slip or _is_named(state, namespace, name)
+        lines = [each.line for each in failures(state).get(missing, ()) if each.consumer is workload]
+        matters = slip or lines or _is_named(state, namespace, name)
         yield Fault(
             subject=workload.ref,
             culprit=workload.ref if slip else missing,
-            severity="warning" if matters else "info",
+            severity="critical" if lines else "warning" if matters else "info",
             cause=f"{missing} does not exist, but {workload.ref} names it in spec.serviceName for the host names of "
             f"its pods{hint(name, existing)}",
-            evidence=(evidence.field(workload, "spec", "serviceName"),),
+            evidence=(evidence.field(workload, "spec", "serviceName"), *lines[:1]),
             next_check=f"kubectl -n {namespace} get service",
+            logs=consumer_logs(state, [workload]) if not all(map(is_ready, state.pods_of(workload))) else (),
         )
 
 
@@ -187,7 +207,7 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     explanation=(
         "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. This is normal until a "
         "node has the label, for example for nodes with a GPU, and the severity is info. It is warning if the label "
-        "of the selector is clearly misspelled."
+        "of the selector is clearly misspelled, or if its domain shows that users of the cluster set it."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
@@ -209,7 +229,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=workload.ref,
-            severity="warning" if slip else "info",
+            severity="warning" if slip or _is_own_label(key, value) else "info",
             cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
             evidence=(
                 evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
@@ -217,6 +237,13 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check=f"kubectl get nodes -L {key}",
         )
+
+
+def _is_own_label(key: str, value: str) -> bool:
+    """Return whether the domain of the label shows that users set it, unless the label means "off"."""
+    domain, slash, name = key.rpartition("/")
+    own = bool(slash) and not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
+    return own and not _NOWHERE.search(f"{name} {value}")
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
+from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
+from holmes.diagnosis.facts.services import unready_seconds
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, duration, text
+from holmes.kubernetes.fields import at, child, duration, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +72,7 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     kinds=("StatefulSet", "DaemonSet", "Pod"),
     reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
     explanation="With the update strategy OnDelete, a change to the template reaches a pod only after the pod is "
-    "deleted. Pods of the older revision are still running.",
+    "deleted. Pods of the older revision are still running. The severity is info while all pods are ready.",
 )
 def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
     for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
@@ -78,8 +80,10 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
             continue
         old = _old_pods(state, workload)
         if old:
+            healthy = all(text(pod.condition("Ready"), "status") == "True" for pod in state.pods_of(workload))
             yield Fault(
                 subject=workload.ref,
+                severity="info" if healthy else None,
                 cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so pods such as "
                 f"{old[0].ref} keep the old template until they are deleted",
                 evidence=(
@@ -100,6 +104,35 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     )
     behind = workload.integer("status", "updatedNumberScheduled") < workload.integer("status", "currentNumberScheduled")
     return pods if counted and behind else []
+
+
+@Row(
+    id="W06c",
+    title="Corrected template does not reach a failing pod",
+    severity="critical",
+    kinds=("StatefulSet", "Pod"),
+    reads=("status.updateRevision", f"Pod metadata.labels[{_HASH}]", "Pod status.conditions[Ready]"),
+    explanation="A StatefulSet replaces a pod only after the pod is ready. If the old template was wrong, its pod "
+    "never becomes ready, and the corrected template is not used until the pod is deleted.",
+)
+def stays_old(state: ClusterState) -> Iterator[Fault]:
+    for workload in state.of("StatefulSet"):
+        update = workload.child("spec", "updateStrategy")
+        waits = text(update, "type") == "OnDelete" or integer(update, "rollingUpdate", "partition")
+        if waits or workload.deleted is not None or workload.text("spec", "podManagementPolicy") == "Parallel":
+            continue
+        for pod in _old_pods(state, workload):
+            if unready_seconds(state, pod) < 2 * state.patience_seconds or is_ready(pod):
+                continue
+            yield Fault(
+                subject=pod.ref,
+                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels[_HASH]} of {workload.ref}; a "
+                "StatefulSet replaces a pod only after it is ready, so the new template is used after the pod is "
+                "deleted",
+                evidence=(evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels[_HASH]), *_revisions(workload)),
+                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+                since=pod.created,
+            )
 
 
 def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
@@ -213,7 +246,7 @@ def stale_configuration(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=pod.ref,
                 cause=f"{found.ref} was changed {duration(state.now - found.edited)} ago, but the containers of "
-                f"{state.workload_of(pod).ref} started earlier and {found.reading}",
+                f"{_older(state, pod, found.edited)} started earlier and {found.reading}",
                 evidence=(
                     evidence.value(pod, found.path, found.ref.name),
                     evidence.field(pod, "status", "startTime"),
@@ -222,3 +255,10 @@ def stale_configuration(state: ClusterState) -> Iterator[Fault]:
                 "--show-managed-fields -o yaml",
                 since=found.edited,
             )
+
+
+def _older(state: ClusterState, pod: ClusterObject, edited: float) -> str:
+    """Return the workload, or only the pod if other pods of the workload started after the change."""
+    workload = state.workload_of(pod)
+    others = (each for each in state.pods_of(workload) if each is not pod and each.deleted is None)
+    return f"{pod.ref}, unlike its siblings," if any(each.created > edited for each in others) else str(workload.ref)
