@@ -39,9 +39,7 @@ _OF_RIVALS: Final[frozenset[LineKind | None]] = frozenset({
 """Kinds of which another client of the same server can be the reason."""
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
-_RIVALRY: Final = re.compile(
-    r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|rate.?limit|too many|\brequests/s\b|\bclient=|\bof them\b"
-)
+_RIVALRY: Final = re.compile(r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\brate.?limit|\btoo many\b")
 _WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _LEAST_LINES: Final = 3
