@@ -249,7 +249,11 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     names = [ref.name for ref in candidate.path[1:] if ref.kind == "Service"]
     if any(name in group.record for name in names for group in troubles if not group.over):
         return True
-    if asked.question.symptoms - _OF_CLIENTS or asked.subject.unknown:
+    if asked.question.symptoms - _OF_CLIENTS:
+        return False
+    if not workloads:  # an Ingress or a volume has no log that could say anything
+        return True
+    if asked.subject.unknown:
         return False
     return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
