@@ -16,9 +16,11 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
+from holmes.diagnosis.facts.edges import is_sick
+from holmes.diagnosis.facts.producers import controllers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.fields import child, children, duration, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _GATEWAY: Final = "gateway.networking.k8s.io"
 _NAMED: Final = re.compile(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
 _READS: Final = ("status.conditions", "status.phase", "status.observedGeneration", "metadata.ownerReferences")
+_LONG_GRACES: Final = 5
 _CERTIFICATES: Final = "cert-manager.io"
 _ARGO: Final = "argoproj.io"
 _ARGO_ERRORS: Final = re.compile(r"Error$")
@@ -85,14 +88,59 @@ def intended(state: ClusterState) -> Iterator[Fault]:
         trouble = intent_of(state, each)
         if trouble is not None:
             yield _fault(state, each, trouble, (), behind=False)
+            yield from _disturbed(state, each, trouble)
+
+
+def _disturbed(state: ClusterState, experiment: ClusterObject, trouble: Trouble) -> Iterator[Fault]:
+    """Report the workloads that a running chaos experiment disturbs."""
+    for ref in targets_of(state, experiment):
+        workload = state.find(ref)
+        sick = workload is not None and is_sick(state, workload)
+        action = experiment.text("spec", "action")
+        yield Fault(
+            subject=ref,
+            culprit=experiment.ref,
+            title="Chaos experiment disturbs the workload",
+            severity="critical" if sick else "info",
+            cause=f"The chaos experiment {experiment.ref}{f' ({action})' if action else ''} is running against {ref}",
+            evidence=(*trouble.proof, evidence.field(experiment, "spec")),
+            next_check=describe(state, experiment),
+            since=experiment.created,
+        )
+
+
+def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    """Report objects without a status whose operator is not running. Objects without a known operator are ignored."""
+    for each in objects:
+        young = state.age_seconds(each) < _LONG_GRACES * state.patience_seconds
+        if young or each.child("status") or each.deleted is not None or is_paused(each):
+            continue
+        operators = [found for ref in controllers_of(state, each.kind, each.group) if (found := state.find(ref))]
+        if operators and not any(found.integer("status", "readyReplicas") for found in operators):
+            yield Fault(
+                subject=each.ref,
+                role="symptom",
+                title="Custom resource is not processed",
+                cause=f"{each.ref} has no status after {duration(state.age_seconds(each))}, because its operator "
+                f"{operators[0].ref} is not running",
+                evidence=(
+                    evidence.value(each, "status", "(none)"),
+                    evidence.value(operators[0], "status.readyReplicas", 0),
+                ),
+                next_check=describe(state, each),
+                because=tuple(found.ref for found in operators),
+                since=each.created,
+            )
 
 
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    objects = tuple(objects)
     troubled = {
         each.ref: (each, trouble)
         for each in objects
         if (trouble := _special(state, each) or trouble_of(state, each)) and not is_superseded(state, each)
     }
+    yield from _unprocessed(state, [each for each in objects if each.ref not in troubled])
     for each, trouble in troubled.values():
         owned = [found.ref for found in _owned(state, each)]
         needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]
