@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _OF_OBJECTS: Final = word_list("alerts of objects")
 _SPECIFIC: Final = word_list("alerts of one mechanism")
+_PLAIN: Final = re.compile(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
+"""Words that are not part of a name or path."""
 """Words in names of alerts about one mechanism. Only a cause with the same symptom explains them."""
 _OVER: Final = re.compile(
     r"(?i)(?:pod|deployment|statefulset|daemonset|replica|container|job|node|workload|app|service).{0,20}(?:not.?ready|unready"
@@ -141,7 +143,8 @@ def _fitting(look: FirstLook, name: str, *, idle: bool) -> FirstLook:
     own = idle or len(look.chain) <= 1 or ONLY_LOGS in look.notes
     general = (own or words & _OF_OBJECTS) and not words & _SPECIFIC
     same = symptoms_of_text(look.summary) & symptoms_of_text(" ".join(parts)) - {"unreachable"}
-    if look.verdict != "cause_found" or general or same:
+    quoted = set(_PLAIN.findall(look.summary.lower())) if ONLY_LOGS in look.notes else set()
+    if look.verdict != "cause_found" or general or same or words & _SPECIFIC & quoted:
         return look
     summary = (
         f"The cause of `{name}` cannot be determined from the cluster's objects, events and logs. "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
+    from holmes.triage.log_evidence import LogCause
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -114,7 +115,8 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
-        return from_logs(asked, named, logged)
+        behind = _behind_logs(asked, logged)
+        return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
     reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
@@ -129,6 +131,14 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
+
+
+def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
+    """Return the critical incident of the object to which the logs lead, which says why it does not answer."""
+    if len(logged.path) < 2:
+        return None
+    found = (each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each))
+    return next((each for each in found if logged.culprit in (each.culprit, *each.affected)), None)
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -239,7 +249,11 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     names = [ref.name for ref in candidate.path[1:] if ref.kind == "Service"]
     if any(name in group.record for name in names for group in troubles if not group.over):
         return True
-    if asked.question.symptoms - _OF_CLIENTS or asked.subject.unknown:
+    if asked.question.symptoms - _OF_CLIENTS:
+        return False
+    if not workloads:  # an Ingress or a volume has no log that could say anything
+        return True
+    if asked.subject.unknown:
         return False
     return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 

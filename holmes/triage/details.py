@@ -16,6 +16,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.inventory import number_or_list
+from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, namespace_option, resource_path
 from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
@@ -60,6 +61,19 @@ def images(asked: Asked) -> FirstLook:
         f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     )
     return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
+
+
+def versions(asked: Asked) -> FirstLook:
+    """Return the versions of Kubernetes and of the container runtime on the nodes."""
+    found = [(each.name, each.child("status", "nodeInfo")) for each in asked.state.of("Node")]
+    rows = [(name, text(info, "kubeletVersion"), text(info, "containerRuntimeVersion")) for name, info in found]
+    gaps = unread(asked.state, ("Node",))
+    if gaps or not rows:
+        return fact(asked, "The nodes could not be read, so their version is unknown.", None, "inconclusive")
+    names = ", ".join(sorted({row[1] or "unknown" for row in rows}))
+    return fact(
+        asked, f"Kubernetes {names} on {counted(len(rows), 'node')}.", table_of(("node", "kubelet", "runtime"), rows)
+    )
 
 
 def _with_image(asked: Asked, part: str) -> FirstLook:

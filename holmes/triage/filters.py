@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, duration, text_map
+from holmes.triage.asked import refs_of
 from holmes.triage.names import plain_value
 from holmes.triage.states import last_ends, lives, pod_ready, restarts, state_test
 from holmes.triage.vocabulary import vocabulary, word_list
@@ -130,6 +131,16 @@ def _health_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             negated = negated_before(asked, places[0].first, most=2)
             asked.ledger.take("concept", concept)
             yield _state_test_filter(name, kinds, negated=negated)
+        elif asked.question.asks("list", "count") and not asked.question.states:
+            asked.ledger.take("concept", concept)
+            yield _incident_filter(asked, healthy=concept == "health")
+
+
+def _incident_filter(asked: Asked, *, healthy: bool) -> Filter:
+    """Return the filter for objects without a state of their own, for example Services: they are in an incident."""
+    found = {ref for each in asked.report.incidents if each.severity != "info" for ref in refs_of(each)}
+    told = "in no incident" if healthy else "in an incident"
+    return Filter(told=told, holds=lambda each: (each.ref in found) != healthy)
 
 
 def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:

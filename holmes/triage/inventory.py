@@ -138,9 +138,9 @@ def _restarts(asked: Asked) -> FirstLook:
 
 def _names_things(asked: Asked) -> bool:
     """Return whether the question names kinds, objects or states, and not only incidents."""
-    return bool(asked.question.kinds or asked.subject.named or asked.question.labels) or any(
-        each.sense == "word" for each in asked.question.found
-    )
+    subject = asked.subject
+    named = subject.named or subject.unknown or subject.values or asked.question.labels
+    return bool(asked.question.kinds or named) or any(each.sense == "word" for each in asked.question.found)
 
 
 def _incidents(asked: Asked) -> FirstLook:

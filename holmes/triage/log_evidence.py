@@ -44,6 +44,10 @@ _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 _ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
+_SLOWNESS: Final = re.compile(
+    r"(?i)slow|time(?:d)?[- ]?out|latency|\bgc\b|pause|retr(?:y|ies)|took|stall|saturat|throttl|wait|busy|overload"
+    r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
+)
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
@@ -142,6 +146,11 @@ def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
     return LogCause(troubles=(trouble,), culprit=reason.culprit, path=path, reason=reason)
 
 
+def _explains_slowness(group: LogGroup) -> bool:
+    """Return whether the lines can be the reason of long response times. Fast errors are not."""
+    return group.kind in _NEIGHBOURS or bool(group.detail) or _SLOWNESS.search(group.record) is not None
+
+
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
     """Return the trouble as lines that are not noise if recent warnings about the pods name the same route."""
     routes = set(_ROUTE.findall(trouble.group.record))
@@ -187,6 +196,8 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     dominant = group.sudden and group.share >= MOST_OF_THE_LOG
     wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
     if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
+        return False
+    if "slow" in question.symptoms and "unreachable" not in question.symptoms and not _explains_slowness(group):
         return False
     if group.is_amount:
         return bool(question.symptoms) or question.asks("why", "trouble")

@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import boolean, child, children, text, texts, written
@@ -37,12 +39,11 @@ _OF_RIVALS: Final[frozenset[LineKind | None]] = frozenset({
 """Kinds of which another client of the same server can be the reason."""
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
-_RIVALRY: Final = re.compile(
-    r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|rate.?limit|too many|\brequests/s\b|\bclient=|\bof them\b"
-)
+_RIVALRY: Final = re.compile(r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\brate.?limit|\btoo many\b")
 _WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _LEAST_LINES: Final = 3
+_SHORTLY_SECONDS: Final = 300.0
 _MOST_LINES: Final = 400
 
 
@@ -62,6 +63,7 @@ def reason_of(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) 
         _endpoints_by_hand(state, trouble),
         _rival(state, trouble, frozenset(path)),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
+        _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
 
@@ -143,6 +145,23 @@ def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
             evidence = (f"{ref}, spec.holderIdentity: {held_by}", f"{ref}, spec.renewTime: {renewed or '(not set)'}")
             return Reason(culprit=ref, words=words, evidence=evidence)
     return None
+
+
+def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the only ConfigMap or Secret of the workload that changed shortly before its first line of trouble."""
+    first = trouble.group.first
+    found: dict[ObjectRef, float] = {}
+    for reference in references_of(template_of(trouble.workload).spec):
+        each = state.get(reference.kind, trouble.workload.namespace, reference.name)
+        if each is not None and reference.kind in ("ConfigMap", "Secret"):
+            edited = edited_at(each)
+            if edited > each.created + 1 and 0 <= first - edited <= _SHORTLY_SECONDS:
+                found[each.ref] = edited
+    if len(found) != 1:
+        return None
+    ((ref, edited),) = found.items()
+    words = f"{ref} was changed at {written(edited)}, just before the first of these lines"
+    return Reason(culprit=ref, words=words, evidence=(f"{ref}, last change: {written(edited)}",))
 
 
 def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason | None:

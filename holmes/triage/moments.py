@@ -33,7 +33,7 @@ _WANTED: Final = tuple(
 """The times that the words of a question ask for, the most specific first."""
 
 _TOOK: Final = frozenset({"take", "took", "dauerte", "gedauert", "tardo", "duro", "dure", "pris"})
-_SINCE_WHEN: Final = ("since when", "seit wann", "desde cuando", "depuis quand")
+SINCE_WHEN: Final = ("since when", "seit wann", "desde cuando", "depuis quand")
 
 
 def moments(asked: Asked) -> FirstLook:
@@ -41,7 +41,7 @@ def moments(asked: Asked) -> FirstLook:
     subject = asked.subject.objects[0].ref
     found = [(each, what, at) for each in _all(asked) for what, at in _times(each) if at]
     wanted = [what for what, words in _WANTED if not words.isdisjoint(asked.question.words)]
-    if not wanted and any(each in asked.question.text for each in _SINCE_WHEN):
+    if not wanted and any(each in asked.question.text for each in SINCE_WHEN):
         wanted = list(dict.fromkeys(what.partition(",")[0] for _, what, _ in found))
     known = [entry for entry in found if entry[1].partition(",")[0] in wanted]
     took = next((one for one in found if one[1] == "took"), None)

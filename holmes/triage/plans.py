@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import moments
+from holmes.triage.moments import SINCE_WHEN, moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.vocabulary import word_list
@@ -96,7 +97,8 @@ def _asks_permission(question: Question, subject: Subject) -> bool:
 def _asks_when(question: Question, subject: Subject) -> bool:
     lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
     calm = not lasts and not question.asks("trouble", "changes", "logs")
-    return question.asks("when") and bool(subject.named) and calm
+    fails = any(each in question.text for each in SINCE_WHEN) and question.symptoms  # the incident tells since when
+    return question.asks("when") and bool(subject.named) and calm and not fails
 
 
 def _asks_usage(question: Question, _subject: Subject) -> bool:
@@ -115,7 +117,8 @@ def _asks_logs(question: Question, subject: Subject) -> bool:
     if question.asks("logs"):
         return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
     counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
-    of_lines = subject.unknown and not subject.kinds and not question.states and not _says_word(question)
+    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
+    of_lines = runs and subject.unknown and not subject.kinds and not question.states and not _says_word(question)
     requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
     return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
@@ -144,6 +147,13 @@ def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
 
 def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
+
+
+def _asks_version(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for the version of Kubernetes."""
+    words = set(question.words)
+    of_cluster = words & {"kubernetes", "k8s", "kubelet", "cluster"} or "Node" in question.kinds
+    return bool(words & {"version", "versions", "versionen", "versiones"} and of_cluster) and not subject.named
 
 
 def _counts_images(question: Question, subject: Subject) -> bool:
@@ -224,6 +234,7 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),

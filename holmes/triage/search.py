@@ -33,6 +33,7 @@ _PLACES: Final = word_list("places")
 _PLACE_NOUNS: Final = word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
+_CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
@@ -65,6 +66,8 @@ class _Search:
         self._quoted = {each.lower() for each in question.quoted}
         excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
         self._excluding = min(excluding, default=len(self.words))
+        after = range(self._excluding + 1, len(self.words))
+        self._included = next((index for index in after if self.words[index] in _CLAUSE_STARTS), len(self.words))
 
     def subject(self, given: str) -> Subject:
         missing: list[Missing] = []
@@ -83,7 +86,7 @@ class _Search:
             if index in self._used or self._is_data(word) or word in self.names.principals:
                 continue
             found = None if self._is_value(index, word) else self._named(index, word, spaces)
-            if isinstance(found, Named) and index > self._excluding:
+            if isinstance(found, Named) and self._excluding < index < self._included:
                 excluded += found.objects
             elif isinstance(found, Named):
                 named.append(found)
@@ -113,7 +116,7 @@ class _Search:
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
         negations = [each.last for each in self.question.found if each.sense == "concept" and each.name == "negation"]
-        return index > self._excluding or any(
+        return self._excluding < index < self._included or any(
             last < index and all(word in _LOCATING | _NAMING | {"namespace"} for word in self.words[last + 1 : index])
             and index - last > 1
             for last in negations

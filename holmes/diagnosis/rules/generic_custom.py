@@ -16,9 +16,10 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
+from holmes.diagnosis.facts.producers import controllers_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.fields import child, children, duration, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _GATEWAY: Final = "gateway.networking.k8s.io"
 _NAMED: Final = re.compile(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
 _READS: Final = ("status.conditions", "status.phase", "status.observedGeneration", "metadata.ownerReferences")
+_LONG_GRACES: Final = 5
 _CERTIFICATES: Final = "cert-manager.io"
 _ARGO: Final = "argoproj.io"
 _ARGO_ERRORS: Final = re.compile(r"Error$")
@@ -87,12 +89,38 @@ def intended(state: ClusterState) -> Iterator[Fault]:
             yield _fault(state, each, trouble, (), behind=False)
 
 
+def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    """Report objects without a status whose operator is not running. Objects without a known operator are ignored."""
+    for each in objects:
+        young = state.age_seconds(each) < _LONG_GRACES * state.patience_seconds
+        if young or each.child("status") or each.deleted is not None or is_paused(each):
+            continue
+        operators = [found for ref in controllers_of(state, each.kind, each.group) if (found := state.find(ref))]
+        if operators and not any(found.integer("status", "readyReplicas") for found in operators):
+            yield Fault(
+                subject=each.ref,
+                role="symptom",
+                title="Custom resource is not processed",
+                cause=f"{each.ref} has no status after {duration(state.age_seconds(each))}, because its operator "
+                f"{operators[0].ref} is not running",
+                evidence=(
+                    evidence.value(each, "status", "(none)"),
+                    evidence.value(operators[0], "status.readyReplicas", 0),
+                ),
+                next_check=describe(state, each),
+                because=tuple(found.ref for found in operators),
+                since=each.created,
+            )
+
+
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    objects = tuple(objects)
     troubled = {
         each.ref: (each, trouble)
         for each in objects
         if (trouble := _special(state, each) or trouble_of(state, each)) and not is_superseded(state, each)
     }
+    yield from _unprocessed(state, [each for each in objects if each.ref not in troubled])
     for each, trouble in troubled.values():
         owned = [found.ref for found in _owned(state, each)]
         needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]

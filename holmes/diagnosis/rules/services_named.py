@@ -185,13 +185,19 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
                 f"{about.ref} does not exist, but {who} {'needs' if len(named) == 1 else 'need'} it"
                 + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
                 + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
-                + ("" if about.orphan else hint(about.ref.name, existing))
+                + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
             ),
             evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
             logs=logs,
         )
+
+
+def _elsewhere(state: ClusterState, missing: ObjectRef) -> str:
+    """Return where a Service with the same name exists, as the end of a sentence, or an empty string."""
+    found = [each.ref for each in state.of("Service") if each.name == missing.name]
+    return f"; {found[0]} exists in another namespace" if len(found) == 1 else ""
 
 
 def _severity_of_missing(state: ClusterState, about: _Missing) -> Severity:

@@ -19,12 +19,12 @@ Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
 # none false.
 FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
-    ("blind", "questions"): Score(cases=200, verdict_right=168, wholly_right=150, false=9),
+    ("blind", "questions"): Score(cases=200, verdict_right=173, wholly_right=157, false=6),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
-    ("blind", "classes"): Score(cases=198, verdict_right=173, wholly_right=154, false=9),
-    ("development", "questions"): Score(cases=505, verdict_right=503, wholly_right=499, false=0),
-    ("development", "classes"): Score(cases=263, verdict_right=239, wholly_right=226, false=6),
-    ("development", "alerts"): Score(cases=96, verdict_right=96, wholly_right=96, false=0),
+    ("blind", "classes"): Score(cases=198, verdict_right=175, wholly_right=159, false=8),
+    ("development", "questions"): Score(cases=505, verdict_right=504, wholly_right=502, false=0),
+    ("development", "classes"): Score(cases=263, verdict_right=244, wholly_right=233, false=5),
+    ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
     id="example",
