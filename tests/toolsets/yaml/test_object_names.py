@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 
-def _deployment(name: str, namespace: str) -> JsonObject:
+def _deployment(name: str, namespace: str) -> dict[str, Any]:
     selector = {"matchLabels": {"app": name}}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": name, "image": "a"}]}}
     spec = {"replicas": 1, "selector": selector, "template": template}
     return {"kind": "Deployment", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
-def _with_pods(name: str, namespace: str, *pods: str) -> list[JsonObject]:
+def _with_pods(name: str, namespace: str, *pods: str) -> list[dict[str, Any]]:
     labels = {"app": name}
     meta = {"name": f"{name}-5d", "namespace": namespace, "owner": f"Deployment/{name}", "labels": labels}
     set_spec = {"replicas": 1, "selector": {"matchLabels": labels}}
-    found: list[JsonObject] = [
+    found: list[dict[str, Any]] = [
         _deployment(name, namespace),
         {"kind": "ReplicaSet", "metadata": meta, "spec": set_spec},
     ]
@@ -68,7 +68,7 @@ async def executor(tmp_path: Path) -> AsyncIterator[ToolExecutor]:
 
 async def _shown(executor: ToolExecutor, tool: str, **arguments: str) -> str:
     call = ToolCall(id=ToolCallId("call"), name=tool, arguments=json.dumps({"namespace": "shop", **arguments}))
-    return output_text(tool_result_message(call, await executor.run(call, {})))
+    return output_text(tool_result_message(call, await executor.run(call)))
 
 
 @pytest.mark.parametrize(
