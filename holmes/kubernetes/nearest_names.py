@@ -41,7 +41,7 @@ async def with_nearest_names(
 async def name_hint(client: ClusterClient, name: str, places: Sequence[NamedPlace]) -> str:
     """Return similar names in `places`, or some existing names if none is similar.
 
-    Names of the second and later places have their kind as a prefix. If there are no names, the hint is about the
+    Names of the second and later places have their kind as a prefix. If nothing exists, the hint is about the
     namespace.
     """
     existing: list[str] = []

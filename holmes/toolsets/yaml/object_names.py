@@ -31,7 +31,7 @@ _EVERYWHERE: Final = "a resource cannot be retrieved by name across all namespac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What helps after a failed command: a hint, and the arguments that replace those of the command, if any."""
+    """A hint after a failed command, and the arguments that replace those of the command, if any."""
 
     hint: str = ""
     instead: JsonObject = field(default_factory=dict)
