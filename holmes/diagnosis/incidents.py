@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
-from holmes.diagnosis.facts.producers import all_producers
+from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.kubernetes.fields import boolean, moment, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
@@ -107,7 +107,8 @@ class _Links:
             other
             for ref in (all_producers(self._state, finding.culprit) if finding.culprit.kind != "Node" else ())
             for other in self._at[ref]
-            if self._can_explain(other) and (ref.kind not in WORKLOADS or self._stopped_before(other, finding))
+            if self._can_explain(other)
+            and (not (ref.kind in WORKLOADS or ref.group in CHAOS_GROUPS) or self._stopped_before(other, finding))
         }
 
     def _stopped_before(self, other: int, finding: Finding) -> bool:

@@ -16,7 +16,8 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
-from holmes.diagnosis.facts.producers import controllers_of
+from holmes.diagnosis.facts.edges import is_sick
+from holmes.diagnosis.facts.producers import controllers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text
@@ -87,6 +88,25 @@ def intended(state: ClusterState) -> Iterator[Fault]:
         trouble = intent_of(state, each)
         if trouble is not None:
             yield _fault(state, each, trouble, (), behind=False)
+            yield from _disturbed(state, each, trouble)
+
+
+def _disturbed(state: ClusterState, experiment: ClusterObject, trouble: Trouble) -> Iterator[Fault]:
+    """Report the workloads that a running chaos experiment disturbs."""
+    for ref in targets_of(state, experiment):
+        workload = state.find(ref)
+        sick = workload is not None and is_sick(state, workload)
+        action = experiment.text("spec", "action")
+        yield Fault(
+            subject=ref,
+            culprit=experiment.ref,
+            title="Chaos experiment disturbs the workload",
+            severity="critical" if sick else "info",
+            cause=f"The chaos experiment {experiment.ref}{f' ({action})' if action else ''} is running against {ref}",
+            evidence=(*trouble.proof, evidence.field(experiment, "spec")),
+            next_check=describe(state, experiment),
+            since=experiment.created,
+        )
 
 
 def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
