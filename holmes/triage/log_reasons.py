@@ -177,16 +177,6 @@ def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason 
     return None
 
 
-def _awaited_lease(state: ClusterState, workload: ClusterObject) -> Reason | None:
-    """Return the Lease without a holder that the log names again and again."""
-    for lease in state.of("Lease", workload.namespace):
-        number = sum(lease.name in _NAME.findall(line) for line in _lines(state, workload))
-        reason = _without_holder(state, lease, workload) if number >= _LEAST_LINES else None
-        if reason is not None:
-            return reason
-    return None
-
-
 def _suspended(state: ClusterState, workload: ClusterObject) -> Reason | None:
     """Return the suspended CronJob that the log names again and again."""
     for job in state.of("CronJob", workload.namespace):
@@ -213,7 +203,6 @@ def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Rea
 
 
 _FOR_WORKLOADS: Final[tuple[Callable[[ClusterState, ClusterObject], Reason | None], ...]] = (
-    _awaited_lease,
     _suspended,
     _older_than_its_setting,
 )
