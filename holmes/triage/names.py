@@ -57,7 +57,9 @@ class Names:
         for kind in state.kinds:
             for each in state.of(kind):
                 self.values |= {
-                    plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value
+                    plain_value(value)
+                    for value in (*each.labels.values(), *each.annotations.values())
+                    if 0 < len(value) <= 63
                 }
         self.principals = {
             text(subject, "name").lower()

@@ -41,6 +41,7 @@ _SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
+_MOST_COMPARED: Final = 12
 _MOST_CONTENT: Final = 3
 
 
@@ -63,6 +64,7 @@ class _Search:
         self.words = question.words
         self._known = {index for each in question.found for index in range(each.first, each.last + 1)}
         self._used: set[int] = set()
+        self._compared = 0
         self._quoted = {each.lower() for each in question.quoted}
         excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
         self._excluding = min(excluding, default=len(self.words))
@@ -98,6 +100,9 @@ class _Search:
             elif index not in self._known and not self._is_ordinary(word) and not symptoms_in((word,)):
                 unknown.append(word)
         named += self._addressed(missing)
+        listed = [word for word in unknown if named and self._is_listed(word, named)]
+        missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
+        unknown = [word for word in unknown if word not in listed]
         if not named and not missing and not excluded:
             guessed, unknown = self._guess(unknown, spaces)
             named += guessed
@@ -112,6 +117,14 @@ class _Search:
             excluded=tuple(excluded),
             excluded_namespaces=excluded_spaces,
         )
+
+    def _is_listed(self, word: str, named: Sequence[Named]) -> bool:
+        """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
+        names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
+        joined = r"(?:,| and| und| y| et|, and)"
+        last = rf"(?:{names}){joined} {name}(?=,| and| und| y| et|\?|$)"
+        found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", self.question.text)
+        return found is not None and not word.endswith(_INFLECTED)
 
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
@@ -315,13 +328,18 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
-        near = self.names.nearest(name, kind, spaces)
+        near = self._nearest(name, kind, spaces)
         if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)
             if len({each.name for each in near if _alike(name, each.name) >= _SURE}) == 1:
                 return Named(name=name, objects=same, match="similar")
         place = spaces[0] if len(spaces) == 1 else ""
         return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
+
+    def _nearest(self, name: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the objects with the most similar names. A pasted text has too many words to compare each of them."""
+        self._compared += 1
+        return self.names.nearest(name, kind, spaces) if self._compared <= _MOST_COMPARED else ()
 
     def _path(self, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
@@ -353,7 +371,7 @@ class _Search:
         match: Literal["part", "similar"]
         for word in unknown:
             found, match = self.names.containing(word, spaces), "part"
-            near = self.names.nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
+            near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
             if near and _alike(word, near[0].name) >= _SURE:
                 found, match = self.names.named(near[0].name, "", spaces), "similar"
             if found and len({each.name for each in found}) <= _MOST_CONTENT:

@@ -171,7 +171,9 @@ class LogStory:
         numbers = sorted(number for each in self.patterns if len(each.numbers) <= _RARE for number in each.numbers)
         for number in reversed(numbers):
             at, line = self.time_of(number), self.lines[number - 1]
-            near = 0 <= group.first - at <= _SHORTLY_SECONDS if at and group.first else number < group.first_number
+            if at and at < group.first - _SHORTLY_SECONDS:
+                break
+            near = at <= group.first if at and group.first else number < group.first_number
             if near and number > 1 and number != group.first_number and _CHANGE.search(line):
                 return line
         return ""
