@@ -134,17 +134,20 @@ def _rival(state: ClusterState, trouble: Trouble, path: frozenset[ObjectRef]) ->
 
 def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the Lease that the lines wait for, if it is held by a pod of the workload that does not exist."""
-    for ref in objects_named(state, trouble):
-        lease = state.find(ref) if ref.kind == "Lease" else None
-        held_by = lease.text("spec", "holderIdentity") if lease is not None else ""
-        holder = held_by.partition("_")[0]
-        own = holder.startswith(f"{trouble.workload.name}-")
-        if lease is not None and own and state.is_missing("Pod", lease.namespace, holder):
-            renewed = lease.text("spec", "renewTime")
-            words = f"{ref} is held by {held_by}, which does not exist"
-            evidence = (f"{ref}, spec.holderIdentity: {held_by}", f"{ref}, spec.renewTime: {renewed or '(not set)'}")
-            return Reason(culprit=ref, words=words, evidence=evidence)
-    return None
+    named = (state.find(ref) for ref in objects_named(state, trouble) if ref.kind == "Lease")
+    found = (_without_holder(state, lease, trouble.workload) for lease in named if lease is not None)
+    return next((each for each in found if each is not None), None)
+
+
+def _without_holder(state: ClusterState, lease: ClusterObject, workload: ClusterObject) -> Reason | None:
+    held_by = lease.text("spec", "holderIdentity")
+    holder = held_by.partition("_")[0]
+    if not holder.startswith(f"{workload.name}-") or not state.is_missing("Pod", lease.namespace, holder):
+        return None
+    renewed = lease.text("spec", "renewTime") or "(not set)"
+    evidence = (f"{lease.ref}, spec.holderIdentity: {held_by}", f"{lease.ref}, spec.renewTime: {renewed}")
+    words = f"{lease.ref}, for which {workload.ref} waits, is held by {held_by}, which does not exist"
+    return Reason(culprit=lease.ref, words=words, evidence=evidence)
 
 
 def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
+from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
@@ -71,6 +72,8 @@ def blamed_setting(signature: LogSignature, container: Container, state: Cluster
     complains = signature.kind in {"missing configuration", "bad argument"}
     words = frozenset(_WORD.findall(line)) | frozenset(re.findall(r"\w{3,200}", line))
     variables = tuple(_variables(container, state))
+    if signature.kind == "unknown host":
+        return _only_host(line, variables)
     return (
         _named_variable(line, words, variables, complains=complains)
         or _quoted_value(line, variables, complains=complains)
@@ -89,6 +92,23 @@ def _named_variable(
             culprit = variable.config_map if certain else None
             return Blamed(evidence=variable.evidence, words=variable.words, culprit=culprit)
     return None
+
+
+def _only_host(line: str, variables: tuple[_Variable, ...]) -> Blamed | None:
+    """Return the variable with the only host of the settings, for a line that names no host, or None."""
+    if any(not each.doubtful for each in mentions(line)):
+        return None
+    named = {
+        mention.host: variable
+        for variable in variables
+        for mention in mentions(f"{variable.name}={variable.content or ''}")
+        if not mention.doubtful and mention.form != "ip"
+    }
+    if len(named) != 1:
+        return None
+    host, variable = next(iter(named.items()))
+    words = f"the only host in its settings is {host} (variable {variable.name})"
+    return Blamed(evidence=variable.evidence, words=words)
 
 
 def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: bool) -> Blamed | None:
