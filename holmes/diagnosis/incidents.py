@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.kubernetes.fields import boolean, moment, text_map
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
 if TYPE_CHECKING:
@@ -28,12 +30,16 @@ _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W
 """Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
 
 
-def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
+_DECISIVE_RULES: Final = frozenset({"W06c"})
+"""Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
-        finding.rule_id in _GENERIC_RULES,
+        (finding.rule_id in _GENERIC_RULES) - (finding.rule_id in _DECISIVE_RULES),
         finding.rule_id,
         finding.subject,
     )
@@ -66,7 +72,7 @@ class _Links:
             index = min(self._explained_by[index], key=self._rank)
         return index
 
-    def _rank(self, index: int) -> tuple[bool, int, bool, str, ObjectRef]:
+    def _rank(self, index: int) -> tuple[bool, int, int, str, ObjectRef]:
         return _rank(self._findings[index])
 
     def workload(self, ref: ObjectRef) -> ObjectRef:
@@ -89,7 +95,26 @@ class _Links:
                 for other in self._at[ref]
                 if self._can_explain(other) and self._findings[other].role == "cause"
             }
-        return found - {index}
+        return (found or self._at_producers(finding)) - {index}
+
+    def _at_producers(self, finding: Finding) -> set[int]:
+        """Return the findings at the producers of the culprit.
+
+        A custom resource explains a product that is missing or wrong. An operator explains only what happened after it
+        had stopped working completely.
+        """
+        return {
+            other
+            for ref in (all_producers(self._state, finding.culprit) if finding.culprit.kind != "Node" else ())
+            for other in self._at[ref]
+            if self._can_explain(other)
+            and (not (ref.kind in WORKLOADS or ref.group in CHAOS_GROUPS) or self._stopped_before(other, finding))
+        }
+
+    def _stopped_before(self, other: int, finding: Finding) -> bool:
+        stopped = self._findings[other]
+        began = moment(stopped.since)
+        return stopped.severity == "critical" and (began is None or began <= (moment(finding.since) or began))
 
     def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
         """Return the object, its workload and, for a Service, the workloads whose pods the Service selects."""

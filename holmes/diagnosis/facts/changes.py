@@ -263,7 +263,7 @@ def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[fl
             yield at_seconds, change
     if workload.kind in WORKLOADS or workload.kind == "Pod":
         for each in _dependencies(state, workload):
-            made_together = abs(each.created - workload.created) <= state.grace_seconds
+            made_together = abs(each.created - workload.created) <= state.patience_seconds
             yield from (entry for entry in _edits(each) if not (made_together and abs(entry[0] - each.created) <= 1))
 
 
@@ -287,7 +287,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
     """
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
-        rolled_out = (newest.created if newest else 0.0) + state.grace_seconds
+        rolled_out = (newest.created if newest else 0.0) + state.patience_seconds
         for event in state.events_of(workload, "ScalingReplicaSet"):
             if newest is not None and newest.name in event.message and event.last > rolled_out:
                 yield event.last, _change(workload, f"scaled: {event.message}", event.last)
@@ -342,3 +342,23 @@ def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _change(each: ClusterObject, what: str, at_seconds: float) -> Change:
     return Change(object=each.ref, what=what, at=written(at_seconds))
+
+
+def scaled_by(state: ClusterState, workload: ClusterObject) -> str:
+    """Return who last wrote the number of replicas, with its workload if one has a similar name. Empty if unknown."""
+    writers = [
+        (moment(str(entry.get("time", ""))) or 0.0, str(entry.get("manager", "")))
+        for entry in workload.children("metadata", "managedFields")
+        if "f:replicas" in str(entry.get("fieldsV1", ""))
+    ]
+    manager = max(writers, default=(0.0, ""))[1]
+    plain = manager.replace("-", "")
+    known: list[ObjectRef] = [
+        each.ref
+        for each in state.of("Deployment")
+        if len(plain) > _SHORTEST and plain in each.name.replace("-", "") and each is not workload
+    ]
+    return f"{manager} ({known[0]})" if known else manager
+
+
+_SHORTEST: Final = 5

@@ -68,7 +68,6 @@ _LONGEST_LINE_CHARACTERS: Final = 2_000
 _LONGEST_LOG_CHARACTERS: Final = 256 * 1024
 _TAIL_LINES: Final = 12
 _LONGEST_END_CHARACTERS: Final = 300
-_KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
 
 _SIGNATURES: Final[dict[LineKind, SignatureKind]] = {
     "out of memory": "out of memory",
@@ -234,7 +233,7 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """Return the lines of a log without kubelet timestamps, stack frames and empty lines.
+    """Return the lines of a log without stack frames and empty lines.
 
     Reads only the last 262,144 characters.
     """
@@ -243,7 +242,7 @@ def _meaningful(log: str) -> list[str]:
 
 def _lines(log: str) -> Iterator[str]:
     for raw in log.splitlines():
-        yield _KUBELET_TIME.sub("", excerpt(raw, _LONGEST_LINE_CHARACTERS), count=1).rstrip()
+        yield excerpt(raw, _LONGEST_LINE_CHARACTERS).rstrip()
 
 
 _QUOTED_CHARACTERS: Final = 240
@@ -271,16 +270,18 @@ class LastWords:
     @property
     def quote(self) -> str:
         """The most specific line, shortened for a sentence around the words that decide its kind."""
-        line = self.first.line.strip()
-        if len(line) <= _QUOTED_CHARACTERS:
-            return line
-        known = masked(line)
-        over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
-        if over <= 0:
-            return shortened(known, _QUOTED_CHARACTERS)
-        space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
-        begin = after_placeholder(known, max(over, space + 1))
-        return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
+        return quoted(self.first.line)
+
+
+def quoted(line: str) -> str:
+    """Return a line without secrets, shortened for a sentence around the words that decide its kind."""
+    known = masked(line.strip())
+    over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
+    if len(known) <= _QUOTED_CHARACTERS or over <= 0:
+        return shortened(known, _QUOTED_CHARACTERS)
+    space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
+    begin = after_placeholder(known, max(over, space + 1))
+    return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
 
 
 _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()
@@ -346,13 +347,3 @@ def _words(place: ObjectRef, path: str, signatures: tuple[LogSignature, ...], st
             blamed |= dict.fromkeys((*accounts_blamed(each.line, pod), *full_claims(each.line, pod)))
     evidence = tuple(Evidence(object=place, path=path, value=shown(each.line)) for each in told)
     return LastWords(signatures=signatures, evidence=evidence, blamed=tuple(blamed))
-
-
-def trouble_kind(line: str) -> SignatureKind | None:
-    """Return the kind of error that one log line reports, or None."""
-    return None if _FRAME.match(line) else _kind_of(line)
-
-
-def general_kinds() -> frozenset[SignatureKind]:
-    """Return the kinds that do not tell what went wrong."""
-    return frozenset({"crash", "last words"})

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come
+from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come, default_words
 from holmes.diagnosis.facts.crashes import (
     EXIT_CODES,
     START_REASONS,
@@ -120,7 +120,7 @@ def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
     if limit:
         return (
             f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
-            f"(OOMKilled){times}"
+            f"(OOMKilled){times}{default_words(crash.container, state, 'memory')}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"
@@ -343,7 +343,7 @@ def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
     """Return the init container that has been running for longer than the grace period, or None."""
     for container in containers_of(pod):
         if container.kind == "init" and not container.sidecar and container.running:
-            return container if _ran_seconds(container, state) > state.grace_seconds else None
+            return container if _ran_seconds(container, state) > state.patience_seconds else None
     return None
 
 
@@ -359,7 +359,7 @@ def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
     may mention a Service.
     """
     words = last_words(container, state)
-    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
+    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.patience_seconds)
     services = awaited_services(container, words, state, certain=not hangs)
     if hangs or any(cannot_come(each, container, state) for each in services):
         yield _hanging_fault(container, words, services, state)

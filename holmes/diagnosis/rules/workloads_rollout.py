@@ -10,10 +10,12 @@ from holmes.diagnosis.facts.changes import (
     autoscalers_of,
     last_rollout,
     replica_sets_newest_first,
+    scaled_by,
     services_selecting,
     template_differences,
 )
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text, text_map
@@ -104,7 +106,7 @@ def _stuck_for(
         since = newest.created if newest is not None else moment(text(progressing, "lastTransitionTime"))
         told = evidence.value(deployment, "status.conditions[type=Progressing].message", message)
         return message, since or deployment.created, (told,)
-    if newest is None or state.age_seconds(newest) < ROLLOUT_GRACES * state.grace_seconds:
+    if newest is None or state.age_seconds(newest) < ROLLOUT_GRACES * state.patience_seconds:
         return None
     wanted, ready = newest.integer("spec", "replicas"), newest.integer("status", "readyReplicas")
     others = [each for each in state.owned_by(deployment, "ReplicaSet") if each is not newest]
@@ -134,7 +136,7 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
                 workload.integer("status", "observedGeneration"),
             )
             changed = max(workload.created, *_edits(workload), 0.0)
-            old = state.now - changed > ROLLOUT_GRACES * state.grace_seconds
+            old = state.now - changed > ROLLOUT_GRACES * state.patience_seconds
             if workload.deleted is None and generation > seen and old:
                 yield Fault(
                     subject=workload.ref,
@@ -171,7 +173,9 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
         since = moment(text(condition, "lastTransitionTime")) or deployment.created
         if deployment.deleted is not None or text(condition, "status") != "False" or not wanted:
             continue
-        if state.now - since < state.grace_seconds + _waits_seconds(deployment, wanted):
+        if state.now - since < state.patience_seconds + _waits_seconds(deployment, wanted):
+            continue
+        if are_starting(state, deployment):
             continue
         available = deployment.integer("status", "availableReplicas")
         yield Fault(
@@ -276,7 +280,8 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
             severity=severity,
             title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
-            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users)),
+            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users))
+            + (f"; last scaled by {by}" if (by := scaled_by(state, workload)) else ""),
             evidence=(
                 evidence.field(workload, "spec", "replicas"),
                 *(evidence.field(each, "spec", "selector") for each in services),
