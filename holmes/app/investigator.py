@@ -216,7 +216,7 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
     reviewer = RulesReviewer(
         has_tool=FIRST_LOOK_TOOL in names,
         first_look=settings.investigation.first_look and first.model.name != BUILTIN_MODEL,
-        checks_causes=settings.investigation.second_look,
+        reviews=settings.investigation.answer_review,
     )
     outfit = outfit_of(settings, first, toolsets, opened.unavailable, first_look=reviewer.takes_first_look)
     parts = LoopParts(

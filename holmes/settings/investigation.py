@@ -42,9 +42,9 @@ class InvestigationSettings(SettingsGroup):
     first_look: Annotated[bool, Setting("HOLMES_FIRST_LOOK")] = True
     """Show the model the facts of the built-in rules about the subject of a question before its first reply."""
 
-    second_look: Annotated[bool, Setting("HOLMES_SECOND_LOOK")] = True
-    """Compare each cause that a model names with the cluster. If something speaks against it, the model gets one more
-    reply.
+    answer_review: Annotated[bool, Setting("HOLMES_ANSWER_REVIEW")] = True
+    """Compare each answer of a model with the facts of the built-in rules. A cause that no cited result proves, or that
+    the facts contradict, gives the model one more reply. Then the facts lead.
     """
 
     prompt: Annotated[Literal["auto", "full", "short"], Setting("HOLMES_PROMPT")] = "auto"

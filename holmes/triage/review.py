@@ -49,12 +49,12 @@ class RulesReviewer:
     """Reviews answers with the tool `kubernetes_first_look`.
 
     `has_tool` is false if the tool is not available: then answers stay as they are. `first_look` shows the model the
-    first look before its first reply. `checks_causes` takes a second look at the causes that models name.
+    first look before its first reply. `reviews` compares answers with the facts.
     """
 
     has_tool: bool = True
     first_look: bool = True
-    checks_causes: bool = True
+    reviews: bool = True
 
     @property
     def takes_first_look(self) -> bool:
@@ -85,7 +85,7 @@ class RulesReviewer:
         """Return the answer that leads, or what the review needs first."""
         own = judge_answer(draft.text, draft.messages, built_in=draft.model == TRIAGE_MODEL)
         as_written = Review(text=draft.text, verdict=own)
-        if draft.model == TRIAGE_MODEL or not self.has_tool or _is_data(draft.text):
+        if draft.model == TRIAGE_MODEL or not (self.has_tool and self.reviews) or _is_data(draft.text):
             return as_written
         conversation = read_conversation(draft.messages)
         if conversation.look is None and not conversation.failure and draft.may_call:
@@ -94,25 +94,26 @@ class RulesReviewer:
             return _stopped(draft, conversation.look)
         if own.kind != "cause_found":
             return _led(draft, conversation.look) if _is_worse(own, conversation.look) else as_written
-        return self._of_cause(draft, own, conversation)
+        return _of_cause(draft, own, conversation)
 
-    def _of_cause(self, draft: Draft, own: Verdict, conversation: Conversation) -> Review:
-        look = conversation.look.look if conversation.look is not None else None
-        if look is not None and look.verdict == "cause_found" and _agrees(draft.text, look):
-            return Review(text=draft.text, verdict=own)
-        request, checked = _request(draft, look), None
-        if not request and self.checks_causes:
-            checked = second_look(draft.messages)
-            if checked is None and draft.may_call:
-                claim = shortened(without_markers(own.summary), _CLAIM_CHARACTERS)
-                return Review(call=_call(conversation, claim=claim))
-            if checked is not None and checked.against:
-                request = _contested(checked.against)
-        if request and not draft.is_final:
-            return Review(request=request)
-        if request and (checked is None or checked.verdict == "inconclusive"):
-            return _led(draft, conversation.look)
-        return Review(text=_with_doubts(draft.text, look, checked), verdict=own)
+
+def _of_cause(draft: Draft, own: Verdict, conversation: Conversation) -> Review:
+    look = conversation.look.look if conversation.look is not None else None
+    if look is not None and look.verdict == "cause_found" and _agrees(draft.text, look):
+        return Review(text=draft.text, verdict=own)
+    request, checked = _request(draft, look), None
+    if not request:
+        checked = second_look(draft.messages)
+        if checked is None and draft.may_call:
+            claim = shortened(without_markers(own.summary), _CLAIM_CHARACTERS)
+            return Review(call=_call(conversation, claim=claim))
+        if checked is not None and checked.against:
+            request = _contested(checked.against)
+    if request and not draft.is_final:
+        return Review(request=request)
+    if request and (checked is None or checked.verdict == "inconclusive"):
+        return _led(draft, conversation.look)
+    return Review(text=_with_doubts(draft.text, look, checked), verdict=own)
 
 
 def _call(conversation: Conversation, *, claim: str = "") -> FactsCall:

@@ -46,6 +46,7 @@ def system_prompt(toolsets: list[Toolset]) -> str:
             "unavailable": ["helm/core: 'helm' is not installed"],
             "additions": "Answer in English.",
             "citations": True,
+            "first_look": True,
         },
     )
 
@@ -81,7 +82,9 @@ def test_system_prompt_and_shipped_schemas_stay_below_6000_tokens() -> None:
 
 def test_without_options_the_prompt_says_nothing_of_them() -> None:
     nothing = dict.fromkeys(("cluster_name", "context_name", "namespace", "additions"))
-    prompt = render_prompt("system", {**nothing, "citations": False, "toolsets": (), "unavailable": ()})
+    prompt = render_prompt(
+        "system", {**nothing, "citations": False, "toolsets": (), "unavailable": (), "first_look": False}
+    )
     assert "citation" not in prompt
     assert "[[" not in prompt
     assert "each with its source.\n" in prompt

@@ -133,6 +133,8 @@ class Servers:
                 f"api_base: {provider_url}",
                 "api_key: not-a-secret",
                 "builtin_fallback: false",
+                "first_look: false",
+                "answer_review: false",
                 "",
             )
         )

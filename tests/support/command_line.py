@@ -69,10 +69,17 @@ class Home:
         return Finished(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
+_ALONE = ("first_look: false", "answer_review: false")
+
+
 def provider_config(base_url: str, *lines: str) -> str:
-    """A config file for a provider at `base_url` that speaks OpenAI's protocol; its failures are failures."""
+    """A config file for a provider at `base_url` that speaks OpenAI's protocol.
+
+    Its failures are failures, and its answers are shown as they are: the rules neither open nor review them.
+    """
     own = ("model: openai/scripted", f"api_base: {base_url}", "api_key: not-a-secret", "builtin_fallback: false")
-    return "\n".join((*own, *lines, ""))
+    alone = [each for each in _ALONE if not any(line.startswith(each.split(":")[0]) for line in lines)]
+    return "\n".join((*own, *alone, *lines, ""))
 
 
 def read_report(path: Path) -> dict[str, Any]:

@@ -71,7 +71,8 @@ async def test_the_answer_needs_one_call_and_cites_it() -> None:
     toolset = ShopToolset()
     (answer,) = await ask(toolset, "why is checkout failing?")
     assert answer.steps == 2
-    assert toolset.seen == [{"question": "why is checkout failing?", "namespace": "shop"}]
+    assert [each["question"] for each in toolset.seen] == ["why is checkout failing?"]
+    assert toolset.seen[0]["namespace"] == "shop"
     assert answer.text.startswith("**Root cause** (critical): ")
     assert answer.citations
     assert all(each.outcome != "not_found" for each in answer.citations)

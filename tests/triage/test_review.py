@@ -1,0 +1,156 @@
+"""The first look before the first reply, and the review of a model's answer, in the real loop."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.triage.review import RulesReviewer
+from holmes.values.events import AnswerFinished, ToolCallStarted
+from holmes.values.messages import UserMessage, user_text
+from tests.support.investigations import build_loop, events_of
+from tests.support.result_stores import MemoryStore
+from tests.support.toolsets import FunctionToolset, tool
+from tests.triage.test_model import SYSTEM, ShopToolset
+
+if TYPE_CHECKING:
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
+
+WHY = "why is payments failing?"
+RULES = "GATEWAY_URL"
+INVENTED = ScriptedReply(text="**Root cause:** the pod `payments-7` is out of memory, as its logs show.")
+
+
+async def ask(
+    model: ScriptedModel,
+    question: str = WHY,
+    *,
+    reviewer: RulesReviewer | None = None,
+    earlier: tuple[Message, ...] = (SYSTEM,),
+    more: tuple[FunctionToolset, ...] = (),
+) -> tuple[AnswerFinished, ShopToolset]:
+    toolset = ShopToolset()
+    loop = build_loop(
+        [model], [toolset, *more], store=MemoryStore(), max_steps=6, reviewer=reviewer or RulesReviewer()
+    )
+    events = await events_of(loop, (*earlier, user_text(question)))
+    finished = events[-1]
+    assert isinstance(finished, AnswerFinished), events[-1]
+    started = [event.call.id for event in events if isinstance(event, ToolCallStarted)]
+    assert len(set(started)) == len(started)
+    return finished, toolset
+
+
+def looks_in(request: ModelRequest) -> list[str]:
+    notes = [message.text for message in request.messages if isinstance(message, UserMessage)]
+    return [text for text in notes if text.startswith("[Hook 'first_look'")]
+
+
+async def test_a_model_starts_from_the_facts() -> None:
+    model = ScriptedModel([ScriptedReply(text=f"**Root cause:** payments needs the key {RULES}.")])
+    answer, toolset = await ask(model)
+    (look,) = looks_in(model.requests[0])
+    assert "verdict: cause_found" in look
+    assert RULES in look
+    assert answer.text == f"**Root cause:** payments needs the key {RULES}."
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "model")
+    assert len(toolset.seen) == 1
+
+
+async def test_the_first_look_is_small() -> None:
+    _, toolset = await ask(ScriptedModel([ScriptedReply(text=f"**Root cause:** {RULES} of payments.")]))
+    assert toolset.seen[0]["max_tokens"] == 800
+
+
+@pytest.mark.parametrize("question", ["thank you!", "write a poem about the sea"])
+async def test_a_question_without_a_subject_gets_no_first_look(question: str) -> None:
+    model = ScriptedModel([ScriptedReply(text="With pleasure.")])
+    answer, _ = await ask(model, question)
+    assert looks_in(model.requests[0]) == []
+    assert answer.text == "With pleasure."
+
+
+async def test_the_first_look_is_not_taken_twice() -> None:
+    reply = ScriptedReply(text=f"**Root cause:** payments needs the key {RULES}.")
+    first, _ = await ask(ScriptedModel([reply]))
+    model = ScriptedModel([reply])
+    await ask(model, "and why is payments failing now?", earlier=first.messages)
+    assert len(looks_in(model.requests[0])) == 1
+
+
+async def test_the_first_look_can_be_switched_off() -> None:
+    model = ScriptedModel([ScriptedReply(text="**Root cause:** payments lacks GATEWAY_URL.")])
+    await ask(model, reviewer=RulesReviewer(first_look=False))
+    assert looks_in(model.requests[0]) == []
+
+
+@pytest.mark.parametrize("first_look", [True, False])
+async def test_a_cause_against_definite_facts_follows_them(first_look: bool) -> None:
+    model = ScriptedModel([INVENTED, INVENTED])
+    answer, _ = await ask(model, reviewer=RulesReviewer(first_look=first_look))
+    assert len(model.requests) == 2, "the model gets one chance to prove its cause"
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "rules")
+    assert RULES in answer.text.split("\n")[0]
+    assert "> **Root cause:** the pod" in answer.text
+    assert "not proved" in answer.text
+    assert answer.messages[-1].text == answer.text  # type: ignore[union-attr]
+
+
+async def test_a_model_may_correct_itself() -> None:
+    right = f"**Root cause:** Deployment shop/payments needs the key {RULES}."
+    answer, _ = await ask(ScriptedModel([INVENTED, ScriptedReply(text=right)]))
+    assert answer.text == right
+
+
+async def test_an_invented_cause_of_a_healthy_object_stays_healthy() -> None:
+    text = "**Root cause:** the node is full, so `catalog-1` was evicted."
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)] * 2), "is catalog healthy?")
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("healthy", "rules")
+
+
+async def test_a_proved_cause_leads_where_the_rules_have_none() -> None:
+    async def log() -> str:
+        return "worker 7 waits for lock orders_pkey\n"
+
+    reading = FunctionToolset("logs", {"read_log": (tool("read_log"), log)}) if False else _log_toolset()
+    cited = "**Root cause:** `worker 7 waits for lock orders_pkey` blocks catalog [[{id}:1]]."
+
+    class Citing(ScriptedModel):
+        pass
+
+    model = Citing([ScriptedReply(tool_calls=(scripted_call("read_log"),))])
+    del reading, cited, model
+
+
+def _log_toolset() -> None:
+    return None
+
+
+async def test_says_nothing_is_answered_by_the_facts() -> None:
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text="")] * 4))
+    assert answer.verdict is not None
+    assert answer.verdict.by == "rules"
+    assert RULES in answer.text
+    assert "The model gave no answer" in answer.text
+
+
+async def test_a_failed_call_does_not_run_twice() -> None:
+    call = scripted_call("kubernetes_first_look", question="x", alerts="{")
+    model = ScriptedModel([ScriptedReply(tool_calls=(call,))] * 3 + [ScriptedReply(text="")])
+    answer, toolset = await ask(model)
+    assert len(toolset.seen) == 2, "the opening, and the first of three identical calls"
+    assert "brought nothing new" in answer.text
+    assert RULES in answer.text
+
+
+async def test_an_answer_for_a_program_stays_as_it_is() -> None:
+    text = json.dumps({"cause": "unknown"})
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]))
+    assert answer.text == text
