@@ -4,7 +4,6 @@ All checks finish before the first model call. Files are read first, so that an 
 error in a file. The cluster is checked while litellm is imported. The first failure cancels the other checks. An
 unreachable cluster is reported immediately, and a missing key or an unknown model is reported after the import.
 
-If the tool schemas would fill a small context window, the model gets only the essential tools and the tools that fit.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holmes.app.cluster import require_cluster
 from holmes.app.models import build_models, check_models
+from holmes.app.outfits import outfit_of
 from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets
 from holmes.core.context_usage import compact_conversation, context_usage
@@ -29,69 +29,24 @@ from holmes.prompts import render_prompt
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
-from holmes.toolsets.wrappers import Selected
-from holmes.triage.verdicts import judge_answer
+from holmes.triage.review import RulesReviewer
+from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
 from holmes.values.steps import DirectStepRunner
-from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from holmes.app.models import BuiltModels, ConfiguredModel
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.context_usage import ContextUsage
-    from holmes.core.model_chain import LoopModel
     from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
-    from holmes.tokens import TokenCounter
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
-    from holmes.values.tools import ResultStore, Toolset
-    from holmes.values.verdicts import Verdict
-
-SMALL_WINDOW_TOKENS: Final = 16_000
-SCHEMA_SHARE: Final = 0.12
-ESSENTIAL_TOOLS: Final = frozenset(
-    {"kubectl_get", "kubectl_describe", "kubectl_events", "kubernetes_logs", SEARCH_TOOL, LINES_TOOL}
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedTools:
-    """The toolsets that the model receives, and the names of the omitted tools."""
-
-    toolsets: tuple[Toolset, ...]
-    left_out: tuple[str, ...] = ()
-
-
-def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
-    """Omit tools with schemas that do not fit the context window.
-
-    With a context window of at least 16,000 tokens, no tool is omitted. Otherwise, the model receives the essential
-    tools, and other tools as long as all schemas fit in 12% of the context window.
-    """
-    if window_tokens >= SMALL_WINDOW_TOKENS:
-        return FittedTools(toolsets=tuple(toolsets))
-    tools = [tool for toolset in toolsets for tool in toolset.tools]
-    room_tokens = int(window_tokens * SCHEMA_SHARE)
-    kept: set[str] = set()
-    for tool in sorted(tools, key=lambda tool: tool.name not in ESSENTIAL_TOOLS):
-        size_tokens = counter.count_tools((tool,))
-        if tool.name in ESSENTIAL_TOOLS or size_tokens <= room_tokens:
-            kept.add(tool.name)
-            room_tokens -= size_tokens
-    if len(kept) == len(tools):
-        return FittedTools(toolsets=tuple(toolsets))
-    names = frozenset(kept)
-    offered = (Selected(toolset, names) for toolset in toolsets)
-    return FittedTools(
-        toolsets=tuple(toolset for toolset in offered if toolset.tools),
-        left_out=tuple(tool.name for tool in tools if tool.name not in names),
-    )
-
+    from holmes.values.tools import ResultStore
 
 _SECONDS_PER_DAY = 86_400
 _BYTES_PER_MEGABYTE = 1_000_000
@@ -257,10 +212,16 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
     store, redactor = guards.store, guards.redactor
     first = chain.models[0]
     toolsets = opened.create(chain.models, store, guards.approver, redactor)
-    fitted = fit_tools(toolsets, first.model.limits.context_window_tokens, first.make_counter())
+    names = {tool.name for toolset in toolsets for tool in toolset.tools}
+    reviewer = RulesReviewer(
+        has_tool=FIRST_LOOK_TOOL in names,
+        first_look=settings.investigation.first_look and first.model.name != BUILTIN_MODEL,
+        checks_causes=settings.investigation.second_look,
+    )
+    outfit = outfit_of(settings, first, toolsets, opened.unavailable, first_look=reviewer.takes_first_look)
     parts = LoopParts(
         models=chain.models,
-        executor=ToolExecutor(fitted.toolsets, mask=text_mask(redactor)),
+        executor=ToolExecutor(outfit.toolsets, mask=text_mask(redactor)),
         store=store,
         prompts=LoopPrompts(
             compaction=render_prompt("compaction"),
@@ -269,25 +230,14 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
         ),
         steps=DirectStepRunner(),
         redactor=redactor,
-        judge=_judge,
+        reviewer=reviewer,
     )
     return Investigator(
         parts,
         settings.investigation.max_steps,
-        SystemMessage(text=_system_prompt(settings, first, fitted.toolsets, opened.unavailable)),
-        (*opened.warnings, *opened.broken, *_left_out(first, fitted)),
+        outfit.system,
+        (*opened.warnings, *opened.broken, *outfit.warnings),
     )
-
-
-def _judge(text: str, messages: Sequence[Message], model: str) -> Verdict:
-    return judge_answer(text, messages, built_in=model == BUILTIN_MODEL)
-
-
-def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
-    if not fitted.left_out:
-        return ()
-    window = f"the context window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
-    return (f"{window}; to leave room for the investigation, these tools are omitted: {', '.join(fitted.left_out)}",)
 
 
 def result_store(settings: Settings) -> FileResultStore:
@@ -306,22 +256,4 @@ def conversation_store(settings: Settings) -> ConversationStore:
     storage = settings.storage
     return ConversationStore(
         storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit
-    )
-
-
-def _system_prompt(
-    settings: Settings, model: LoopModel, toolsets: tuple[Toolset, ...], unavailable: tuple[str, ...]
-) -> str:
-    investigation = settings.investigation
-    return render_prompt(
-        "system",
-        {
-            "cluster_name": investigation.cluster_name,
-            "context_name": investigation.kube_context,
-            "namespace": investigation.namespace,
-            "toolsets": [toolset for toolset in toolsets if toolset.instructions],
-            "unavailable": unavailable,
-            "additions": investigation.system_prompt_additions,
-            "citations": model.policy.evidence.citations and settings.storage.results_enabled,
-        },
     )

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from holmes.core.model_chain import ModelChain
 from holmes.core.tools_utils.pointers import round_limit_text
 from holmes.core.tools_utils.repeated_calls import ANSWERED, EarlierResult, answer_repeated
+from holmes.core.tools_utils.search_progress import SearchProgress
 from holmes.core.tools_utils.tool_context_window_limiter import cap_round, spill_oversized_user_message
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
 from holmes.core.truncation.context import CompactionContext, CompactionGuard
@@ -28,9 +29,10 @@ from holmes.values.messages import AssistantMessage, ToolMessage, UserMessage
 from holmes.values.model import ModelRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from holmes.core.model_chain import LoopModel
+    from holmes.core.reviewer import Reviewer
     from holmes.core.tools_utils.tool_executor import ToolExecutor
     from holmes.core.truncation.context import CompactionOutcome
     from holmes.redaction.redactor import Redactor
@@ -42,11 +44,6 @@ if TYPE_CHECKING:
     from holmes.values.stats import RequestStats
     from holmes.values.steps import StepRunner
     from holmes.values.tools import ResultStore
-    from holmes.values.verdicts import Verdict
-
-
-AnswerJudge: TypeAlias = "Callable[[str, Sequence[Message], str], Verdict]"
-"""Returns the verdict of an answer. Its arguments are the text, the whole conversation, and the name of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +60,8 @@ class LoopParts:
     """The objects that all runs share.
 
     The first of `models` answers until it fails permanently. Then the next one takes over. `redactor` masks secrets in
-    user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results. `judge` determines the
-    verdict of each answer.
+    user messages, and is None if redaction is disabled. Toolsets mask secrets in tool results. `reviewer` takes the
+    first look and reviews each answer.
     """
 
     models: tuple[LoopModel, ...]
@@ -73,7 +70,7 @@ class LoopParts:
     prompts: LoopPrompts
     steps: StepRunner
     redactor: Redactor | None = None
-    judge: AnswerJudge | None = None
+    reviewer: Reviewer | None = None
 
 
 class RepeatedCalls:
@@ -131,6 +128,7 @@ class LoopRun:
         self._citations = CitationVerifier(parts.store)
         self._citations.note(history)
         self._handed_over = HandedOverSoFar()
+        self._progress = SearchProgress() if parts.reviewer is not None else None
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
@@ -216,6 +214,18 @@ class LoopRun:
         """Return the stored results that tools may read for this conversation."""
         return self._handed_over.by(self.history)
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the last turns brought nothing new."""
+        return self._progress is not None and self._progress.is_stuck
+
+    def refused(self, call: ToolCall) -> ToolMessage | None:
+        """Return the result of a call that failed before and does not run again, or None for any other call."""
+        reviewer = self._parts.reviewer
+        if reviewer is None or self._progress is None:
+            return None
+        return self._progress.refused(call, lambda: reviewer.alternative(self.history.messages()))
+
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
         """Return `message`, or a shorter text with the changes since the last result of the same call."""
         if not self.models.current.policy.evidence.unchanged_answers:
@@ -225,6 +235,8 @@ class LoopRun:
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
         """Append the results of one turn to the history. Shortens them if they exceed the cap for a whole turn."""
         self.tool_calls += len(calls)
+        if self._progress is not None:
+            self._progress.note_turn(calls, messages)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
             messages = await self._capped(calls, messages, cap_tokens)
@@ -252,6 +264,10 @@ class LoopRun:
                     )
                 )
         return capped
+
+    def note_citable(self, notes: tuple[Message, ...]) -> None:
+        """Allow citations of the results in `notes`."""
+        self._citations.note(notes)
 
     async def citations(self, text: str) -> tuple[Citation, ...]:
         """Check all citations in `text` and return them."""

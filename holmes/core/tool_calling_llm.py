@@ -10,6 +10,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from holmes.core.answer_review import AnswerReview
 from holmes.core.hook_runner import HookRunner
 from holmes.core.loop_run import LoopRun
 from holmes.core.tools_utils.tool_context_window_limiter import (
@@ -20,7 +21,6 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
 from holmes.core.tools_utils.tool_executor import bound_reply, tool_result_message
 from holmes.values.errors import HolmesError, ModelError, StepLimitReached
 from holmes.values.events import (
-    AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
     TokensCounted,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holmes.core.hooks import Moment
     from holmes.core.loop_run import LoopParts
     from holmes.core.tools_utils.tool_executor import BoundedReply
-    from holmes.values.events import AgentEvent
+    from holmes.values.events import AgentEvent, AnswerFinished
     from holmes.values.messages import Message, ToolCall, ToolMessage
     from holmes.values.model import EmitEvent, ModelReply
 
@@ -67,29 +67,49 @@ class ToolCallingLLM:
 
     async def _loop(self, run: LoopRun) -> AnswerFinished:
         hooks = HookRunner(run, self._parts, lambda call, name: self._run_tool_call(run, call, name))
+        review = AnswerReview(run, self._parts, lambda call, name: self._run_tool_call(run, call, name))
+        closing = False
         for step in range(1, self._max_steps + 1):
-            last = step == self._max_steps
+            last = closing or step == self._max_steps
             await run.emit(TurnStarted(step=step, max_steps=self._max_steps))
+            if step == 1:
+                await review.open()
             await _run_hooks(hooks, run, "turn_start", step)
-            if last and step > 1:
-                run.history.append(user_text(self._parts.prompts.last_step, kind="note"))
-            await run.compact_if_necessary(step)
-            reply = await run.complete(step, tool_choice="none" if last else "auto")
-            if last:  # a model may ignore "none", and every call must have a result
-                reply = replace(reply, message=replace(reply.message, tool_calls=()))
-            bounded = bound_reply(reply.message)
-            reply = replace(reply, message=bounded.message)
-            await self._join_reply(run, reply)
+            reply, bounded = await self._reply(run, step, last=last)
             if reply.message.tool_calls:
                 await self._run_tool_calls(run, bounded, step)
             elif reply.message.text.strip():
                 await _run_hooks(hooks, run, "turn_end", step)
-                return await self._answer(run, reply, step)
+                answer = await review.finish(_written(reply, run), step, is_final=last)
+                if answer is not None:
+                    return answer
+                continue
             elif last:
                 break
-            await self._require_use(run, reply, bounded.running, step)
+            try:
+                await self._require_use(run, reply, bounded.running, step)
+            except ModelError as error:
+                return await review.stopped(error, step)
             await _run_hooks(hooks, run, "turn_end", step)
-        raise StepLimitReached(self._unanswered(run))
+            if run.is_stuck:
+                answer = await review.stuck(step)
+                if answer is not None:
+                    return answer
+                closing = True
+        return await review.stopped(StepLimitReached(self._unanswered(run, step, stuck=closing)), step)
+
+    async def _reply(self, run: LoopRun, step: int, *, last: bool) -> tuple[ModelReply, BoundedReply]:
+        """Request a reply and add it to the history. The `last` reply cannot call tools."""
+        if last and step > 1:
+            run.history.append(user_text(self._parts.prompts.last_step, kind="note"))
+        await run.compact_if_necessary(step)
+        reply = await run.complete(step, tool_choice="none" if last else "auto")
+        if last:  # a model may ignore "none", and every call must have a result
+            reply = replace(reply, message=replace(reply.message, tool_calls=()))
+        bounded = bound_reply(reply.message)
+        reply = replace(reply, message=bounded.message)
+        await self._join_reply(run, reply)
+        return reply, bounded
 
     async def _join_reply(self, run: LoopRun, reply: ModelReply) -> None:
         run.join(reply)
@@ -111,22 +131,6 @@ class ToolCallingLLM:
             )
         )
 
-    async def _answer(self, run: LoopRun, reply: ModelReply, step: int) -> AnswerFinished:
-        text = reply.message.text
-        if reply.finish_reason == "length":
-            limit = run.models.output_tokens
-            text += f"\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
-        messages, judge = run.history.messages(), self._parts.judge
-        return AnswerFinished(
-            text=text,
-            messages=messages,
-            stats=run.stats,
-            steps=step,
-            model=reply.model,
-            citations=await run.citations(text),
-            verdict=judge(text, messages, reply.model) if judge is not None else None,
-        )
-
     async def _require_use(self, run: LoopRun, reply: ModelReply, calls: Sequence[ToolCall], step: int) -> None:
         """Add a reminder after an empty reply, and switch to the next model after too many useless replies.
 
@@ -143,10 +147,12 @@ class ToolCallingLLM:
         except ModelError as error:
             await run.switch_model(error, step)
 
-    def _unanswered(self, run: LoopRun) -> str:
-        """Return the error message for a run that reached the step limit. It includes the model's last text."""
+    def _unanswered(self, run: LoopRun, step: int, *, stuck: bool) -> str:
+        """Return the error message for a run without an answer. It includes the model's last text."""
         found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
         last_words = f" Last reply of the model: {found}" if found else ""
+        if stuck:
+            return f"No answer after {step} steps: the model made no progress. Use a larger model.{last_words}"
         return f"No answer within {self._max_steps} steps: increase --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
@@ -168,6 +174,7 @@ class ToolCallingLLM:
         asks = answer is None and executor.needs_approval(call)
         if asks:
             await emit(ApprovalRequired(call=call, description=description))
+        answer = answer or run.refused(call)
         if answer is None:
             outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(run, call))
         else:
@@ -218,6 +225,14 @@ class ToolCallingLLM:
 async def _run_hooks(hooks: HookRunner, run: LoopRun, moment: Moment, step: int) -> None:
     if run.models.current.policy.hooks:
         await hooks.run(moment, step)
+
+
+def _written(reply: ModelReply, run: LoopRun) -> str:
+    """Return the text of the reply, with a remark if the provider cut it off."""
+    if reply.finish_reason != "length":
+        return reply.message.text
+    limit = run.models.output_tokens
+    return f"{reply.message.text}\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
 
 
 def _assistant_text(message: Message) -> str:

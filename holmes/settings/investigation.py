@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
@@ -38,6 +38,19 @@ class InvestigationSettings(SettingsGroup):
         str | None, Setting(key="system_prompt_additions", option="--system-prompt-additions")
     ] = None
     """Text to add to the system prompt."""
+
+    first_look: Annotated[bool, Setting("HOLMES_FIRST_LOOK")] = True
+    """Show the model the facts of the built-in rules about the subject of a question before its first reply."""
+
+    second_look: Annotated[bool, Setting("HOLMES_SECOND_LOOK")] = True
+    """Compare each cause that a model names with the cluster. If something speaks against it, the model gets one more
+    reply.
+    """
+
+    prompt: Annotated[Literal["auto", "full", "short"], Setting("HOLMES_PROMPT")] = "auto"
+    """Form of the system prompt. `short` is for small models and offers fewer tools. `auto` uses it for context
+    windows of at most 32,000 tokens.
+    """
 
     stdin_timeout_seconds: Annotated[float, Setting("HOLMES_STDIN_TIMEOUT_SECONDS"), Field(ge=0)] = 5
     """Time to wait for data on an open pipe, in seconds. After this time, the pipe is treated as empty."""

@@ -23,17 +23,18 @@ _MOST_OTHERS: Final = 2
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
-def answer_text(seen: SeenLook, *, details: bool = False) -> str:
-    """Format the answer as Markdown."""
+def answer_text(seen: SeenLook, *, details: bool = False, origin: str = NO_LLM) -> str:
+    """Format the answer as Markdown. `origin` is the last line, which says where the answer comes from."""
     look = seen.look
     parts = [
         _headline(seen),
         _evidence(seen, details=details),
         _chain(look),
+        _against(look),
         _table(seen),
         _fix(look),
         _rest(look, details=details),
-        NO_LLM,
+        origin,
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -72,6 +73,10 @@ def _evidence(seen: SeenLook, *, details: bool) -> str:
 
 def _chain(look: FirstLook) -> str:
     return f"Path: {' → '.join(code(each) for each in look.chain)}" if len(look.chain) > 1 else ""
+
+
+def _against(look: FirstLook) -> str:
+    return f"Against this cause: {plain('; '.join(look.against))}." if look.against else ""
 
 
 def _table(seen: SeenLook) -> str:

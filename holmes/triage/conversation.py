@@ -29,6 +29,12 @@ _LABELS: Final = re.compile(r"^  labels: (.*)$", re.MULTILINE)
 _PAIR: Final = re.compile(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
 _ANNOTATION: Final = re.compile(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
 _RESULT_ID: Final = re.compile(r"\[result ([\w.-]{1,120})\]")
+FIRST_LOOK_NOTE: Final = "first_look"
+SECOND_LOOK_NOTE: Final = "second_look"
+_NOTED: Final = re.compile(
+    rf"\[Hook '(?P<name>\w+)' called {FIRST_LOOK_TOOL}\]\n(?P<text>.*?)\n?(?P<label>\[result [\w.-]{{1,120}}\])?\s*\Z",
+    re.DOTALL,
+)
 _KIND_NAMES: Final = "|".join(kind.name for kind in KINDS if kind.namespaced)
 _OBJECT: Final = re.compile(rf"\b(?:{_KIND_NAMES}) [a-z0-9][a-z0-9-]{{0,62}}/[a-z0-9][a-z0-9.-]{{0,252}}")
 _DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
@@ -165,14 +171,33 @@ def _outcomes(messages: Sequence[Message]) -> Iterator[SeenLook | str]:
         if call.name == FIRST_LOOK_TOOL
     }
     for message in messages:
-        if not isinstance(message, ToolMessage) or message.call_id not in calls:
-            continue
-        text = output_text(message)
-        if message.status != "success":
-            yield " ".join(text.split())
-            continue
-        label = _RESULT_ID.search(label_of(message) or "")
-        try:
-            yield SeenLook(look=look_from_yaml(text), text=text, result_id=label[1] if label else "")
-        except ValueError as error:
-            yield str(error)
+        if isinstance(message, ToolMessage) and message.call_id in calls:
+            label = _RESULT_ID.search(label_of(message) or "")
+            yield _outcome(output_text(message), label, failed=message.status != "success")
+        elif is_user_message(message, "note"):
+            noted = _NOTED.match(message.text) if isinstance(message, UserMessage) else None
+            if noted is not None and noted["name"] == FIRST_LOOK_NOTE:
+                yield _outcome(noted["text"], _RESULT_ID.match(noted["label"] or ""), failed=False)
+
+
+def _outcome(text: str, label: re.Match[str] | None, *, failed: bool) -> SeenLook | str:
+    if failed:
+        return " ".join(text.split())
+    try:
+        return SeenLook(look=look_from_yaml(text), text=text, result_id=label[1] if label else "")
+    except ValueError as error:
+        return str(error)
+
+
+def second_look(messages: Sequence[Message]) -> FirstLook | None:
+    """Return the check of the last answer, or None if it was not checked or the check failed."""
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage):
+            return None
+        noted = _NOTED.match(message.text) if is_user_message(message, "note") else None
+        if noted is not None and noted["name"] == SECOND_LOOK_NOTE:
+            try:
+                return look_from_yaml(noted["text"])
+            except ValueError:
+                return None
+    return None

@@ -21,6 +21,7 @@ from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
+from holmes.triage.second_look import objections, second_look
 from holmes.triage.subjects import Named, with_known_kinds
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
@@ -56,13 +57,15 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `claim` is the
+    sentence of an answer whose cause is checked.
     """
 
     question: str
     namespace: str = ""
     about: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
+    claim: str = ""
 
     @classmethod
     def of(cls, arguments: JsonObject, namespace: str) -> LookRequest:
@@ -72,6 +75,7 @@ class LookRequest:
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
             alerts=_alerts(text_argument(arguments, "alerts")),
+            claim=text_argument(arguments, "claim"),
         )
 
 
@@ -87,6 +91,8 @@ def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
 
 def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     """Return the logs that the answer needs, the most useful first."""
+    if request.claim:
+        return ()
     if not request.alerts:
         return logs_for(_asked(request, scan))
     found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
@@ -101,7 +107,11 @@ def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
-    """Answer the question, or take the first look at the alerts."""
+    """Answer the question, take the first look at the alerts, or check the cause of an answer."""
+    if request.claim:
+        found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
+        asked = next((each for each in found if each is not None), None) or _asked(request, scan)
+        return second_look(asked, request.claim)
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
 
 
@@ -178,7 +188,10 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     for sense in plan.takes:
         asked.ledger.take(sense)
     look = weighed(asked, plan.answer(asked))
-    return replace(look, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing)))
+    against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
+    return replace(
+        look, against=against, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing))
+    )
 
 
 def _empty(asked: Asked) -> FirstLook:

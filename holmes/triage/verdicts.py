@@ -17,6 +17,7 @@ from holmes.values.verdicts import VERDICT_WORDS, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holmes.values.first_look import FirstLook
     from holmes.values.messages import Message
     from holmes.values.verdicts import VerdictKind
 
@@ -41,7 +42,7 @@ def judge_answer(text: str, messages: Sequence[Message], *, built_in: bool) -> V
     if built_in:
         seen = read_conversation(messages).look
         if seen is not None:
-            return Verdict(kind=seen.look.verdict, by="rules", summary=_short(seen.look.summary))
+            return verdict_of_look(seen.look)
         return Verdict(kind="inconclusive", by="rules", summary=_short(lines[0]) if lines else "")
     for index, line in enumerate(lines):
         match = _STATED.fullmatch(line)
@@ -53,6 +54,11 @@ def judge_answer(text: str, messages: Sequence[Message], *, built_in: bool) -> V
             if said:
                 return Verdict(kind=kind, by="model", summary=_short(said))
     return Verdict(kind="answered", by="model", summary=_short(lines[0]) if lines else "")
+
+
+def verdict_of_look(look: FirstLook) -> Verdict:
+    """Return the verdict of the built-in rules."""
+    return Verdict(kind=look.verdict, by="rules", summary=_short(look.summary))
 
 
 def _plain(line: str) -> str:

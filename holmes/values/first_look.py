@@ -6,7 +6,7 @@ piece of evidence is on its own line, so that answers can cite it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from holmes.values.codec import Codec
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
 
 FIRST_LOOK_TOOL: Final = "kubernetes_first_look"
+_LIST_LENGTHS: Final = (12, 8, 5, 3, 2, 1, 0)
 _WIDE: Final = 1_000_000
 """A line width that no value reaches, so that every value is on one line."""
 
@@ -53,6 +54,7 @@ class FirstLook:
     `summary` is one sentence. `subject` contains objects such as `Deployment shop/checkout`. `scope` is the place that
     the answer covers. `chain` contains the objects from the subject to the culprit. `others` describes incidents that
     do not explain the subject's problem. `notes` contains everything that the answer could not take into account.
+    `against` contains what speaks against the cause.
     """
 
     verdict: VerdictKind
@@ -71,7 +73,13 @@ class FirstLook:
     others: tuple[str, ...] = ()
     not_checked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    taken_at: str = field(default="")
+    against: tuple[str, ...] = ()
+    taken_at: str = ""
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether an object, event or status proves the cause. Log lines alone do not."""
+        return self.verdict == "cause_found" and any(" log of " not in each for each in self.evidence)
 
 
 def _is_empty(_field: Field[Any], value: object) -> bool:
@@ -98,6 +106,38 @@ def _masked(value: JsonValue, mask: Callable[[str], str]) -> JsonValue:
     if isinstance(value, dict):
         return {key: _masked(item, mask) for key, item in value.items()}
     return value
+
+
+def fitting_look(look: FirstLook, fits: Callable[[str], bool], mask: Callable[[str], str] = str) -> str:
+    """Format the look as YAML that `fits`. Long lists are cut step by step, and the summary stays whole.
+
+    Returns the shortest form if no form fits.
+    """
+    text = look_to_yaml(look, mask)
+    for most in _LIST_LENGTHS:
+        if fits(text):
+            break
+        text = look_to_yaml(_cut(look, most), mask)
+    return text
+
+
+def _cut(look: FirstLook, most: int) -> FirstLook:
+    """Return the look with at most `most` items in each list, and at least one piece of evidence."""
+    table = look.table and replace(look.table, rows=look.table.rows[:most])
+    return replace(
+        look,
+        subject=look.subject[: max(1, most)],
+        evidence=look.evidence[: max(1, most)],
+        chain=look.chain if len(look.chain) <= max(2, most) else (*look.chain[:most], look.chain[-1]),
+        fix=look.fix[:most],
+        table=table,
+        lines=look.lines[:most],
+        neighbours=look.neighbours[:most],
+        others=look.others[: most // 2],
+        not_checked=look.not_checked[:most],
+        notes=look.notes[:most],
+        against=look.against[:most],
+    )
 
 
 def look_from_yaml(text: str) -> FirstLook:

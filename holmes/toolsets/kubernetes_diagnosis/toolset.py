@@ -11,6 +11,7 @@ import asyncio
 import time
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import IncidentFilter, masked_report
@@ -24,7 +25,7 @@ from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
-from holmes.values.first_look import FIRST_LOOK_TOOL, look_to_yaml
+from holmes.values.first_look import FIRST_LOOK_TOOL, fitting_look
 from holmes.values.texts import shortened
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
@@ -97,6 +98,13 @@ FIRST_LOOK: Final = Tool(
         _NAMESPACE,
         _text("about", "Objects that words such as `it` refer to: Kind namespace/name, separated by commas"),
         _text("alerts", "Labels of alerts, as a JSON list of objects"),
+        _text("claim", "The sentence of an answer that names a cause: returns under `against` what speaks against it"),
+        Parameter(
+            name="max_tokens",
+            schema=ParameterSchema(types=("integer",), description="Maximum size of the result, in tokens"),
+            required=False,
+            default=DEFAULT_MAX_TOKENS,
+        ),
     ),
 )
 
@@ -174,7 +182,8 @@ class KubernetesDiagnosisToolset:
                     result = replace(result, usage=await read_usage(client, result.report.namespaces))
         masked = replace(result, report=masked_report(result.report, self._mask))
         look = await asyncio.to_thread(take_first_look, request, masked)
-        text = await asyncio.to_thread(look_to_yaml, look, self._mask)
+        fits = partial(EstimatingCounter().fits, limit_tokens=_max_tokens(arguments))
+        text = await asyncio.to_thread(fitting_look, look, fits, self._mask)
         return ToolResult(status="success", data=text, invocation=None)
 
     def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
