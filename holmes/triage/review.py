@@ -99,10 +99,8 @@ class RulesReviewer:
 
 def _of_cause(draft: Draft, own: Verdict, conversation: Conversation) -> Review:
     look = conversation.look.look if conversation.look is not None else None
-    if look is not None and look.verdict == "cause_found" and _agrees(draft.text, look):
-        return Review(text=draft.text, verdict=own)
     request, checked = _request(draft, look), None
-    if not request:
+    if not request and not (look is not None and _agrees(draft.text, look)):
         checked = second_look(draft.messages)
         if checked is None and draft.may_call:
             claim = shortened(without_markers(own.summary), _CLAIM_CHARACTERS)
@@ -130,12 +128,14 @@ def _is_data(text: str) -> bool:
 
 def _request(draft: Draft, look: FirstLook | None) -> str:
     """Return what the model should mend about the cause that it names, or an empty string."""
-    if look is not None and look.is_definite:
-        return (
-            f"Your cause contradicts the facts: {sentence(look.summary)} Explain with cited results why your cause is "
-            "the right one, or correct your answer."
-        )
-    return "" if any(map(_proves, draft.citations)) else _ASKED_FOR_EVIDENCE
+    if not any(map(_proves, draft.citations)):
+        return _ASKED_FOR_EVIDENCE
+    if look is None or not look.is_definite or _agrees(draft.text, look):
+        return ""
+    return (
+        f"Your cause contradicts the facts: {sentence(look.summary)} Explain with cited results why your cause is the "
+        "right one, or correct your answer."
+    )
 
 
 def _contested(against: Sequence[str]) -> str:
@@ -152,6 +152,8 @@ def _proves(citation: Citation) -> bool:
 
 def _agrees(text: str, look: FirstLook) -> bool:
     """Return whether the answer names the culprit of the look, and a part of the cause that the question did not."""
+    if look.verdict != "cause_found":
+        return False
     plain = without_markers(text).lower()
     name = look.culprit.rpartition("/")[2].rpartition(" ")[2].lower()
     if name and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", plain):
@@ -166,13 +168,13 @@ def _is_worse(own: Verdict, seen: SeenLook | None) -> bool:
     """Return whether an answer without a cause says less, or something else, than the facts."""
     if seen is None or seen.look.verdict in {"answered", "not_understood", "declined", own.kind}:
         return False
-    return seen.look.verdict == "cause_found" or bool(seen.look.subject)
+    return seen.look.verdict in {"cause_found", "healthy"} or bool(seen.look.subject)
 
 
 def _with_doubts(text: str, look: FirstLook | None, checked: FirstLook | None) -> str:
     """Return the answer, followed by what speaks against its cause."""
     doubts = [f"Against this cause: {sentence('; '.join(checked.against))}"] if checked and checked.against else []
-    if look is not None and look.verdict == "cause_found":
+    if look is not None and look.verdict == "cause_found" and not _agrees(text, look):
         doubts.append(f"The built-in rules name another cause: {sentence(look.summary)}")
     return "\n\n".join((text, *doubts))
 

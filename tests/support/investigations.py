@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from holmes.core.loop_run import LoopParts, LoopPrompts
 from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
+from holmes.core.reviewer import Reviewer
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.values.events import AgentEvent
@@ -28,6 +29,7 @@ def build_loop(
     store: ResultStore | None = None,
     policy: ContextPolicy | None = None,
     max_steps: int = 100,
+    reviewer: Reviewer | None = None,
 ) -> ToolCallingLLM:
     """A loop over these models and toolsets, with the default policy."""
     parts = LoopParts(
@@ -36,6 +38,7 @@ def build_loop(
         store=store,
         prompts=PROMPTS,
         steps=DirectStepRunner(),
+        reviewer=reviewer,
     )
     return ToolCallingLLM(parts, max_steps=max_steps)
 

@@ -101,7 +101,6 @@ def _mixes_kinds(request: ModelRequest) -> ScriptedReply:
     calls = (
         scripted_call("kubectl_describe", kind=f"pods/{name}", namespace=namespace),
         scripted_call("kubernetes_logs", name=f"deployments/{name}", kind="deployments", namespace=namespace),
-        scripted_call("kubectl_get", kind="deploy", name=f"deployment/{name}", namespace=namespace),
     )
     return _calling(calls[_turn(request)]) if _turn(request) < len(calls) else _echo(request)
 

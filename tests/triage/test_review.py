@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.triage.review import RulesReviewer
 from holmes.values.events import AnswerFinished, ToolCallStarted
 from holmes.values.messages import UserMessage, user_text
+from holmes.values.tools import ToolResult
 from tests.support.investigations import build_loop, events_of
 from tests.support.result_stores import MemoryStore
 from tests.support.toolsets import FunctionToolset, tool
@@ -19,6 +21,7 @@ from tests.triage.test_model import SYSTEM, ShopToolset
 if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
+    from holmes.values.tools import ToolInvocation
 
 WHY = "why is payments failing?"
 RULES = "GATEWAY_URL"
@@ -34,9 +37,7 @@ async def ask(
     more: tuple[FunctionToolset, ...] = (),
 ) -> tuple[AnswerFinished, ShopToolset]:
     toolset = ShopToolset()
-    loop = build_loop(
-        [model], [toolset, *more], store=MemoryStore(), max_steps=6, reviewer=reviewer or RulesReviewer()
-    )
+    loop = build_loop([model], [toolset, *more], store=MemoryStore(), max_steps=6, reviewer=reviewer or RulesReviewer())
     events = await events_of(loop, (*earlier, user_text(question)))
     finished = events[-1]
     assert isinstance(finished, AnswerFinished), events[-1]
@@ -45,25 +46,38 @@ async def ask(
     return finished, toolset
 
 
+def last_result_id(request: ModelRequest) -> str:
+    return re.findall(r"\[result ([0-9a-f]+)\]", str(request.messages))[-1]
+
+
+def facts(request: ModelRequest) -> ScriptedReply:
+    """A right answer that cites the first look."""
+    (look,) = looks_in(request)[-1:]
+    line = next(number for number, each in enumerate(look.splitlines()) if each.startswith("summary"))
+    return ScriptedReply(
+        text=f"**Root cause:** `payments` needs the key `{RULES}` [[{last_result_id(request)}:{line}]]."
+    )
+
+
 def looks_in(request: ModelRequest) -> list[str]:
     notes = [message.text for message in request.messages if isinstance(message, UserMessage)]
     return [text for text in notes if text.startswith("[Hook 'first_look'")]
 
 
 async def test_a_model_starts_from_the_facts() -> None:
-    model = ScriptedModel([ScriptedReply(text=f"**Root cause:** payments needs the key {RULES}.")])
+    model = ScriptedModel([facts])
     answer, toolset = await ask(model)
     (look,) = looks_in(model.requests[0])
     assert "verdict: cause_found" in look
     assert RULES in look
-    assert answer.text == f"**Root cause:** payments needs the key {RULES}."
+    assert answer.text.startswith("**Root cause:** `payments` needs the key")
     assert answer.verdict is not None
     assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "model")
     assert len(toolset.seen) == 1
 
 
 async def test_the_first_look_is_small() -> None:
-    _, toolset = await ask(ScriptedModel([ScriptedReply(text=f"**Root cause:** {RULES} of payments.")]))
+    _, toolset = await ask(ScriptedModel([facts]))
     assert toolset.seen[0]["max_tokens"] == 800
 
 
@@ -76,15 +90,14 @@ async def test_a_question_without_a_subject_gets_no_first_look(question: str) ->
 
 
 async def test_the_first_look_is_not_taken_twice() -> None:
-    reply = ScriptedReply(text=f"**Root cause:** payments needs the key {RULES}.")
-    first, _ = await ask(ScriptedModel([reply]))
-    model = ScriptedModel([reply])
+    first, _ = await ask(ScriptedModel([facts]))
+    model = ScriptedModel([facts])
     await ask(model, "and why is payments failing now?", earlier=first.messages)
     assert len(looks_in(model.requests[0])) == 1
 
 
 async def test_the_first_look_can_be_switched_off() -> None:
-    model = ScriptedModel([ScriptedReply(text="**Root cause:** payments lacks GATEWAY_URL.")])
+    model = ScriptedModel([ScriptedReply(text="**Cause not found:** nothing was read.")])
     await ask(model, reviewer=RulesReviewer(first_look=False))
     assert looks_in(model.requests[0]) == []
 
@@ -103,9 +116,16 @@ async def test_a_cause_against_definite_facts_follows_them(first_look: bool) -> 
 
 
 async def test_a_model_may_correct_itself() -> None:
-    right = f"**Root cause:** Deployment shop/payments needs the key {RULES}."
-    answer, _ = await ask(ScriptedModel([INVENTED, ScriptedReply(text=right)]))
-    assert answer.text == right
+    answer, _ = await ask(ScriptedModel([INVENTED, facts]))
+    assert answer.text.startswith("**Root cause:** `payments` needs the key")
+    assert answer.verdict is not None
+    assert answer.verdict.by == "model"
+
+
+async def test_an_uncited_cause_is_asked_for_evidence_even_if_it_is_right() -> None:
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=f"**Root cause:** payments needs the key {RULES}.")] * 2))
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "rules")
 
 
 async def test_an_invented_cause_of_a_healthy_object_stays_healthy() -> None:
@@ -116,21 +136,21 @@ async def test_an_invented_cause_of_a_healthy_object_stays_healthy() -> None:
 
 
 async def test_a_proved_cause_leads_where_the_rules_have_none() -> None:
-    async def log() -> str:
-        return "worker 7 waits for lock orders_pkey\n"
+    async def waits(_: ToolInvocation) -> ToolResult:
+        return ToolResult(status="success", data="catalog-1: worker 7 waits for lock orders_pkey\n")
 
-    reading = FunctionToolset("logs", {"read_log": (tool("read_log"), log)}) if False else _log_toolset()
-    cited = "**Root cause:** `worker 7 waits for lock orders_pkey` blocks catalog [[{id}:1]]."
-
-    class Citing(ScriptedModel):
-        pass
-
-    model = Citing([ScriptedReply(tool_calls=(scripted_call("read_log"),))])
-    del reading, cited, model
-
-
-def _log_toolset() -> None:
-    return None
+    reading = FunctionToolset(bodies=((tool("read_locks"), waits),))
+    text = "**Root cause:** `worker 7 waits for lock orders_pkey` stops catalog [[{id}:1]]."
+    model = ScriptedModel(
+        [
+            ScriptedReply(tool_calls=(scripted_call("read_locks"),)),
+            lambda request: ScriptedReply(text=text.format(id=last_result_id(request))),
+        ]
+    )
+    answer, _ = await ask(model, "is catalog healthy?", more=(reading,))
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "model")
+    assert answer.text.startswith("**Root cause:**")
 
 
 async def test_says_nothing_is_answered_by_the_facts() -> None:
