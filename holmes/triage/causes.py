@@ -13,12 +13,12 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.markdown import fix_commands
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
-from holmes.values.first_look import FirstLook, FixStep
+from holmes.values.first_look import FirstLook
+from holmes.values.fixes import fix_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -195,7 +195,7 @@ def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLoo
         since=incident.since,
         evidence=tuple(_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
-        fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
+        fix=fix_lines(incident.fix),
         neighbours=_neighbours(asked, named),
         others=_others(asked, incident),
         not_checked=_gaps(asked),

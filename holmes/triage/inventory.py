@@ -222,7 +222,7 @@ def changes(asked: Asked) -> FirstLook:
     found = {change for each in about for change in recent_changes(asked.state, each.ref, None, window_seconds=span)}
     rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
     summary = f"{counted(len(rows), 'change')} {place_of(asked)} in the last {duration(span)}"
-    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
+    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ": nothing changed"
     return fact(asked, f"{summary}{newest}.", table_of(("time", "object", "change"), rows))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.fixes import corrected, replaced
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.network import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
 
 _MOST_PROOFS: Final = 2
 
@@ -80,8 +81,15 @@ def _named(
             + f"; declared ports: {', '.join(names) or 'none'}"
         ),
         evidence=(has, chosen) if renamed else (chosen, has),
+        fix=() if renamed else (_target_fix(chosen, port, declared),),
         next_check=f"kubectl -n {service.namespace} get endpointslices -l kubernetes.io/service-name={service.name}",
     )
+
+
+def _target_fix(chosen: Evidence, port: ServicePort, declared: tuple[ContainerPort, ...]) -> FixStep | None:
+    """Use the only port with the protocol that the pods declare."""
+    fitting = {each.name or each.number for each in declared if each.protocol == port.protocol}
+    return corrected(chosen, fitting.pop()) if len(fitting) == 1 and chosen.path.endswith(".targetPort") else None
 
 
 def _declared_ports(workload: ClusterObject) -> object:
@@ -133,6 +141,7 @@ def _numbered(
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="critical" if proofs else "warning" if listens_elsewhere else "info",
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
+        fix=(_target_fix(_target(service, port), port, ports),) if proofs or listens_elsewhere else (),
     )
 
 
@@ -381,4 +390,5 @@ def _untranslated(state: ClusterState, service: ClusterObject, port: ServicePort
             next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
             severity="critical" if proofs else "warning",
             logs=consumer_logs(state, [edge.consumer]),
+            fix=replaced(edge.named, f":{port.port}", f":{target}", edge.consumer.ref),
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
+from holmes.diagnosis.facts.fixes import changed, restarted
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.rule import Fault, Row
@@ -50,6 +51,7 @@ def held_by_partition(state: ClusterState) -> Iterator[Fault]:
                     *_revisions(workload),
                 ),
                 next_check=f"kubectl -n {workload.namespace} get statefulset {workload.name} -o yaml",
+                fix=(changed(workload.ref, ".".join(path), 0),),
             )
 
 
@@ -221,6 +223,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
                     ),
                     next_check=f"kubectl -n {pod.namespace} get {kind.lower()} {name} --show-managed-fields -o yaml",
                     since=edited,
+                    fix=(restarted(workload.ref),),
                 )
                 break
 
