@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
+from holmes.diagnosis.facts.producers import all_producers
 from holmes.kubernetes.fields import boolean, moment, text_map
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
 if TYPE_CHECKING:
@@ -90,7 +92,25 @@ class _Links:
                 for other in self._at[ref]
                 if self._can_explain(other) and self._findings[other].role == "cause"
             }
-        return found - {index}
+        return (found or self._at_producers(finding)) - {index}
+
+    def _at_producers(self, finding: Finding) -> set[int]:
+        """Return the findings at the producers of the culprit.
+
+        A custom resource explains a product that is missing or wrong. An operator explains only what happened after it
+        had stopped working completely.
+        """
+        return {
+            other
+            for ref in (all_producers(self._state, finding.culprit) if finding.culprit.kind != "Node" else ())
+            for other in self._at[ref]
+            if self._can_explain(other) and (ref.kind not in WORKLOADS or self._stopped_before(other, finding))
+        }
+
+    def _stopped_before(self, other: int, finding: Finding) -> bool:
+        stopped = self._findings[other]
+        began = moment(stopped.since)
+        return stopped.severity == "critical" and (began is None or began <= (moment(finding.since) or began))
 
     def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
         """Return the object, its workload and, for a Service, the workloads whose pods the Service selects."""

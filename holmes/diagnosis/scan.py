@@ -28,7 +28,7 @@ from holmes.values.errors import ConfigError
 from holmes.values.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from holmes.diagnosis.rule import Fault, Rule
     from holmes.kubernetes.client import ClusterClient
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
 """If more than this number of kinds in a namespace could not be read for the same reason, one line lists them all."""
+
+_LOG_ROUNDS: Final = 2
+_ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
+"""The logs for one answer. They reach further back than those of a scan, to the healthy time before a fault."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
@@ -155,13 +159,25 @@ def result_of(
     return ScanResult(report=report, state=state, run=run)
 
 
-async def with_more_logs(client: ClusterClient, result: ScanResult, wanted: Sequence[LogKey]) -> ScanResult:
-    """Read more logs for a finished scan of all rules, and judge the cluster again with them."""
-    known = result.state.logs
-    missing = [key for key in dict.fromkeys(wanted) if key not in known]
-    if not missing:
-        return result
-    reading = await read_logs(client, missing, LogLimits())
+async def with_more_logs(
+    client: ClusterClient, result: ScanResult, wanted: Callable[[ScanResult], Sequence[LogKey]]
+) -> ScanResult:
+    """Read the logs that an answer needs, and judge the cluster again with them.
+
+    The logs name further objects, whose logs are then read as well, for one hop.
+    """
+    tried = set(result.state.logs)
+    for _ in range(_LOG_ROUNDS):
+        missing = [key for key in await asyncio.to_thread(wanted, result) if key not in tried]
+        if not missing:
+            break
+        tried |= set(missing)
+        result = await _with_logs(client, result, missing)
+    return result
+
+
+async def _with_logs(client: ClusterClient, result: ScanResult, missing: Sequence[LogKey]) -> ScanResult:
+    reading = await read_logs(client, missing, _ANSWER_LOGS)
     if not reading.logs:
         unread = tuple(dict.fromkeys((*result.report.not_checked, *reading.unread)))
         return replace(result, report=replace(result.report, not_checked=unread))

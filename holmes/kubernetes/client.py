@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
 from holmes.kubernetes.credentials import ClusterLogin
-from holmes.kubernetes.errors import Forbidden, Gone
+from holmes.kubernetes.errors import Forbidden, Gone, Throttled
 from holmes.kubernetes.fields import child, children, integer, text
 from holmes.kubernetes.scope import refuse_outside, scope_of
 from holmes.kubernetes.sender import ClientLimits, RequestSender
@@ -113,6 +113,11 @@ class ClusterClient:
         return _seconds_of(self._sender.last_headers.get("Date", ""))
 
     @property
+    def rejections(self) -> int:
+        """The number of requests that the server rejected because of too much load. They were repeated."""
+        return self._sender.rejections
+
+    @property
     def recorded_namespaces(self) -> tuple[str, ...]:
         """The namespaces in a recording, from the response headers.
 
@@ -156,24 +161,26 @@ class ClusterClient:
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
         """Check within `timeout_seconds` that the API server responds and accepts the credentials.
 
-        An exec plugin has a separate timeout, which is not included. Raises `ClusterUnreachable` with a one-line
-        message for the user.
+        A server that rejects the request because of too much load, or that accepts the connection but does not respond
+        in time, may still respond later, so it counts as reachable. An exec plugin has a separate timeout, which is not
+        included. Raises `ClusterUnreachable` with a one-line message for the user.
         """
         version = ""
         await self._login.credentials.current()
         try:
             async with asyncio.timeout(timeout_seconds):
                 version = _git_version(await self.get("/version"))
-        except Forbidden:
-            pass  # the server responded and authenticated the user, which is enough
+        except (Forbidden, Throttled):
+            pass  # the server responded, which is enough
         except ToolError as error:
             why = f"the server does not respond like a Kubernetes API server ({error})"
             raise self._login.access.unreachable(
                 why, "check the address and any proxy in front of the server"
             ) from error
         except TimeoutError as error:
-            why = f"no response within {timeout_seconds:g} s"
-            raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
+            if not self._sender.connected:
+                why = f"no response within {timeout_seconds:g} s"
+                raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
         return ClusterInfo(server=self.server, context=self.context, namespace=self.namespace, version=version)
 
     async def _pages(self, path: str, params: Mapping[str, str], limit: int) -> ObjectList:

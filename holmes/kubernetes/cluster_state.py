@@ -6,7 +6,9 @@ Reading more logs creates a new state. The absence of an object is conclusive on
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -21,22 +23,32 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 
-GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]
+GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "throttled", "limit", "failed"]
 DEFINITION_KIND: Final = "CustomResourceDefinition"
+LOG_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ?", re.MULTILINE)
+"""The time that the kubelet writes before each line of a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit` or
-    `failed`.
+    `category` states why: `forbidden`, `absent` (the cluster does not have the kind), `late`, `throttled`, `limit` or
+    `failed`. `read_in` contains namespaces in which the kind was listed on its own, although it could not be listed in
+    the whole cluster.
     """
 
     kind: str
     why: str
     namespace: str = ""
     category: GapCategory = "failed"
+    read_in: tuple[str, ...] = ()
+
+    def hides(self, namespace: str) -> bool:
+        """Return whether objects in the namespace, or in any namespace if it is empty, may be missing."""
+        if not namespace or not self.namespace:
+            return namespace not in self.read_in
+        return self.namespace == namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +65,14 @@ class Reading:
     """Describes how the cluster was read. `now` is the time of the cluster in seconds since the epoch.
 
     `namespaces` are the namespaces that were read. Empty means all namespaces. Objects younger than `grace_seconds` may
-    still be starting.
+    still be starting. Processes such as provisioning a volume may take a multiple of `patience_seconds`.
     """
 
     now: float
     namespaces: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
     grace_seconds: float = 60.0
+    patience_seconds: float | None = None
 
 
 class ClusterState:
@@ -71,7 +84,8 @@ class ClusterState:
         logs: Mapping[LogKey, str] | None = None,
     ) -> None:
         self.reading = reading
-        self._logs = dict(logs or {})
+        self._timed_logs = dict(logs or {})
+        self._logs: dict[LogKey, str] | None = None
         self.log_questions = 0
         """The number of times that rules requested a log.
 
@@ -102,17 +116,33 @@ class ClusterState:
             self._events_by_uid[event.uid].append(event)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
-        """Return a copy of this state with additional logs."""
-        return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
+        """Return a copy of this state with additional logs, or with other texts of logs."""
+        return self._copy(self.reading, {**self._timed_logs, **logs})
 
     def without_grace(self) -> ClusterState:
         """Return a copy of this state in which no object is too young to be judged."""
-        return ClusterState(replace(self.reading, grace_seconds=0.0), self._objects, self._events, self._logs)
+        reading = replace(self.reading, grace_seconds=0.0, patience_seconds=self.patience_seconds)
+        return self._copy(reading, self._timed_logs)
+
+    def _copy(self, reading: Reading, logs: dict[LogKey, str]) -> ClusterState:
+        """Return a state that shares the objects and their index with this state."""
+        other = copy(self)
+        vars(other).update(reading=reading, _timed_logs=logs, _logs=None, log_questions=0)
+        return other
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
+        """The logs without the times that the kubelet writes before each line."""
         self.log_questions += 1
+        if self._logs is None:
+            self._logs = {key: LOG_TIME.sub("", log) for key, log in self._timed_logs.items()}
         return self._logs
+
+    @property
+    def timed_logs(self) -> Mapping[LogKey, str]:
+        """The logs as they were read, usually with a time before each line."""
+        self.log_questions += 1
+        return self._timed_logs
 
     @property
     def now(self) -> float:
@@ -123,6 +153,12 @@ class ClusterState:
     def grace_seconds(self) -> float:
         """The age in seconds below which an object may still be starting."""
         return self.reading.grace_seconds
+
+    @property
+    def patience_seconds(self) -> float:
+        """The grace period of the scan, also where no object is too young to be judged."""
+        given = self.reading.patience_seconds
+        return self.grace_seconds if given is None else given
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
         """Return all objects of a kind, optionally in one namespace only.
@@ -159,10 +195,7 @@ class ClusterState:
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
         kinds = (kind, DEFINITION_KIND) if "." in kind else (kind,)
-        return not any(
-            gap.kind in kinds and (not gap.namespace or not namespace or gap.namespace == namespace)
-            for gap in self.reading.gaps
-        )
+        return not any(gap.kind in kinds and gap.hides(namespace) for gap in self.reading.gaps)
 
     def is_missing(self, kind: str, namespace: str, name: str) -> bool:
         """Return whether the object definitely does not exist."""

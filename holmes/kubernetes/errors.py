@@ -42,6 +42,10 @@ class Gone(ApiError):
     """A page of a list has expired (410)."""
 
 
+class Throttled(ApiError):
+    """The API server rejected the request because of too much load (429)."""
+
+
 class ReadCutOff(ToolError):
     """The connection ended before the response was complete."""
 
@@ -98,7 +102,7 @@ def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
         return Forbidden(_forbidden(path, parts, detail), status_code=status_code, reason=reason, detail=detail)
     if status_code == 404:
         return NotFound(_not_found(path, parts, detail), status_code=status_code, reason=reason, detail=detail)
-    kind = Gone if status_code == 410 else ApiError
+    kind = {410: Gone, 429: Throttled}.get(status_code, ApiError)
     what = f"{parts.verb} {parts.kind_of_thing} {parts.place}" if parts.resource else f"GET {path}"
     message = f"{what}: the API server returned {status_code}: {detail or 'no explanation'}"
     return kind(message, status_code=status_code, reason=reason, detail=detail)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import LogKey
 
-# The kubelet returns this line with status 200 if the container was already removed.
+# The kubelet returns this line with status 200 and without a time if the container was already removed.
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _THERE_IS_NONE: Final = 400
@@ -70,7 +70,12 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
     """Return the text of a log, and why it could not be read. Both are empty if the instance never existed."""
     pod = key.pod
-    params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
+    params = {
+        "container": key.container,
+        "tailLines": str(limits.lines),
+        "limitBytes": str(limits.bytes),
+        "timestamps": "true",
+    }
     if key.previous:
         params["previous"] = "true"
     body = bytearray()

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.kubernetes.errors import ApiPath, ReadCutOff, error_of_answer
+from holmes.kubernetes.errors import ApiPath, ReadCutOff, Throttled, error_of_answer
 from holmes.kubernetes.transport import connection_error, open_http_client
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 
@@ -70,6 +70,12 @@ class RequestSender:
         self._retired: list[httpx.AsyncClient] = []
         self.last_headers: Mapping[str, str] = {}
         """Headers of the last response."""
+
+        self.rejections = 0
+        """The number of requests that the server rejected because of too much load."""
+
+        self.connected = False
+        """True after a connection to the server, or to its proxy, was established."""
 
     async def close(self) -> None:
         for client in (*self._retired, self._http):
@@ -187,6 +193,8 @@ class RequestSender:
         request = client.build_request("GET", path, params=dict(params), headers=headers)
         if self._access.cluster.tls_server_name:
             request.extensions["sni_hostname"] = self._access.cluster.tls_server_name
+        if not self.connected:
+            request.extensions["trace"] = self._note_connection
         try:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
@@ -195,6 +203,10 @@ class RequestSender:
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:
             raise _Again(connection_error(self._access, error)) from error
+
+    async def _note_connection(self, event: str, _: object) -> None:
+        """Note that the connection exists. The HTTP client calls this method for each step of a request."""
+        self.connected = self.connected or event.endswith("send_request_headers.complete")
 
     async def _refusal(self, path: str, response: httpx.Response) -> HolmesError | _Again:
         body = bytearray()
@@ -205,6 +217,7 @@ class RequestSender:
         if response.status_code == 401:
             return self._unauthorized()
         error = error_of_answer(path, response.status_code, bytes(body[:_ERROR_BODY_LIMIT_BYTES]))
+        self.rejections += isinstance(error, Throttled)
         if response.status_code in _RETRYABLE:
             return _Again(error, _retry_after_seconds(response.headers.get("Retry-After")))
         return error

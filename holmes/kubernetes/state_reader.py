@@ -1,87 +1,52 @@
 """Reads a cluster into a `ClusterState`, with one list for each kind.
 
-The lists are read concurrently and in pages, within limits on the time and the number of objects. A list that cannot be
-read becomes a `Gap` that states why. If no list can be read, the reader raises an error. For Secrets, only metadata is
-requested. All served custom kinds are listed, the most useful kinds first. Fields that no rule reads are removed, so
-that a large cluster fits into memory.
+The most useful lists are read first, several at the same time. Lists that the API server rejects because of too much
+load are read again, more slowly, until the time limit. A list that cannot be read completely becomes a `Gap` that
+states why, and what was read of it is kept. If nothing can be read, the reader raises an error. All served custom kinds
+are listed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
-from holmes.kubernetes.cluster_state import DEFINITION_KIND, ClusterState, Gap, Reading
-from holmes.kubernetes.custom_kinds import custom_kinds, discovered_kinds, status_shape
-from holmes.kubernetes.errors import Forbidden, Gone, NotFound
-from holmes.kubernetes.fields import LAST_APPLIED, child, children, text
-from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
-from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
-from holmes.values.texts import without_last_word
+from holmes.kubernetes.cluster_state import DEFINITION_KIND, ClusterState, Reading
+from holmes.kubernetes.custom_kinds import custom_kinds, discovered_kinds
+from holmes.kubernetes.errors import Forbidden, NotFound, Throttled
+from holmes.kubernetes.fields import children
+from holmes.kubernetes.kinds import EVENT, KINDS, Kind
+from holmes.kubernetes.one_list import OneList
+from holmes.values.errors import ClusterUnreachable, HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from holmes.kubernetes.client import ClusterClient
-    from holmes.kubernetes.cluster_state import GapCategory
-    from holmes.values.json_types import JsonObject, JsonValue
-
-_LONGEST_VALUE_CHARACTERS: Final = 16_384
-
-
-def slim(body: JsonObject, kind: str) -> JsonObject:
-    """Remove large fields from an object.
-
-    - `managedFields` keeps manager, operation and time.
-    - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
-    - The schema of a CustomResourceDefinition is removed, except for whether it has a status.
-    - The last applied configuration is removed.
-    """
-    slimmer: dict[str, JsonValue] = dict(body)
-    metadata: dict[str, JsonValue] = dict(child(body, "metadata"))
-    annotations = child(metadata, "annotations")
-    if LAST_APPLIED in annotations:
-        metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-    if "managedFields" in metadata:
-        metadata["managedFields"] = [
-            {key: entry[key] for key in ("manager", "operation", "time", "subresource") if key in entry}
-            for entry in children(metadata, "managedFields")
-        ]
-    slimmer["metadata"] = metadata
-    if kind == "ConfigMap":
-        slimmer["data"] = {key: _cut(value) for key, value in child(body, "data").items()}
-        slimmer["binaryData"] = dict.fromkeys(child(body, "binaryData"), "")
-    elif kind == "CustomResourceDefinition":
-        slimmer["spec"] = _without_schemas(child(body, "spec"))
-    return slimmer
-
-
-def _cut(value: JsonValue) -> JsonValue:
-    if not isinstance(value, str) or len(value) <= _LONGEST_VALUE_CHARACTERS:
-        return value
-    return without_last_word(value[:_LONGEST_VALUE_CHARACTERS])
-
-
-def _without_schemas(spec: JsonObject) -> dict[str, JsonValue]:
-    versions: list[JsonValue] = [
-        {**{key: value for key, value in version.items() if key != "schema"}, **status_shape(version)}
-        for version in children(spec, "versions")
-    ]
-    kept: dict[str, JsonValue] = {key: value for key, value in spec.items() if key != "conversion"}
-    return {**kept, "versions": versions, "group": text(spec, "group")}
-
-
-_NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Media type for metadata only. A server that does not support this type cannot send Secret values instead."""
+    from holmes.kubernetes.cluster_object import ClusterObject
 
 _DISCOVERY: Final = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 
-_CUSTOM_SLOTS: Final = 8
-"""Custom kinds that are read at the same time. Their turns follow the order of the kinds."""
+_AT_ONCE: Final = 8
+"""Lists that are read at the same time. Their turns follow their order."""
+
+_AT_ONCE_AFTER_FAILURES: Final = 2
+_PAGE_SIZE_AFTER_FAILURES: Final = 100
+"""Smaller pages cost the API server less, so that it accepts them earlier."""
+
+_MOST_FAILURES: Final = 2
+"""Attempts for a list that fails for another reason than too much load."""
+
+_FAILS_FAST_SECONDS: Final = 5.0
+_LONGEST_PAUSE_SECONDS: Final = 4.0
+_WORKLOADS_FIRST: Final = (
+    "Pod", "Node", "Namespace", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Event", "Service",
+    "EndpointSlice", "Job", "CronJob", "PersistentVolumeClaim", "ConfigMap", "Secret", "CustomResourceDefinition",
+)  # fmt: skip
+"""The kinds that are read first. Most causes are in these lists."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
@@ -111,22 +76,23 @@ class ReadLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """The rights of a user who may not read the whole cluster.
+
+    Kinds that may not be listed in the whole cluster are listed in `namespaces`. `forbidden` contains the kinds that an
+    earlier scan was not allowed to list in the whole cluster, with the reason. They are not requested again.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    forbidden: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCost:
     """The cost of reading a cluster: the number of lists, and the number of requests for all their pages."""
 
     list_calls: int
     requests: int
-
-
-@dataclass(slots=True)
-class _Harvest:
-    objects: list[ClusterObject] = field(default_factory=list)
-    events: list[ClusterEvent] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    custom_objects: int = 0
-    list_calls: int = 0
-    requests: int = 0
-    answers: int = 0
 
 
 class StateReader:
@@ -138,63 +104,58 @@ class StateReader:
         *,
         namespaces: Sequence[str] = (),
         limits: ReadLimits | None = None,
+        rights: Rights | None = None,
         grace_seconds: float = 60.0,
         progress: Progress | None = None,
     ) -> None:
         self._client = client
         self._limits = limits or ReadLimits()
         self._asked = tuple(dict.fromkeys(namespaces))
+        self._rights = rights or Rights()
         self._grace_seconds = grace_seconds
         self._progress = progress
-        self._harvest = _Harvest()
-        self._custom_slots = asyncio.Semaphore(_CUSTOM_SLOTS)
-        self._done = 0
-        self._planned = 0
+        self._lists: list[OneList] = []
+        self._requests = 0
+        self._deadline = 0.0
 
     async def read(self) -> tuple[ClusterState, ReadCost]:
         """Return the state and the cost of reading it. Raises `ClusterUnreachable` if nothing could be read."""
-        deadline = time.monotonic() + self._limits.seconds
-        await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
-        if not self._harvest.answers:
+        self._deadline = time.monotonic() + self._limits.seconds
+        waiting, customs_planned, attempt = self._plan(sorted((EVENT, *KINDS), key=_worth)), False, 0
+        while waiting:
+            await self._read_all(waiting, attempt)
+            if not any(each.answers or _is_throttled(each) for each in self._lists):
+                break
+            if not customs_planned and not any(each.name == DEFINITION_KIND for each in self._failed()):
+                customs_planned = True
+                await self._read_all(self._plan(await self._custom_kinds()), attempt)
+            waiting, attempt = self._failed(), attempt + 1
+            if waiting:
+                await asyncio.sleep(min(_LONGEST_PAUSE_SECONDS, 0.25 * 2**attempt, self._seconds_left()))
+        if not any(each.answers for each in self._lists):
             raise self._nothing_read()
-        customs = await self._custom_kinds()
-        await self._read_all([(kind, place) for kind in customs for place in self._places(kind)], deadline)
         state = await asyncio.to_thread(self._state)
-        return state, ReadCost(list_calls=self._harvest.list_calls, requests=self._harvest.requests)
+        requests = self._requests + sum(each.requests for each in self._lists)
+        return state, ReadCost(list_calls=len(self._lists), requests=requests)
 
-    async def _custom_kinds(self) -> tuple[Kind, ...]:
-        """Return the kinds of the definitions. If these cannot be listed, return the kinds of the API discovery."""
-        first = self._limits.first_kinds
-        if all(gap.kind != DEFINITION_KIND or gap.category != "forbidden" for gap in self._harvest.gaps):
-            return await asyncio.to_thread(custom_kinds, self._harvest.objects, first)
-        self._harvest.requests += 1
-        try:
-            page = await self._client.get("/apis", accept=_DISCOVERY)
-        except HolmesError:
-            return ()  # the gap of the definitions states what is missing
-        return await asyncio.to_thread(discovered_kinds, children(page, "items"), self._harvest.objects, first)
+    def _plan(self, kinds: Iterable[Kind]) -> list[OneList]:
+        """Add the lists of `kinds`, and return those that are to be read."""
+        planned: list[OneList] = []
+        for kind in kinds:
+            for place in self._places(kind):
+                one = OneList(kind=kind, place=place)
+                self._lists.append(one)
+                why = "" if place else self._rights.forbidden.get(one.name, "")
+                planned += self._narrowed(one, why) if why else [one]
+        return planned
 
-    def _nothing_read(self) -> ClusterUnreachable:
-        why = self._harvest.gaps[0].why if self._harvest.gaps else "no response"
-        message = f"Cannot read anything from the cluster at {self._client.server}: {why}"
-        return ClusterUnreachable(message)
-
-    def _state(self) -> ClusterState:
-        harvest, recorded = self._harvest, self._client.recorded_namespaces
-        now = self._client.server_seconds
-        newest = max((each.created for each in harvest.objects), default=0.0)
-        namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
-        # The user did not select these namespaces for the recording, so it is expected that they are missing.
-        unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
-        reading = Reading(
-            # `now` is at least the time of the newest object.
-            # Otherwise, a wrong date header from a proxy could make objects look new.
-            now=max(time.time() if now is None else now, newest),
-            namespaces=namespaces - unasked,
-            gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
-            grace_seconds=self._grace_seconds,
-        )
-        return ClusterState(reading, harvest.objects, harvest.events)
+    def _narrowed(self, one: OneList, why: str) -> list[OneList]:
+        """Return the lists of single namespaces in place of a list of the whole cluster that is forbidden."""
+        places = self._rights.namespaces if one.kind.namespaced and not one.place else ()
+        one.leave(why, "forbidden", places)
+        lists = [OneList(kind=one.kind, place=place) for place in places]
+        self._lists += lists
+        return lists
 
     def _places(self, kind: Kind) -> tuple[str, ...]:
         """Return the namespaces in which to list a kind.
@@ -209,94 +170,117 @@ class StateReader:
         places = (*self._asked, SYSTEM_NAMESPACE, NODE_EVENTS) if kind is EVENT else (*self._asked, SYSTEM_NAMESPACE)
         return tuple(dict.fromkeys(places))
 
-    async def _read_all(self, lists: list[tuple[Kind, str]], deadline: float) -> None:
-        self._planned += len(lists)
+    def _failed(self) -> list[OneList]:
+        """Return the lists that another attempt may complete, the most useful first."""
+        failed = [each for each in self._lists if self._may_succeed(each)] if self._seconds_left() > 0 else []
+        return sorted(failed, key=lambda each: _worth(each.kind))
+
+    def _may_succeed(self, one: OneList) -> bool:
+        if one.gap is None or one.gap.category != "failed":
+            return _is_throttled(one)
+        # A custom kind that fails slowly usually has a webhook that does not respond.
+        return one.failures < _MOST_FAILURES and (one.is_builtin or one.seconds < _FAILS_FAST_SECONDS)
+
+    async def _read_all(self, lists: Sequence[OneList], attempt: int) -> None:
+        slots = asyncio.Semaphore(_AT_ONCE_AFTER_FAILURES if attempt else _AT_ONCE)
+        page_size = min(self._limits.page_size, _PAGE_SIZE_AFTER_FAILURES if attempt else self._limits.page_size)
         async with asyncio.TaskGroup() as group:
-            for kind, place in lists:
-                group.create_task(self._read_one(kind, place, deadline))
+            for one in lists:
+                group.create_task(self._in_turn(one, page_size, slots))
 
-    async def _read_one(self, kind: Kind, place: str, deadline: float) -> None:
-        """Read one list. If it cannot be read, record a gap that states why."""
-        try:
-            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                await (self._read_pages if _is_builtin(kind) else self._read_customs)(kind, place)
-        except TimeoutError:
-            self._gap(kind, place, f"reading the lists took longer than {self._limits.seconds:g} s", "late")
-        except Forbidden as error:
-            self._harvest.answers += 1
-            self._gap(kind, place, str(error), "forbidden")
-        except NotFound as error:
-            self._harvest.answers += 1
-            self._gap(kind, place, f"the cluster does not have this kind ({error})", "absent")
-        except HolmesError as error:
-            self._gap(kind, place, str(error))
-        self._done += 1
+    async def _in_turn(self, one: OneList, page_size: int, slots: asyncio.Semaphore) -> None:
+        """Read a list when its turn comes, and the lists of single namespaces if it is forbidden."""
+        async with slots:
+            why = await self._read_one(one, page_size)
+            for narrowed in self._narrowed(one, why) if why else ():
+                await self._read_one(narrowed, page_size)
         if self._progress is not None:
-            self._progress(kind.resource, self._done, self._planned)
+            self._progress(one.kind.resource, sum(each.attempted for each in self._lists), len(self._lists))
 
-    async def _read_customs(self, kind: Kind, place: str) -> None:
-        """Read a list of a custom kind when its turn comes, unless the limit for all custom objects was reached."""
-        async with self._custom_slots:
-            most = self._limits.custom_objects
-            if self._harvest.custom_objects >= most:
-                self._gap(kind, place, f"more than {most:,} custom objects; the other kinds were not read", "limit")
-            else:
-                await self._read_pages(kind, place)
-
-    async def _read_pages(self, kind: Kind, place: str) -> None:
-        """Read a complete list. Objects read before a failure are kept. An expired list is read again once."""
-        self._harvest.list_calls += 1
+    async def _read_one(self, one: OneList, page_size: int) -> str:
+        """Read one list. If it cannot be read, record why. Returns the reason if the list is forbidden."""
+        started, earlier, one.gap = time.monotonic(), one.gap, None
         try:
-            await self._pages(kind, place, set())
-        except Gone:
-            await self._pages(kind, place, {each.uid for each in self._harvest.objects if each.kind == kind.name})
+            async with asyncio.timeout(max(0.0, self._seconds_left())):
+                await self._read_within_limits(one, page_size)
+        except TimeoutError:
+            rejections = self._client.rejections
+            load = f"; the API server is overloaded and rejected {rejections:,} requests" if rejections else ""
+            one.leave(f"reading the lists took longer than {self._limits.seconds:g} s{load}", "late")
+            one.gap = earlier or one.gap
+        except Forbidden as error:
+            one.leave(str(error), "forbidden")
+            return str(error)
+        except NotFound as error:
+            one.leave(f"the cluster does not have this kind ({error})", "absent")
+        except Throttled as error:
+            one.leave(f"the API server is overloaded and rejected the request ({error})", "throttled")
+        except HolmesError as error:
+            one.leave(str(error))
+        finally:
+            one.attempted = True
+            one.seconds = time.monotonic() - started
+            one.failures += one.gap is not None
+        return ""
 
-    async def _pages(self, kind: Kind, place: str, known: set[str]) -> None:
-        path = api_path(kind.group_version, kind.resource, namespace=place or None)
-        limit = self._limits.events if kind is EVENT else self._limits.objects
-        limit = limit if _is_builtin(kind) else self._limits.custom_kind_objects
-        accept = _NAMES_ONLY if kind.metadata_only else ""
-        token, count = "", 0
-        while True:
-            params = {"limit": str(self._limits.page_size), **({"continue": token} if token else {})}
-            self._harvest.requests += 1
-            page = await self._client.get(path, params, accept=accept)
-            self._harvest.answers += 1
-            items = children(page, "items")
-            if not _is_list(page):
-                self._gap(kind, place, f"GET {path}: the API server did not return a list of objects")
-            await asyncio.to_thread(self._keep, kind, items, known)
-            count += len(items)
-            before, token = token, text(child(page, "metadata"), "continue")
-            if not token:
-                return
-            if token == before:
-                raise ToolError(f"GET {path}: the API server returned the same page twice; {count:,} objects were read")
-            if count >= limit:
-                self._gap(kind, place, f"more than {limit:,} objects; the first {count:,} were read", "limit")
-                return
+    async def _read_within_limits(self, one: OneList, page_size: int) -> None:
+        limits = self._limits
+        if one.is_builtin:
+            await one.read(self._client, page_size, limits.events if one.kind is EVENT else limits.objects)
+        elif sum(len(each.objects) for each in self._lists if not each.is_builtin) < limits.custom_objects:
+            await one.read(self._client, page_size, limits.custom_kind_objects)
+        else:
+            one.leave(f"more than {limits.custom_objects:,} custom objects; the other kinds were not read", "limit")
 
-    def _keep(self, kind: Kind, items: tuple[JsonObject, ...], known: set[str]) -> None:
-        if kind is EVENT:
-            self._harvest.events += [ClusterEvent.of(item) for item in items]
-            return
-        group = "" if _is_builtin(kind) else kind.group
-        scope = self._client.scope if kind.name == "Namespace" else ()
-        items = tuple(item for item in items if not scope or text(child(item, "metadata"), "name") in scope)
-        found = [ClusterObject.of(slim(item, kind.name), kind=kind.name, group=group) for item in items]
-        self._harvest.objects += [each for each in found if each.uid not in known]
-        self._harvest.custom_objects += len(found) if group else 0
+    def _seconds_left(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
 
-    def _gap(self, kind: Kind, place: str, why: str, category: GapCategory = "failed") -> None:
-        name = kind.name if _is_builtin(kind) else f"{kind.name}.{kind.group}"
-        self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place, category=category))
+    async def _custom_kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of the definitions. If these cannot be listed, return the kinds of the API discovery."""
+        first, objects = self._limits.first_kinds, self._objects()
+        definitions = [each for each in self._lists if each.name == DEFINITION_KIND]
+        if not any(each.gap is not None and each.gap.category == "forbidden" for each in definitions):
+            return await asyncio.to_thread(custom_kinds, objects, first)
+        self._requests += 1
+        try:
+            page = await self._client.get("/apis", accept=_DISCOVERY)
+        except HolmesError:
+            return ()  # the gap of the definitions states what is missing
+        return await asyncio.to_thread(discovered_kinds, children(page, "items"), objects, first)
+
+    def _objects(self) -> list[ClusterObject]:
+        return [each for one in self._lists for each in one.objects]
+
+    def _nothing_read(self) -> ClusterUnreachable:
+        why = next((each.gap.why for each in self._lists if each.gap is not None), "no response")
+        message = f"Cannot read anything from the cluster at {self._client.server}: {why}"
+        return ClusterUnreachable(message)
+
+    def _state(self) -> ClusterState:
+        objects, recorded = self._objects(), self._client.recorded_namespaces
+        now = self._client.server_seconds
+        newest = max((each.created for each in objects), default=0.0)
+        namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
+        # The user did not select these namespaces for the recording, so it is expected that they are missing.
+        unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
+        gaps = (each.gap for each in self._lists if each.gap is not None)
+        reading = Reading(
+            # `now` is at least the time of the newest object.
+            # Otherwise, a wrong date header from a proxy could make objects look new.
+            now=max(time.time() if now is None else now, newest),
+            namespaces=namespaces - unasked,
+            gaps=tuple(gap for gap in gaps if gap.namespace not in unasked),
+            grace_seconds=self._grace_seconds,
+        )
+        return ClusterState(reading, objects, [each for one in self._lists for each in one.events])
 
 
-def _is_builtin(kind: Kind) -> bool:
-    return kind is EVENT or kind in KINDS
+def _worth(kind: Kind) -> int:
+    """Return the position of a kind among the built-in kinds. Custom kinds are in their own order after them."""
+    if kind is not EVENT and kind not in KINDS:
+        return len(_WORKLOADS_FIRST) + 1
+    return _WORKLOADS_FIRST.index(kind.name) if kind.name in _WORKLOADS_FIRST else len(_WORKLOADS_FIRST)
 
 
-def _is_list(page: JsonObject) -> bool:
-    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not a list."""
-    items = page.get("items", "")
-    return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))
+def _is_throttled(one: OneList) -> bool:
+    return one.gap is not None and one.gap.category == "throttled"

@@ -208,7 +208,8 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
     unread = _unread(asked, first)
-    invisible = asked.question.symptoms - VISIBLE
+    symptoms = asked.question.symptoms  # a ready object does not refute a symptom that these rules do not know
+    unknown = bool(asked.subject.unknown) and asked.question.asks("why") and not symptoms
     notes = [
         f"{each.severity}: {one_sentence(each.cause or each.title)}"
         for each in asked.report.incidents
@@ -219,7 +220,7 @@ def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> Fir
         verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
     elif not all(map(is_ready, named.objects)):
         verdict, text = "inconclusive", _unready(asked, first, words)
-    elif invisible and not asked.question.asks("health"):
+    elif (symptoms - VISIBLE or unknown) and not asked.question.asks("health"):
         verdict = "inconclusive"
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import autoscalers_of
 from holmes.diagnosis.facts.edges import failures, workload_hosts
+from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, matches_map, text, text_map
@@ -61,6 +62,8 @@ def connections(state: ClusterState, subjects: Iterable[ClusterObject]) -> dict[
         add(subject.ref, (subject.ref,))
     while waiting:
         current = waiting.pop(0)
+        for ref in producers_of(state, current.ref):
+            add(ref, (*current.path, ref))
         each = state.find(current.ref)
         if each is None:
             continue

@@ -1,7 +1,4 @@
-"""Answers questions about logs: their lines, how often something occurs, and statistics of a number in the lines.
-
-Also chooses the logs that an answer needs.
-"""
+"""Answers questions about logs: their lines, how often something occurs, and statistics of a number in the lines."""
 
 from __future__ import annotations
 
@@ -11,24 +8,24 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.pods import containers_of
-from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, written
-from holmes.triage.connections import connections
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
+from holmes.triage.log_choice import workloads_of
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS
+from holmes.values.errors import masked
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.causes import Asked
     from holmes.values.first_look import FirstLook
 
-MOST_LOGS: Final = 20
 _DAY_SECONDS: Final = 86_400
-_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
+_LINE_CHARACTERS: Final = 2_000
+_SHOWN_CHARACTERS: Final = 240
 _PAIR: Final = re.compile(
     r"(?P<key>[A-Za-z_][\w.-]{0,60}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|m|h|%|[kKMG]i?B|B)?(?![\w.:-])"
 )
@@ -70,38 +67,6 @@ _TIME_WORDS: Final = frozenset(
 _PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 
-def logs_for(asked: Asked) -> tuple[LogKey, ...]:
-    """Return the logs of the subject and of what it needs, the nearest first, one pod of each workload first."""
-    question = asked.question
-    if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
-        return ()
-    if not asked.subject.named:
-        return tuple(dict.fromkeys(_of_scope(asked)))[:MOST_LOGS]
-    found = connections(asked.state, asked.subject.objects)
-    near = sorted(found.values(), key=lambda each: each.hops)
-    keys = [key for each in near if (known := asked.state.find(each.ref)) is not None for key in _of_pod(known)]
-    return tuple(dict.fromkeys(keys))[:MOST_LOGS]
-
-
-def _of_scope(asked: Asked) -> Iterator[LogKey]:
-    """Yield the logs of one pod of each workload in the namespaces of the question."""
-    for kind in WORKLOAD_KINDS:
-        for workload in asked.state.of(kind):
-            if asked.subject.contains(workload):
-                for pod in asked.state.pods_of(workload)[:1]:
-                    yield from _of_pod(pod)
-
-
-def _of_pod(each: ClusterObject) -> Iterator[LogKey]:
-    if each.kind != "Pod":
-        return
-    for container in containers_of(each):
-        if container.running or container.terminated:
-            yield LogKey(pod=each.ref, container=container.name, previous=False)
-        if container.last_terminated:
-            yield LogKey(pod=each.ref, container=container.name, previous=True)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
     """One line of a log. `at` is its time in seconds since the epoch, or 0 if the line has none."""
@@ -113,12 +78,13 @@ class LogLine:
 
 def lines_of(asked: Asked) -> tuple[LogLine, ...]:
     """Return the lines of the subject's logs in the time span of the question, in order of time."""
-    pods = {pod.ref for each in asked.subject.objects for pod in asked.state.pods_of(each)}
-    pods |= {each.ref for each in asked.subject.objects if each.kind == "Pod"}
+    objects = [each for each in asked.subject.objects if each.kind != "Pod"]
+    pods = {each.ref for each in asked.subject.objects if each.kind == "Pod"}
+    pods |= {pod.ref for each in workloads_of(asked.state, objects) for pod in asked.state.pods_of(each) or (each,)}
     start, end = _span(asked)
     found = [
         line
-        for key, log in sorted(asked.state.logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
+        for key, log in sorted(asked.state.timed_logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
         if (
             key.pod in pods
             if asked.subject.named
@@ -133,10 +99,10 @@ def lines_of(asked: Asked) -> tuple[LogLine, ...]:
 def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
     at = 0.0
     for line in log.splitlines():
-        match = _TIME.match(line)
+        match = LOG_TIME.match(line)
         at = (moment(match[1]) or at) if match else at
         if line.strip():
-            yield LogLine(pod=str(key.pod), text=line[match.end() :] if match else line, at=at)
+            yield LogLine(pod=str(key.pod), text=line[match.end() if match else 0 :], at=at)
 
 
 def _span(asked: Asked) -> tuple[float, float]:
@@ -188,7 +154,11 @@ def log_answer(asked: Asked) -> FirstLook:
     summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
     several = len({line.pod for line in shown}) > 1
     last = shown[-MOST_ROWS:]
-    rows = [((line.pod,) if several else ()) + (written(line.at) if line.at else "", line.text[:240]) for line in last]
+    rows = [
+        ((line.pod,) if several else ())
+        + (written(line.at) if line.at else "", shortened(masked(line.text), _SHOWN_CHARACTERS))
+        for line in last
+    ]
     table = table_of((("pod",) if several else ()) + ("time", "line"), rows)
     return fact(asked, summary, replace(table, total=len(shown)) if table is not None else None)
 
@@ -221,7 +191,8 @@ def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook
     """Return a statistic of the number that the question names."""
     numbers: dict[tuple[str, str], list[tuple[float, LogLine]]] = defaultdict(list)
     for line in found:
-        for match in (*_PAIR.finditer(line.text), *_PHRASE.finditer(line.text), *_COUNTED.finditer(line.text)):
+        text = line.text[:_LINE_CHARACTERS]
+        for match in (*_PAIR.finditer(text), *_PHRASE.finditer(text), *_COUNTED.finditer(text)):
             numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
     words = {
         part.removesuffix("s")

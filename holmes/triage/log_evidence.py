@@ -144,7 +144,7 @@ def trouble_of(state: ClusterState, workload: ClusterObject) -> tuple[TroubleGro
     """Return the recent groups of lines that report trouble in the logs of a workload's running containers."""
     pods = {pod.ref for pod in state.pods_of(workload) if pod.text("status", "phase") != "Succeeded"}
     groups: dict[str, TroubleGroup] = {}
-    for key, log in state.logs.items():
+    for key, log in state.timed_logs.items():
         if key.pod in pods and not key.previous:
             for group in _groups(workload, key, log):
                 known = groups.get(_template(group.sample))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import Asked
-from holmes.triage.log_answers import MOST_LOGS, logs_for
+from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.plans import plan_of
 from holmes.triage.question import parse_question
 from holmes.triage.subjects import find_subject, with_known_kinds

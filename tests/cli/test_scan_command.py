@@ -96,7 +96,7 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
         (status(403, "Forbidden", 'pods is forbidden: User "eve" cannot list resource "pods"'), "Forbidden"),
         (status(404, "NotFound", "the server could not find the requested resource"), "does not have this kind"),
         (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
-        (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
+        (status(429, "TooManyRequests", "slow down", {"Retry-After": "1"}), "is overloaded and rejected 3 requests"),
         (
             Answer(body=b'{"items": [' + b" " * 1000, cut_after=500),
             "the connection ended before the response was complete",
@@ -108,7 +108,7 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
 def test_what_cannot_be_read_is_told_and_never_called_healthy(
     home: Home, tmp_path: Path, answer: Answer, why: str
 ) -> None:
-    seconds = "2" if answer.delay_seconds else "20"
+    seconds = {429: "2.5"}.get(answer.status, "2" if answer.delay_seconds else "20")
 
     done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", seconds)
 

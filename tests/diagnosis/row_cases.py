@@ -37,9 +37,10 @@ import yaml
 
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey, Reading
-from holmes.kubernetes.fields import moment, written
+from holmes.kubernetes.fields import moment, text, written
 from holmes.kubernetes.kinds import KINDS
 from holmes.values.findings import ObjectRef
+from holmes.values.json_types import JsonObject
 
 ROWS: Final = Path(__file__).parent / "rows"
 NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0
@@ -101,20 +102,44 @@ def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
 
 def state_of(raw: Mapping[str, Any]) -> ClusterState:
     """The cluster of `objects`, `events` and `logs`."""
-    objects = [_object(each) for each in raw.get("objects", ())]
-    uids = {(each.kind, each.namespace, each.name): each.uid for each in objects}
+    objects = [_object(body) for body in bodies_of(raw)]
     reading = Reading(
         now=NOW,
         namespaces=frozenset(raw.get("namespaces", ())),
         gaps=tuple(Gap(kind=kind, why="forbidden") for kind in raw.get("gaps", ())),
     )
-    events = [_event(each, uids) for each in raw.get("events", ())]
-    logs = {_log_key(path): text for path, text in raw.get("logs", {}).items()}
-    return ClusterState(reading, objects, events, logs)
+    uids = {(each.kind, each.namespace, each.name): each.uid for each in objects}
+    events = [ClusterEvent.of(_event(each, uids)) for each in raw.get("events", ())]
+    return ClusterState(reading, objects, events, log_texts_of(raw))
 
 
-def _object(raw: Mapping[str, Any]) -> ClusterObject:
-    body = _resolved(raw)
+def bodies_of(raw: Mapping[str, Any]) -> tuple[JsonObject, ...]:
+    """The objects as the API server returns them, with all defaults."""
+    return tuple(_body(each) for each in raw.get("objects", ()))
+
+
+def event_bodies_of(raw: Mapping[str, Any]) -> tuple[JsonObject, ...]:
+    """The events as the API server returns them."""
+    objects = [_object(body) for body in bodies_of(raw)]
+    uids = {(each.kind, each.namespace, each.name): each.uid for each in objects}
+    return tuple(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"event-{number}", "namespace": each.get("namespace", "shop")},
+            **_event(each, uids),
+        }
+        for number, each in enumerate(raw.get("events", ()))
+    )
+
+
+def log_texts_of(raw: Mapping[str, Any]) -> Mapping[LogKey, str]:
+    """The logs of the containers."""
+    return {_log_key(path): said for path, said in raw.get("logs", {}).items()}
+
+
+def _body(raw: Mapping[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = _resolved(raw)
     kind, metadata = body["kind"], body.setdefault("metadata", {})
     if kind not in _WITHOUT_NAMESPACE and not metadata.pop("cluster_scoped", False):
         metadata.setdefault("namespace", "shop")
@@ -128,38 +153,40 @@ def _object(raw: Mapping[str, Any]) -> ClusterObject:
         metadata["ownerReferences"] = [
             {"kind": owner_kind, "name": name, "uid": _uid(owner_kind, place, name), "controller": True}
         ]
-    group = body["apiVersion"].partition("/")[0] if "/" in body.get("apiVersion", "") else ""
-    group = "" if (kind, group) in _OWN_KINDS else group
-    return ClusterObject.of(body, group=group)
+    return body
+
+
+def _object(body: JsonObject) -> ClusterObject:
+    kind, version = text(body, "kind"), text(body, "apiVersion")
+    group = version.partition("/")[0] if "/" in version else ""
+    return ClusterObject.of(body, group="" if (kind, group) in _OWN_KINDS else group)
 
 
 def _uid(kind: str, namespace: str, name: str) -> str:
     return f"uid-{kind}-{namespace}-{name}"
 
 
-def _event(raw: Mapping[str, Any], uids: Mapping[tuple[str, str, str], str]) -> ClusterEvent:
+def _event(raw: Mapping[str, Any], uids: Mapping[tuple[str, str, str], str]) -> JsonObject:
     kind, _, name = raw["object"].partition("/")
     namespace = "" if kind in _WITHOUT_NAMESPACE else raw.get("namespace", "shop")
     at = written(NOW - raw.get("age", 60))
     uid = uids.get((kind, namespace, name), f"uid-{kind}-{namespace}-{name}")
-    return ClusterEvent.of(
-        {
-            "type": raw.get("type", "Warning"),
-            "reason": raw["reason"],
-            "message": raw.get("message", ""),
-            "count": raw.get("count", 1),
-            "source": {"component": raw.get("component", "kubelet")},
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-            "involvedObject": {
-                "kind": kind,
-                "namespace": namespace,
-                "name": name,
-                "uid": uid,
-                "fieldPath": raw.get("field_path", ""),
-            },
-        }
-    )
+    return {
+        "type": raw.get("type", "Warning"),
+        "reason": raw["reason"],
+        "message": raw.get("message", ""),
+        "count": raw.get("count", 1),
+        "source": {"component": raw.get("component", "kubelet")},
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "involvedObject": {
+            "kind": kind,
+            "namespace": namespace,
+            "name": name,
+            "uid": uid,
+            "fieldPath": raw.get("field_path", ""),
+        },
+    }
 
 
 def _log_key(path: str) -> LogKey:

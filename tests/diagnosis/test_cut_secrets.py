@@ -12,7 +12,7 @@ from holmes.diagnosis.engine import all_rules, findings_of
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.reports import masked_report
 from holmes.kubernetes.cluster_state import ClusterState
-from holmes.kubernetes.state_reader import slim
+from holmes.kubernetes.one_list import slim
 from holmes.redaction.redactor import Redactor
 from holmes.values.errors import mask_errors
 from holmes.values.findings import DiagnosisReport, ScanCost

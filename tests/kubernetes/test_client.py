@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -97,12 +98,35 @@ async def test_probe_of_credentials_that_are_refused_says_so(api: KubernetesApi,
         await client.probe()
 
 
-async def test_probe_gives_up_in_time(api: KubernetesApi, client: ClusterClient) -> None:
-    api.on("/version", Answer(delay_seconds=5))
+async def test_probe_of_a_server_that_accepts_no_connection_gives_up_in_time(tmp_path: Path) -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        with contextlib.ExitStack() as stack:
+            for _ in range(4):  # the queue of connections is full, so that the kernel answers no further one
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(address)
+            environment = Environment.of(
+                {"KUBECONFIG": str(write_kubeconfig(tmp_path, f"http://127.0.0.1:{address[1]}"))}
+            )
+            async with await ClusterClient.connect(environment) as client:
+                expected = r"context 'test' at http://127.*no response within 0.3 s"
+                with ends_before(4), pytest.raises(ClusterUnreachable, match=expected):
+                    await client.probe(timeout_seconds=0.3)
 
-    expected = r"context 'test' at http://127.*no response within 0.3 s"
-    with ends_before(4), pytest.raises(ClusterUnreachable, match=expected):
-        await client.probe(timeout_seconds=0.3)
+
+@pytest.mark.parametrize(
+    "answer", [Answer(delay_seconds=5), status(429, "TooManyRequests", "slow down", {"Retry-After": "0"})]
+)
+async def test_probe_takes_a_busy_server_for_a_living_cluster(
+    api: KubernetesApi, client: ClusterClient, answer: Answer
+) -> None:
+    api.on("/version", answer)
+
+    with ends_before(4):
+        assert (await client.probe(timeout_seconds=0.3)).version == ""
 
 
 async def test_a_refused_connection_is_one_line_with_context_and_server(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.cluster_object import ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState
 from holmes.kubernetes.custom_kinds import custom_kinds
+from holmes.kubernetes.one_list import slim
 from holmes.kubernetes.sender import ClientLimits
-from holmes.kubernetes.state_reader import ReadLimits, StateReader, slim
+from holmes.kubernetes.state_reader import ReadLimits, StateReader
 from holmes.values.environment import Environment
 from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (

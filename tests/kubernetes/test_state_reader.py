@@ -70,7 +70,7 @@ async def test_pages_are_read_to_the_end_and_the_number_of_lists_stays_the_same(
         (status(403, "Forbidden", 'pods is forbidden: User "eve" cannot list resource "pods"'), "Forbidden"),
         (status(404, "NotFound", "the server could not find the requested resource"), "does not have this kind"),
         (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
-        (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
+        (status(429, "TooManyRequests", "slow down", {"Retry-After": "1"}), "slow down"),
         (Answer(body=b"<html>log in</html>"), "not JSON"),
         (Answer(body=b'{"items": [' + b" " * 1000, cut_after=500), "the connection ended"),
         (Answer(body=b"{}", delay_seconds=30), "did not complete within 2 s"),
@@ -83,7 +83,7 @@ async def test_a_list_that_fails_is_a_gap_with_its_reason_and_the_rest_is_read(
     quiet_cluster.on("/api/v1/services", listing(named("service", 2)))
     quiet_cluster.on(PODS, answer)
 
-    state, _ = await read(quiet_cluster, tmp_path)
+    state, _ = await read(quiet_cluster, tmp_path, limits=ReadLimits(seconds=4.2))
 
     assert [(gap.kind, gap.namespace) for gap in state.reading.gaps] == [("Pod", "")]
     assert why in state.reading.gaps[0].why

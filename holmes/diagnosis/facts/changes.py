@@ -263,7 +263,7 @@ def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[fl
             yield at_seconds, change
     if workload.kind in WORKLOADS or workload.kind == "Pod":
         for each in _dependencies(state, workload):
-            made_together = abs(each.created - workload.created) <= state.grace_seconds
+            made_together = abs(each.created - workload.created) <= state.patience_seconds
             yield from (entry for entry in _edits(each) if not (made_together and abs(entry[0] - each.created) <= 1))
 
 
@@ -287,7 +287,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
     """
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
-        rolled_out = (newest.created if newest else 0.0) + state.grace_seconds
+        rolled_out = (newest.created if newest else 0.0) + state.patience_seconds
         for event in state.events_of(workload, "ScalingReplicaSet"):
             if newest is not None and newest.name in event.message and event.last > rolled_out:
                 yield event.last, _change(workload, f"scaled: {event.message}", event.last)

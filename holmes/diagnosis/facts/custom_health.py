@@ -112,7 +112,7 @@ def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
     """Return a failure if the controller has not processed the latest change for a long time, otherwise None."""
     wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
     lasted = state.now - edited_at(each)
-    if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
+    if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.patience_seconds:
         return None
     return Trouble(
         title=f"Controller has not processed the latest change to {each.kind}",
@@ -177,7 +177,7 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
 def _is_late(state: ClusterState, each: ClusterObject, grace_seconds: float | None = None) -> bool:
     """Return whether the object has been in progress for too long."""
     lasted = state.now - _changed_at(each)
-    return lasted >= (_PATIENT_GRACES * state.grace_seconds if grace_seconds is None else grace_seconds)
+    return lasted >= (_PATIENT_GRACES * state.patience_seconds if grace_seconds is None else grace_seconds)
 
 
 def _changed_at(each: ClusterObject) -> float:
@@ -274,7 +274,9 @@ def _is_ready(each: ClusterObject) -> bool:
 def _patience_seconds(state: ClusterState, reason: str, row: KindRow, *, going_on: bool) -> float:
     if going_on and row.grace_seconds is not None:
         return row.grace_seconds
-    return (1 if _DEFINITE.search(reason) else _PATIENT_GRACES if going_on else _LONG_GRACES) * state.grace_seconds
+    if _DEFINITE.search(reason):
+        return state.grace_seconds
+    return (_PATIENT_GRACES if going_on else _LONG_GRACES) * state.patience_seconds
 
 
 def _other_message(each: ClusterObject, kind: str, row: KindRow) -> str:
@@ -306,7 +308,7 @@ def _of_convention(state: ClusterState, each: ClusterObject) -> Trouble | None:
             return _of_state(each, path, found, "critical" if _BAD_STATE.fullmatch(found) else "warning")
     if _is_ready(each) or any(_GOOD_STATE.fullmatch(found) for _, found in states):
         return None
-    if state.now - edited_at(each) >= _LONG_GRACES * state.grace_seconds:
+    if state.now - edited_at(each) >= _LONG_GRACES * state.patience_seconds:
         for path in _ERRORS:
             found = "; ".join(values_at(each.body, path))
             if not _NO_ERROR.fullmatch(found):

@@ -275,7 +275,7 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
 def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple[ObjectRef, Failure]]:
     for key, log in sorted(logs.items(), key=lambda entry: (entry[0].pod, entry[0].container, entry[0].previous)):
         pod = state.find(key.pod)
-        if pod is None:
+        if pod is None or _answers_names(pod):
             continue
         consumer, waits = state.workload_of(pod), _still_waits(pod, key)
         for line in reversed(log.splitlines()[-_MOST_LINES:]):
@@ -287,6 +287,14 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
             named = log_line(pod, key.container, line.strip(), previous=key.previous)
             for use in host_uses(line, pod.namespace, state):
                 yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+
+
+def _answers_names(pod: ClusterObject) -> bool:
+    """Return whether the pod is a DNS server. Its log names what others asked for, not what it needs."""
+    return pod.labels.get("k8s-app") in _DNS_LABELS or pod.name.startswith(("coredns-", "kube-dns-", "node-local-dns-"))
+
+
+_DNS_LABELS: Final = frozenset({"kube-dns", "coredns", "node-local-dns"})
 
 
 def _failure_kind(line: str) -> FailureKind | None:

@@ -68,7 +68,6 @@ _LONGEST_LINE_CHARACTERS: Final = 2_000
 _LONGEST_LOG_CHARACTERS: Final = 256 * 1024
 _TAIL_LINES: Final = 12
 _LONGEST_END_CHARACTERS: Final = 300
-_KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
 
 _SIGNATURES: Final[dict[LineKind, SignatureKind]] = {
     "out of memory": "out of memory",
@@ -234,7 +233,7 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """Return the lines of a log without kubelet timestamps, stack frames and empty lines.
+    """Return the lines of a log without stack frames and empty lines.
 
     Reads only the last 262,144 characters.
     """
@@ -243,7 +242,7 @@ def _meaningful(log: str) -> list[str]:
 
 def _lines(log: str) -> Iterator[str]:
     for raw in log.splitlines():
-        yield _KUBELET_TIME.sub("", excerpt(raw, _LONGEST_LINE_CHARACTERS), count=1).rstrip()
+        yield excerpt(raw, _LONGEST_LINE_CHARACTERS).rstrip()
 
 
 _QUOTED_CHARACTERS: Final = 240

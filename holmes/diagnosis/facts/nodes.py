@@ -19,6 +19,7 @@ AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredD
 CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
 CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
 PROBLEM_PREFIX: Final = "node.kubernetes.io/"
+UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -67,6 +68,11 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
     if not key:
         return exists
     return key == text(taint, "key") and (exists or text(toleration, "value") == text(taint, "value"))
+
+
+def is_trouble(taint: JsonObject) -> bool:
+    """Return whether the taint means that the node has a fault, is cordoned or is not initialized."""
+    return text(taint, "key").startswith(PROBLEM_PREFIX) or text(taint, "key") == UNINITIALIZED_TAINT
 
 
 def taint_words(taint: JsonObject) -> str:

@@ -245,7 +245,7 @@ def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> 
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):
         return False
-    return state.now - edited_at(found) <= _RETRY_GRACES * state.grace_seconds
+    return state.now - edited_at(found) <= _RETRY_GRACES * state.patience_seconds
 
 
 def _config_keys(config_map: ClusterObject) -> tuple[str, ...]:

@@ -12,9 +12,16 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import serves_elsewhere
-from holmes.diagnosis.facts.nodes import CONTROL_PLANE_TAINTS, chooses
+from holmes.diagnosis.facts.nodes import (
+    CONTROL_PLANE_TAINTS,
+    PROBLEM_PREFIX,
+    UNINITIALIZED_TAINT,
+    chooses,
+    is_trouble,
+    repelling_taints,
+)
 from holmes.diagnosis.facts.pods import judged_pods
-from holmes.diagnosis.facts.resources import allocatable, requested
+from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, requested
 from holmes.kubernetes.fields import child, children, moment, text
 
 if TYPE_CHECKING:
@@ -78,6 +85,12 @@ class Unscheduled:
     @property
     def main(self) -> Piece:
         return self.pieces[0]
+
+    @property
+    def others(self) -> str:
+        """The other reasons with their numbers of nodes, as the end of a sentence. Empty if there are none."""
+        counted = [f"{piece.count} {piece.text}" for piece in self.pieces[1:] if piece.count]
+        return f"; of the other nodes, {', '.join(counted)}" if counted and self.main.count else ""
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
@@ -153,28 +166,55 @@ def _reason_of(told: str) -> Reason:
 def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
     """Return a sort key that puts the main reason of an unscheduled pod first.
 
-    The main reason is a requirement that no node can meet, or otherwise the reason that affects the most nodes. Reasons
-    that affect only nodes that are not intended for the pod come last. These nodes are control plane nodes, and nodes
-    that do not match the pod's selector while other nodes do.
+    The main reason is a requirement that no node can meet, then the fault of a node that could take the pod otherwise,
+    then the reason that affects the most nodes. Reasons that affect only nodes that are not intended for the pod come
+    last. These nodes are control plane nodes, and nodes that do not match the pod's selector while other nodes do.
     """
     nodes = state.of("Node") if state.covers("Node") else ()
     spec = child(pod.body, "spec")
-    place = 1
+    place = 2
     if piece.reason == "resources" and nodes and piece.resource not in {"", "pods"}:
         wanted = requested(pod, piece.resource)
-        place = 0 if all(allocatable(node, piece.resource) < wanted for node in nodes) else 1
+        place = 0 if all(allocatable(node, piece.resource) < wanted for node in nodes) else 2
     elif piece.reason == "selector" and nodes:
-        place = 2 if any(chooses(spec, node) for node in nodes) else 0
+        place = 3 if any(chooses(spec, node) for node in nodes) else 0
     elif piece.reason == "taint" and any(taint in piece.text for taint in CONTROL_PLANE_TAINTS):
-        place = 3
+        place = 4
+    elif piece.reason == "taint" and any(word in piece.text for word in _TROUBLE_WORDS):
+        place = 1 if any(is_kept_away(state, pod, node) for node in nodes) else 2
     elif piece.reason == "volume" and not piece.count:
         place = 0
     return (place, -piece.count, piece.text)
 
 
+_TROUBLE_WORDS: Final = ("unschedulable", PROBLEM_PREFIX, UNINITIALIZED_TAINT)
+
+
+def is_kept_away(state: ClusterState, pod: ClusterObject, node: ClusterObject) -> bool:
+    """Return whether the pod could run on the node if the node had no fault and was not cordoned.
+
+    If it could not, for example because of another taint or of the requests of the pod, the fault does not matter.
+    """
+    spec = child(pod.body, "spec")
+    taints = list(repelling_taints(spec, node))
+    troubled = node.boolean("spec", "unschedulable") or any(map(is_trouble, taints))
+    if not troubled or not chooses(spec, node) or not all(map(is_trouble, taints)):
+        return False
+    return all(has_room(state, pod, node, resource) for resource in _RESOURCES)
+
+
+def has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:
+    """Return whether the node has as much of a resource left as the pod requests."""
+    wanted = requested(pod, resource)
+    return wanted <= 0 or free((node,), pods_by_node(state), resource)[node.name] >= wanted
+
+
+_RESOURCES: Final = ("cpu", "memory")
+
+
 def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
     events = state.events_of(pod, *_SCALING)
-    return bool(events) and state.now - events[-1].last <= _SCALING_GRACES * state.grace_seconds
+    return bool(events) and state.now - events[-1].last <= _SCALING_GRACES * state.patience_seconds
 
 
 def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,7 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
     """Yield the claims that have been waiting for a volume for at least `graces` grace periods."""
     for claim in state.of("PersistentVolumeClaim"):
         pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
-        if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
+        if pending and state.age_seconds(claim) >= (graces - 1) * state.patience_seconds + state.grace_seconds:
             yield claim
 
 

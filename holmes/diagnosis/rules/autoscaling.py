@@ -88,7 +88,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
         if _NO_REQUEST.search(message) is not None:
             continue
         culprit, because, patience = _source(state, scaler, message)
-        if state.now - since < patience * state.grace_seconds:
+        if state.now - since < patience * state.patience_seconds:
             continue
         missing = f" because {culprit} does not exist" if culprit is not None and state.find(culprit) is None else ""
         yield Fault(
@@ -302,7 +302,7 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
         since = moment(text(condition, "lastTransitionTime")) or scaler.created
         if text(condition, "status") != "True" or text(condition, "reason") != "TooManyReplicas":
             continue
-        if least < most <= now and state.now - since >= _PATIENCE_GRACES * state.grace_seconds:
+        if least < most <= now and state.now - since >= _PATIENCE_GRACES * state.patience_seconds:
             yield Fault(
                 subject=scaler.ref,
                 cause=f"{scaler.ref} needs more pods for {_target(scaler, 'kind')} {_target(scaler, 'name')} "

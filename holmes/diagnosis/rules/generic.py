@@ -75,7 +75,7 @@ def _is_down(state: ClusterState, pod: ClusterObject) -> bool:
     if text(ready, "status") == "True":
         return False
     since = moment(text(ready, "lastTransitionTime")) or pod.created
-    return state.now - since >= _LONG_GRACES * state.grace_seconds
+    return state.now - since >= _LONG_GRACES * state.patience_seconds
 
 
 def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject], *, serving: bool) -> Fault:
@@ -134,7 +134,8 @@ def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
     finalizers = texts(each.body, "metadata", "finalizers")
     foreign = all("/" in finalizer and "kubernetes.io/" not in finalizer for finalizer in finalizers)
     graces = 1 if foreign and not each.group and each.kind in _PLAIN_KINDS else _LONG_GRACES
-    return each.deleted is not None and state.now - each.deleted >= graces * state.grace_seconds
+    patience = (graces - 1) * state.patience_seconds + state.grace_seconds
+    return each.deleted is not None and state.now - each.deleted >= patience
 
 
 def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequence[ClusterObject]) -> Fault:

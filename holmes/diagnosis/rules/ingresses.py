@@ -200,7 +200,7 @@ def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
         pods = pods_behind(state, service)
         workloads = [each.workload for each in labels_of(state).templates.selected(service.namespace, selector)]
         young = any(state.age_seconds(each) < state.grace_seconds for each in (service, *workloads))
-        if young or (pods and not any(unready_seconds(state, pod) >= state.grace_seconds for pod in pods)):
+        if young or (pods and not any(unready_seconds(state, pod) >= state.patience_seconds for pod in pods)):
             continue
         yield Fault(
             subject=ingress.ref,

@@ -51,7 +51,7 @@ def tls_secret_is_missing(state: ClusterState) -> Iterator[Fault]:
 
 def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, name: str) -> Iterator[Fault]:
     managed = any(key.startswith(_CERT_MANAGER) or "acme" in key for key in ingress.annotations)
-    grace = state.grace_seconds * (_ADDRESS_GRACES if managed else 1)
+    grace = _ADDRESS_GRACES * state.patience_seconds if managed else state.grace_seconds
     if state.age_seconds(ingress) < grace:
         return
     existing = [each.name for each in state.of("Secret", ingress.namespace)]
@@ -204,7 +204,7 @@ def no_address(state: ClusterState) -> Iterator[Fault]:
     served = {ingress_class(each) for each in state.of("Ingress") if has_address(each)}
     for ingress in state.of("Ingress"):
         name = ingress_class(ingress)
-        old = state.age_seconds(ingress) >= _ADDRESS_GRACES * state.grace_seconds
+        old = state.age_seconds(ingress) >= _ADDRESS_GRACES * state.patience_seconds
         if has_address(ingress) or ingress.deleted is not None or not old:
             continue
         if state.get("IngressClass", "", name) is not None:

@@ -196,7 +196,7 @@ def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
             running = [container for container in main if container.running]
             ended = [moment(text(each.terminated, "finishedAt")) for each in main if _succeeded(each)]
             finished = [time for time in ended if time is not None]
-            if not running or not finished or state.now - max(finished) < ROLLOUT_GRACES * state.grace_seconds:
+            if not running or not finished or state.now - max(finished) < ROLLOUT_GRACES * state.patience_seconds:
                 continue
             done = next(each for each in main if _succeeded(each))
             yield Fault(
@@ -330,7 +330,7 @@ def _missed(state: ClusterState, cron: ClusterObject) -> Fault | None:
 def _overdue(state: ClusterState, cron: ClusterObject) -> Fault | None:
     rest = longest_rest_seconds(cron.text("spec", "schedule"))
     began = max([_last_run(cron), cron.created, *_edits(cron)])
-    if rest is None or state.now - began < 2 * rest + ROLLOUT_GRACES * state.grace_seconds:
+    if rest is None or state.now - began < 2 * rest + ROLLOUT_GRACES * state.patience_seconds:
         return None
     running = any(job.integer("status", "active") for job in state.owned_by(cron, "Job"))
     if running or cron.children("status", "active") or not state.covers("Job", cron.namespace):

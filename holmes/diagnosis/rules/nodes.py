@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.nodes import CORDON_TAINT, chooses, events_by_node, standing_nodes
-from holmes.diagnosis.facts.unscheduled import unscheduled_for
+from holmes.diagnosis.facts.nodes import CORDON_TAINT, events_by_node, standing_nodes
+from holmes.diagnosis.facts.producers import producers_of
+from holmes.diagnosis.facts.unscheduled import is_kept_away, unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, duration, moment, text
+from holmes.kubernetes.fields import duration, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +93,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
                 cause=f"{node.ref} is not ready (Ready {status}, {text(ready, 'reason')}): {silent}{why}",
                 evidence=(*_condition(node, "Ready"), *_lease_evidence(state, node)),
                 next_check=_look(node),
+                because=producers_of(state, node.ref),
                 since=_changed(node, "Ready"),
             )
             continue
@@ -110,7 +112,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
     """Return whether the node recently started a graceful shutdown, which is common for spot instances."""
     said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
-    return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
+    return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.patience_seconds
 
 
 def _lateness(state: ClusterState, node: ClusterObject) -> float | None:
@@ -121,7 +123,7 @@ def _lateness(state: ClusterState, node: ClusterObject) -> float | None:
         return None
     period = lease.integer("spec", "leaseDurationSeconds") or 40
     late = state.now - renewed
-    return late if late > period + _LATE_GRACES * state.grace_seconds else None
+    return late if late > period + _LATE_GRACES * state.patience_seconds else None
 
 
 def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence, ...]:
@@ -194,6 +196,7 @@ def problem_condition(state: ClusterState) -> Iterator[Fault]:
                 cause=f"{node.ref} reports {kind}: {text(condition, 'message') or text(condition, 'reason')}",
                 evidence=_condition(node, kind),
                 next_check=_look(node),
+                because=producers_of(state, node.ref) if network else (),
                 since=_changed(node, kind),
             )
 
@@ -218,7 +221,7 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
         if "unschedulable" in found.main.text or CORDON_TAINT in found.main.text
     ]
     for node in nodes:
-        pods = [pod for pod in waiting if chooses(child(pod.body, "spec"), node)]
+        pods = [pod for pod in waiting if is_kept_away(state, pod, node)]
         if pods:
             yield Fault(
                 subject=node.ref,

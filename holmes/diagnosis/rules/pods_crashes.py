@@ -351,7 +351,7 @@ def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
     """Return the init container that has been running for longer than the grace period, or None."""
     for container in containers_of(pod):
         if container.kind == "init" and not container.sidecar and container.running:
-            return container if _ran_seconds(container, state) > state.grace_seconds else None
+            return container if _ran_seconds(container, state) > state.patience_seconds else None
     return None
 
 
@@ -367,7 +367,7 @@ def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
     may mention a Service.
     """
     words = last_words(container, state)
-    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
+    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.patience_seconds)
     services = awaited_services(container, words, state, certain=not hangs)
     if hangs or any(cannot_come(each, container, state) for each in services):
         yield _hanging_fault(container, words, services, state)

@@ -293,7 +293,7 @@ def _silence(node: ClusterObject, state: ClusterState) -> Evidence | None:
     """Return the Ready condition if the node has not reported for longer than the grace period, otherwise None."""
     ready = node.condition("Ready")
     since = moment(text(ready, "lastTransitionTime")) or node.created
-    if text(ready, "status") != "Unknown" or state.now - since < state.grace_seconds:
+    if text(ready, "status") != "Unknown" or state.now - since < state.patience_seconds:
         return None
     said = f"Ready is Unknown: {text(ready, 'reason')} {text(ready, 'message')}"
     return value(node, "status.conditions[Ready]", said.strip())
@@ -344,7 +344,7 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
     for pod in state.of("Pod"):
         # The deletion time is the end of the grace period, not its start.
-        if pod.deleted is not None and state.now - pod.deleted > state.grace_seconds:
+        if pod.deleted is not None and state.now - pod.deleted > state.patience_seconds:
             yield _stuck(pod, state)
 
 

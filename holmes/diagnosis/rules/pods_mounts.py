@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
+from holmes.diagnosis.facts.producers import network_pods
 from holmes.diagnosis.facts.references import (
     OBJECT_NOT_FOUND,
     just_repaired,
@@ -213,7 +214,7 @@ def sandbox_not_made(state: ClusterState) -> Iterator[Fault]:
         events = state.events_of(pod, *_SANDBOX)
         if events:
             yield _sandbox_fault(pod, events[-1], state)
-        elif state.age_seconds(pod) >= _LONG_GRACES * state.grace_seconds:
+        elif state.age_seconds(pod) >= _LONG_GRACES * state.patience_seconds:
             yield _silent_fault(pod, state)
 
 
@@ -234,9 +235,13 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
         ),
         evidence=(*about, event(found), field(pod, "spec", "nodeName")),
         next_check=f"kubectl describe node {node.name}",
-        because=() if network else (node,),
+        because=(*(() if network else (node,)), *(network_pods(state, node.name) if _is_about_network(lower) else ())),
         since=found.first,
     )
+
+
+def _is_about_network(message: str) -> bool:
+    return "network" in message or "cni" in message or 'plugin type="' in message
 
 
 def _silent_fault(pod: ClusterObject, state: ClusterState) -> Fault:

@@ -91,7 +91,7 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
-    enough = integer(probe.spec, "initialDelaySeconds") + state.grace_seconds * (starting_graces if starting else 1)
+    enough = integer(probe.spec, "initialDelaySeconds") + state.patience_seconds * (starting_graces if starting else 1)
     return since_seconds >= enough and (bool(failed) or since_seconds >= enough + probe.budget_seconds)
 
 
@@ -145,7 +145,7 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
     if text(pod.condition("ContainersReady"), "status") != "True" or text(pod.condition("Ready"), "status") == "True":
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
-    if state.now - since < 2 * state.grace_seconds:
+    if state.now - since < 2 * state.patience_seconds:
         return
     for index, gate in enumerate(pod.children("spec", "readinessGates")):
         kind = text(gate, "conditionType")
@@ -286,7 +286,7 @@ def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
         return None
     events = failures(probe, unhealthy(container, state))
     started = moment(text(container.status, "state", "running", "startedAt")) or state.now
-    recent = [each for each in events if state.now - each.last <= 3 * _period(probe) + state.grace_seconds]
+    recent = [each for each in events if state.now - each.last <= 3 * _period(probe) + state.patience_seconds]
     if not recent or state.now - started < state.grace_seconds or recent[-1].last < started:
         return None
     why = verdict(probe, recent[-1].message)

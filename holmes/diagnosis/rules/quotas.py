@@ -89,7 +89,7 @@ def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
             continue
         pods = state.matched("Pod", budget.namespace, budget.child("spec", "selector"))
         sick = [pod for pod in pods if text(pod.condition("Ready"), "status") != "True"]
-        old = [pod for pod in sick if state.now - _unready_since(pod) >= state.grace_seconds]
+        old = [pod for pod in sick if state.now - _unready_since(pod) >= state.patience_seconds]
         if old:
             yield Fault(
                 subject=budget.ref,

@@ -11,11 +11,14 @@ from holmes.diagnosis.facts.nodes import (
     AFFINITY,
     CORDON_TAINT,
     PROBLEM_PREFIX,
+    UNINITIALIZED_TAINT,
     chooses,
     expression_holds,
+    is_trouble,
     repelling_taints,
     taint_words,
 )
+from holmes.diagnosis.facts.producers import cloud_controllers, device_plugins
 from holmes.diagnosis.facts.resources import (
     allocatable,
     asking_container,
@@ -25,17 +28,18 @@ from holmes.diagnosis.facts.resources import (
     written_amount,
 )
 from holmes.diagnosis.facts.typos import meant, nearest
-from holmes.diagnosis.facts.unscheduled import unscheduled_for, waiting_severity
+from holmes.diagnosis.facts.unscheduled import is_kept_away, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from decimal import Decimal
 
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep
+    from holmes.values.findings import Evidence, FixStep, ObjectRef
     from holmes.values.json_types import JsonObject
 
 
@@ -63,7 +67,7 @@ def no_room(state: ClusterState) -> Iterator[Fault]:
 
 def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     pod, resource = found.pod, found.main.resource or "cpu"
-    nodes = [node for node in state.of("Node") if chooses(child(pod.body, "spec"), node)] or list(state.of("Node"))
+    nodes = _allowed(state, pod)
     asked = requested(pod, resource)
     asking = asking_container(pod, resource)
     own = () if asking is None else (spec_field(pod, state, asking[1]),)
@@ -77,12 +81,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node has any"
         why = f"{offer}, so no node can ever run the pod"
     else:
-        left = free(nodes, pods_by_node(state), resource)
-        best = max(left, key=lambda name: left[name])
-        why = (
-            "no node has that much left: the largest free amount is "
-            f"{written_amount(max(left[best], asked * 0), resource)} on {best}"
-        )
+        why = _what_is_left(state, nodes, resource, asked) or f"no node has enough left ({found.main.text})"
     wish = (
         "requires a free pod slot on a node"
         if resource == "pods"
@@ -96,12 +95,30 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         subject=pod.ref,
         title=title,
         severity=waiting_severity(state, pod),
-        cause=f"{who} {wish}, but {why}",
+        cause=f"{who} {wish}, but {why}{found.others}",
         evidence=(*own, found.proof, *offers),
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
-        because=tuple(node.ref for node in nodes) if resource == "pods" else (),
+        because=tuple(node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource),
         since=found.since,
     )
+
+
+def _allowed(state: ClusterState, pod: ClusterObject) -> list[ClusterObject]:
+    """Return the nodes whose labels and taints allow the pod, or all nodes if none does."""
+    nodes = state.of("Node")
+    spec = child(pod.body, "spec")
+    chosen = [node for node in nodes if chooses(spec, node)] or list(nodes)
+    return [node for node in chosen if not any(repelling_taints(spec, node))] or chosen
+
+
+def _what_is_left(state: ClusterState, nodes: Sequence[ClusterObject], resource: str, asked: Decimal) -> str:
+    """Return the largest free amount, or an empty string if it would be enough, which contradicts the scheduler."""
+    left = free(nodes, pods_by_node(state), resource)
+    best = max(left, key=lambda name: left[name])
+    if left[best] >= asked:
+        return ""
+    amount = written_amount(max(left[best], asked * 0), resource)
+    return f"no node has that much left: the largest free amount is {amount} on {best}"
 
 
 @Row(
@@ -124,7 +141,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             severity=waiting_severity(state, pod),
-            cause=f"{owner_words(pod, state)} requires nodes with {value}, but {why}",
+            cause=f"{owner_words(pod, state)} requires nodes with {value}, but {why}{found.others}",
             evidence=(*own, found.proof, *_label_evidence(nodes, path, child(pod.body, "spec"))),
             next_check="kubectl get nodes --show-labels",
             since=found.since,
@@ -196,12 +213,17 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     ),
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
-    """Report the taints that a pod does not tolerate. If node faults caused some of the taints, report only these."""
+    """Report the taints that a pod does not tolerate.
+
+    If a node could take the pod but for its fault, only the faults are reported.
+    """
     for found in unscheduled_for(state, "taint"):
         spec = child(found.pod.body, "spec")
         repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]
-        troubled = [(node, taint) for node, taint in repelling if text(taint, "key").startswith(PROBLEM_PREFIX)]
-        yield _repelled(state, found, troubled or repelling)
+        troubled = [each for each in repelling if is_trouble(each[1])]
+        decisive = [each for each in troubled if is_kept_away(state, found.pod, each[0])]
+        reserved = [each for each in repelling if each not in troubled]
+        yield _repelled(state, found, decisive or reserved or troubled)
 
 
 def _taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
@@ -213,7 +235,7 @@ def _taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
 
 def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[ClusterObject, JsonObject]]) -> Fault:
     pod = found.pod
-    troubled = [node for node, taint in by if text(taint, "key").startswith(PROBLEM_PREFIX)]
+    troubled = [node for node, taint in by if is_trouble(taint)]
     words = list(dict.fromkeys(taint_words(taint) for _, taint in by))
     in_trouble = any(word in found.main.text for word in ("unschedulable", PROBLEM_PREFIX))
     hidden = not by and in_trouble and not state.covers("Node")
@@ -222,13 +244,14 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         names = ", ".join(dict.fromkeys(node.name for node in troubled))
         cause = (
             f"No node can run the pods of {who}: {_nodes_word(troubled)} {names} cannot be used ({', '.join(words)})"
+            f"{found.others}"
         )
     elif hidden:
         cause = f"No node can run the pods of {who}: {found.main.text}; the nodes could not be read"
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
         where = {0: "all nodes", 1: "1 node"}.get(found.main.count, f"{found.main.count} nodes")
-        cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}"
+        cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}{found.others}"
     taints = [evidence.field(node, "spec", "taints") for node in dict.fromkeys(node for node, _ in by)][:_MOST_NODES]
     cordons = [
         evidence.field(node, "spec", "unschedulable") for node in troubled if node.boolean("spec", "unschedulable")
@@ -244,10 +267,16 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         cause=cause,
         evidence=own,
         next_check="kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",
-        because=tuple(node.ref for node in troubled),
+        because=(*(node.ref for node in troubled), *_initializers(state, by)),
         since=found.since,
         fix=tuple(uncordoned(node) for node in troubled[:1]),
     )
+
+
+def _initializers(state: ClusterState, by: Sequence[tuple[ClusterObject, JsonObject]]) -> tuple[ObjectRef, ...]:
+    """Return the cloud controllers, if they did not initialize a node."""
+    uninitialized = any(text(taint, "key") == UNINITIALIZED_TAINT for _, taint in by)
+    return cloud_controllers(state) if uninitialized else ()
 
 
 def _nodes_word(nodes: Sequence[ClusterObject]) -> str:

@@ -221,7 +221,7 @@ _LONG_GRACES: Final = 5
 def gated(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
         gates = [text(each, "name") for each in pod.children("spec", "schedulingGates")]
-        if not gates or pod.text("spec", "nodeName") or state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+        if not gates or pod.text("spec", "nodeName") or state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
             continue
         queued = all(gate.startswith(_QUEUES) for gate in gates)
         yield Fault(
@@ -256,7 +256,7 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
             continue
         name = pod.text("spec", "schedulerName") or _DEFAULT
         foreign = name != _DEFAULT
-        if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+        if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
             continue
         scheduler = None if foreign else _own_scheduler(state)
         why = "no scheduler with this name is running" if foreign else "the default scheduler is not working"
@@ -356,7 +356,7 @@ def no_preemption(state: ClusterState) -> Iterator[Fault]:
     lowest: int | None = None
     for found in unscheduled_for(state, "resources"):
         pod = found.pod
-        waiting = _LONG_GRACES * state.grace_seconds
+        waiting = _LONG_GRACES * state.patience_seconds
         if pod.text("status", "nominatedNodeName") and state.now - (found.since or state.now) >= waiting:
             yield _nominated(state, pod)
         elif pod.text("spec", "preemptionPolicy") == "Never":

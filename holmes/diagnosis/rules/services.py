@@ -174,7 +174,7 @@ def no_ready_endpoints(state: ClusterState) -> Iterator[Fault]:
 
 
 def _pods_not_ready(state: ClusterState, service: ClusterObject, pods: tuple[ClusterObject, ...]) -> Fault | None:
-    waiting = [pod for pod in pods if unready_seconds(state, pod) >= state.grace_seconds]
+    waiting = [pod for pod in pods if unready_seconds(state, pod) >= state.patience_seconds]
     workloads = tuple(dict.fromkeys(state.workload_of(pod) for pod in pods))
     if not waiting or all(each.kind in {"Job", "CronJob"} for each in workloads):
         return None
@@ -258,7 +258,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
             continue
         failed = state.events_of(service, "SyncLoadBalancerFailed", "CreatingLoadBalancerFailed", "AllocationFailed")
         has_address = bool(service.children("status", "loadBalancer", "ingress"))
-        if has_address or state.age_seconds(service) < _PENDING_GRACES * state.grace_seconds:
+        if has_address or state.age_seconds(service) < _PENDING_GRACES * state.patience_seconds:
             continue
         why = f": {failed[-1].message}" if failed else ": no controller in the cluster has assigned an address"
         yield Fault(

@@ -275,7 +275,7 @@ def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
     """Return whether the claim can be bound only to an existing volume."""
     name = class_name(claim)
     if claim.text("spec", "volumeName"):
-        return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(
+        return state.age_seconds(claim) >= _LONG_GRACES * state.patience_seconds or state.is_missing(
             "PersistentVolume", "", claim.text("spec", "volumeName")
         )
     if name is None or waits_for_consumer(state, claim):

@@ -134,7 +134,7 @@ def _held_by(
 ) -> Fault | None:
     down = [node for each in holders if (node := _down_node(state, each)) is not None]
     leaving = all(each.deleted is not None for each in holders)
-    if leaving and not down and state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+    if leaving and not down and state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
         return None
     holder, workload = holders[0], state.workload_of(pod)
     modes = evidence.field(claim, "spec", "accessModes")
@@ -218,7 +218,7 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
         waiting = "has waited for the pod to be recreated" if kind == "FileSystemResizePending" else "has not continued"
-        if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
+        if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.patience_seconds:
             return f"the resize {waiting} for {duration(since)}", (proof,)
     return None
 
@@ -284,7 +284,7 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
 def deletion_waits(state: ClusterState) -> Iterator[Fault]:
     users: dict[tuple[str, str], list[ClusterObject]] | None = None
     for claim in state.of("PersistentVolumeClaim"):
-        if claim.deleted is None or state.now - claim.deleted < _LONG_GRACES * state.grace_seconds:
+        if claim.deleted is None or state.now - claim.deleted < _LONG_GRACES * state.patience_seconds:
             continue
         users = pods_by_claim(state) if users is None else users
         pods = users.get((claim.namespace, claim.name), [])

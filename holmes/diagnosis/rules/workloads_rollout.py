@@ -105,7 +105,7 @@ def _stuck_for(
         since = newest.created if newest is not None else moment(text(progressing, "lastTransitionTime"))
         told = evidence.value(deployment, "status.conditions[type=Progressing].message", message)
         return message, since or deployment.created, (told,)
-    if newest is None or state.age_seconds(newest) < ROLLOUT_GRACES * state.grace_seconds:
+    if newest is None or state.age_seconds(newest) < ROLLOUT_GRACES * state.patience_seconds:
         return None
     wanted, ready = newest.integer("spec", "replicas"), newest.integer("status", "readyReplicas")
     others = [each for each in state.owned_by(deployment, "ReplicaSet") if each is not newest]
@@ -135,7 +135,7 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
                 workload.integer("status", "observedGeneration"),
             )
             changed = max(workload.created, *_edits(workload), 0.0)
-            old = state.now - changed > ROLLOUT_GRACES * state.grace_seconds
+            old = state.now - changed > ROLLOUT_GRACES * state.patience_seconds
             if workload.deleted is None and generation > seen and old:
                 yield Fault(
                     subject=workload.ref,
@@ -172,7 +172,7 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
         since = moment(text(condition, "lastTransitionTime")) or deployment.created
         if deployment.deleted is not None or text(condition, "status") != "False" or not wanted:
             continue
-        if state.now - since < state.grace_seconds + _waits_seconds(deployment, wanted):
+        if state.now - since < state.patience_seconds + _waits_seconds(deployment, wanted):
             continue
         available = deployment.integer("status", "availableReplicas")
         yield Fault(

@@ -56,7 +56,7 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
         if first is None:
             continue
         name, pod, since = first
-        if state.now - since < state.grace_seconds:
+        if state.now - since < state.patience_seconds:
             continue
         yield Fault(
             subject=pod.ref if pod is not None else workload.ref,

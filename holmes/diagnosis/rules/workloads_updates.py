@@ -211,7 +211,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
             if key not in changed:
                 changed[key] = _data_changed(state, *key)
             edited = changed[key]
-            if edited is not None and _started(pod, started) < edited < state.now - state.grace_seconds:
+            if edited is not None and _started(pod, started) < edited < state.now - state.patience_seconds:
                 workload = state.workload_of(pod)
                 yield Fault(
                     subject=pod.ref,

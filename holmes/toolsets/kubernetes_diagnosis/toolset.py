@@ -167,10 +167,8 @@ class KubernetesDiagnosisToolset:
             result = await self._read(())
             if namespaces and not result.state.covers("Pod"):
                 result = await self._read(namespaces)
-            wanted = await asyncio.to_thread(wanted_logs, request, result)
-            if wanted:
-                async with ClusterClient(await self._current_login()) as client:
-                    result = await with_more_logs(client, result, wanted)
+            async with ClusterClient(await self._current_login()) as client:
+                result = await with_more_logs(client, result, lambda found: wanted_logs(request, found))
         masked = replace(result, report=masked_report(result.report, self._mask))
         look = await asyncio.to_thread(take_first_look, request, masked)
         text = await asyncio.to_thread(look_to_yaml, look, self._mask)

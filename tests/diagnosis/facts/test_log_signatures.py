@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holmes.diagnosis.facts.logs import signatures_of
+from holmes.kubernetes.cluster_state import ClusterState, LogKey, Reading
+from holmes.values.findings import ObjectRef
 
 GO_PANIC = """starting web 4.2.0
 panic: runtime error: invalid memory address or nil pointer dereference
@@ -99,7 +101,13 @@ def test_an_address_that_did_not_answer_is_unreachable() -> None:
 
 
 def test_the_times_that_the_kubelet_adds_are_not_quoted() -> None:
-    assert signatures_of("2026-11-22T05:00:00.123456789Z panic: boom")[0].line == "panic: boom"
+    key = LogKey(pod=ObjectRef(kind="Pod", namespace="shop", name="web-1"), container="web", previous=False)
+    log = "2026-11-22T05:00:00.123456789Z panic: boom\n2026-11-22T05:00:01Z 2026-11-22T05:00:01Z exiting"
+
+    state = ClusterState(Reading(now=0.0), (), logs={key: log})
+
+    assert state.logs == {key: "panic: boom\n2026-11-22T05:00:01Z exiting"}
+    assert state.timed_logs == {key: log}
 
 
 def test_calm_lines_are_no_signature() -> None:

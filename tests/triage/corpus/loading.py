@@ -17,7 +17,7 @@ import yaml
 from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.scan import ScanRequest, ScanResult, result_of, run_rules
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.state_reader import slim
+from holmes.kubernetes.one_list import slim
 from holmes.values.findings import ScanCost
 from holmes.values.verdicts import VERDICT_KINDS, VerdictKind
 from tests.diagnosis.row_cases import state_of
@@ -141,9 +141,19 @@ def scan_for(case: Case) -> ScanResult:
     return _shared_scan(case.half, case.cluster) if case.cluster else scan_of(case.own_cluster)
 
 
+def cluster_of(case: Case) -> Mapping[str, Any]:
+    """Return the compact cluster of a case as written."""
+    return _shared_cluster(case.half, case.cluster) if case.cluster else case.own_cluster
+
+
 @cache
 def _shared_scan(half: Half, name: str) -> ScanResult:
-    return scan_of(_read(FOLDER / half / "clusters" / f"{name}.yaml"))
+    return scan_of(_shared_cluster(half, name))
+
+
+def _shared_cluster(half: Half, name: str) -> Mapping[str, Any]:
+    cluster: Mapping[str, Any] = _read(FOLDER / half / "clusters" / f"{name}.yaml")
+    return cluster
 
 
 def scan_of(cluster: Mapping[str, Any]) -> ScanResult:

@@ -1,0 +1,99 @@
+"""Chooses the logs that an answer needs: along the edges from the subject, one pod of each workload and image first.
+
+The alphabet never decides: pods that failed come first, then every workload gets a log before one gets a second.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import text_map
+from holmes.triage.connections import connections
+from holmes.triage.selection import WORKLOAD_KINDS
+from holmes.triage.states import is_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.causes import Asked
+
+MOST_LOGS: Final = 40
+_FRONTS: Final = frozenset({"Service", "Ingress"})
+
+
+def logs_for(asked: Asked) -> tuple[LogKey, ...]:
+    """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
+    question, state = asked.question, asked.state
+    if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
+        return ()
+    workloads = _near(asked) if asked.subject.named else _of_scope(asked)
+    rounds = zip_longest(*(_by_image(state.pods_of(each) or (each,)) for each in workloads))
+    pods = chain(asked.subject.objects, filter(None, chain.from_iterable(rounds)))
+    keys = (key for pod in pods for key in _of_pod(pod))
+    return tuple(dict.fromkeys(keys))[:MOST_LOGS]
+
+
+def _near(asked: Asked) -> list[ClusterObject]:
+    """Return the workloads that the subject needs, and those that use the same Services, the nearest first."""
+    state = asked.state
+    found = sorted(connections(state, asked.subject.objects).values(), key=lambda each: each.hops)
+    known = [each for one in found if (each := state.find(one.ref)) is not None]
+    others = (edge.consumer for each in known if each.kind == "Service" for edge in edges(state).get(each.ref, ()))
+    pods = (each for each in known if each.kind == "Pod")
+    return list(dict.fromkeys((*map(state.workload_of, pods), *others)))
+
+
+def _of_scope(asked: Asked) -> list[ClusterObject]:
+    """Return the workloads in the namespaces of the question: the unready ones, then those with most clients."""
+    state = asked.state
+    clients = {ref: len(found) for ref, found in edges(state).items()}
+
+    def rank(workload: ClusterObject) -> tuple[bool, int]:
+        services = (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
+        return is_ready(workload), -max((clients.get(ref, 0) for ref in services), default=0)
+
+    found = (each for kind in WORKLOAD_KINDS for each in state.of(kind) if asked.subject.contains(each))
+    return sorted(dict.fromkeys(state.workload_of(pod) for each in found for pod in state.pods_of(each)), key=rank)
+
+
+def _by_image(pods: Iterable[ClusterObject]) -> Iterator[ClusterObject]:
+    """Yield the pods of a workload: those that failed first, and one of each image before a second one."""
+    ordered = sorted(pods, key=lambda pod: (is_ready(pod), -sum(each.restarts for each in containers_of(pod))))
+    images: dict[tuple[str, ...], list[ClusterObject]] = {}
+    for pod in ordered:
+        images.setdefault(tuple(str(each.spec.get("image")) for each in containers_of(pod)), []).append(pod)
+    return filter(None, chain.from_iterable(zip_longest(*images.values())))
+
+
+def _of_pod(pod: ClusterObject) -> Iterator[LogKey]:
+    if pod.kind != "Pod":
+        return
+    for container in containers_of(pod):
+        if container.running or container.terminated:
+            yield LogKey(pod=pod.ref, container=container.name, previous=False)
+        if container.last_terminated:
+            yield LogKey(pod=pod.ref, container=container.name, previous=True)
+
+
+def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose logs speak for the subjects: their own, or those behind a Service or an Ingress."""
+    return tuple(dict.fromkeys(chain.from_iterable(_workloads_of(state, each) for each in subjects)))
+
+
+def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:
+    if each.kind == "Ingress":
+        found = connections(state, (each,)).values()
+        services = [state.find(one.ref) for one in found if one.hops == 1 and one.ref.kind == "Service"]
+    else:
+        services = [each] if each.kind in _FRONTS else []
+    for service in filter(None, services):
+        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
+            yield state.workload_of(pod)
+    if each.kind == "Pod" or state.pods_of(each):
+        yield state.workload_of(each)
