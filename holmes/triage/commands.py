@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import children, integer, text
 from holmes.triage.facts import fact
-from holmes.triage.selection import pod_spec
+from holmes.triage.filters import pod_spec
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
 _FORWARDED = ("Service", "Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet")

@@ -19,8 +19,9 @@ from holmes.values.findings import FixStep, Precondition
 from holmes.values.fixes import check_of, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from holmes.diagnosis.facts.network import ContainerPort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
@@ -67,6 +68,18 @@ def command(ref: ObjectRef, *arguments: str, requires: tuple[Precondition, ...] 
     """Run kubectl on an existing object. An empty argument stands for the object."""
     words = (each or resource_path(ref) for each in arguments)
     return FixStep(kind="command", object=ref, action=shlex.join(words), requires=(Precondition(object=ref), *requires))
+
+
+def relabelled(chosen: Evidence, selector: Mapping[str, str], labels: Mapping[str, str]) -> tuple[FixStep, ...]:
+    """Set each wrong label of a selector to the label of the pods. A label that the pods lack may be wrong there."""
+    wrong = [key for key, wanted in selector.items() if labels.get(key) != wanted]
+    return tuple(corrected(chosen, labels[key], key) for key in wrong) if labels.keys() >= set(wrong) else ()
+
+
+def retargeted(chosen: Evidence, protocol: str, declared: Iterable[ContainerPort]) -> FixStep | None:
+    """Use the only port with the protocol that the pods declare."""
+    fitting = {each.name or each.number for each in declared if each.protocol == protocol}
+    return corrected(chosen, fitting.pop()) if len(fitting) == 1 and chosen.path.endswith(".targetPort") else None
 
 
 def created(ref: ObjectRef, *arguments: str) -> FixStep:

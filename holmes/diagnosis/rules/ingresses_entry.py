@@ -319,15 +319,13 @@ def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
             if text(parent, "kind") in {"", "Gateway"} and state.is_missing(_GATEWAY, namespace, name):
                 existing = [each.name for each in state.of(_GATEWAY, namespace)]
                 gateway = ObjectRef(kind="Gateway", group=_GROUP, namespace=namespace, name=name)
-                proof, right = value(route, f"spec.parentRefs[{index}].name", name), meant(name, existing)
                 yield Fault(
                     subject=route.ref,
                     title="Gateway of the route does not exist",
-                    culprit=route.ref if right else gateway,
+                    culprit=route.ref if meant(name, existing) else gateway,
                     cause=f"{route.ref} refers to {gateway}, which does not exist{hint(name, existing)}",
-                    evidence=(proof,),
+                    evidence=(value(route, f"spec.parentRefs[{index}].name", name),),
                     next_check=f"kubectl -n {namespace} get gateways.{_GROUP}",
-                    fix=(corrected(proof, right) if right else None,),
                 )
 
 

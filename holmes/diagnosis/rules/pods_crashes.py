@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come
+from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come, default_words
 from holmes.diagnosis.facts.crashes import (
     EXIT_CODES,
     START_REASONS,
@@ -23,13 +23,12 @@ from holmes.diagnosis.facts.crashes import (
     severity_of_end,
 )
 from holmes.diagnosis.facts.evidence import event, owner_words
-from holmes.diagnosis.facts.fixes import instruction
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, moment, text, texts
-from holmes.values.findings import FixStep, ObjectRef
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,14 +110,7 @@ def out_of_memory(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl -n {crash.pod.namespace} top pod {crash.pod.name} --containers",
             because=(ObjectRef(kind="Node", name=crash.pod.text("spec", "nodeName")),) if not limit else (),
             since=began(crash, state),
-            fix=(_memory_fix(crash, limit, state),) if limit else (),
         )
-
-
-def _memory_fix(crash: Crash, limit: str, state: ClusterState) -> FixStep:
-    workload = state.workload_of(crash.pod).ref
-    what = f"the memory limit of container {crash.container.name} of {workload}"
-    return instruction(workload, f"Raise {what}, now {limit}, or make the container use less memory.")
 
 
 def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
@@ -128,7 +120,7 @@ def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
     if limit:
         return (
             f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
-            f"(OOMKilled){times}"
+            f"(OOMKilled){times}{default_words(crash.container, state, 'memory')}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"

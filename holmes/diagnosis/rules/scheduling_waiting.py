@@ -260,7 +260,6 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
             continue
         scheduler = None if foreign else _own_scheduler(state)
         why = "no scheduler with this name is running" if foreign else "the default scheduler is not working"
-        wrong, right = spec_field(pod, state, "schedulerName"), meant(name, (*active, _DEFAULT))
         yield Fault(
             subject=pod.ref,
             culprit=scheduler,
@@ -268,13 +267,12 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
             f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and "
             f"{why}{hint(name, active) if foreign else ''}",
             evidence=(
-                wrong,
+                spec_field(pod, state, "schedulerName"),
                 evidence.value(pod, "status.conditions", pod.at("status", "conditions") or "(none)"),
             ),
             next_check="kubectl get pods -A | grep -i scheduler",
             because=(scheduler,) if scheduler is not None else (),
             since=pod.created or None,
-            fix=(corrected(wrong, right) if foreign and right else None,),
         )
 
 

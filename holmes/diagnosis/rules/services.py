@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import event, field, value
-from holmes.diagnosis.facts.fixes import changed, corrected, scaled_up
+from holmes.diagnosis.facts.fixes import changed, relabelled, scaled_up
 from holmes.diagnosis.facts.logs import wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.services import (
@@ -22,13 +22,13 @@ from holmes.diagnosis.facts.services import (
     unready_seconds,
 )
 from holmes.diagnosis.facts.templates import labels_of
-from holmes.diagnosis.facts.typos import hint, meant
+from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text
-from holmes.values.findings import Evidence, FixStep, ObjectRef
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from holmes.diagnosis.facts.services import Mismatch
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -85,16 +85,8 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
         severity=severity,
         since=older.created if older else None,
         logs=consumer_logs(state, _consumers(state, service)),
-        fix=() if older or severity == "info" else _selector_fix(chosen, selector, mismatch),
+        fix=() if older or severity == "info" else relabelled(chosen, selector, mismatch.template.labels),
     )
-
-
-def _selector_fix(chosen: Evidence, selector: Mapping[str, str], mismatch: Mismatch) -> tuple[FixStep, ...]:
-    """Set each wrong label to the label of the pods. A label that the pods lack may be wrong on either side."""
-    wrong = [key for key, wanted in selector.items() if mismatch.template.labels.get(key) != wanted]
-    if any(key not in mismatch.template.labels for key in wrong):
-        return ()
-    return tuple(corrected(chosen, mismatch.template.labels[key], key) for key in wrong)
 
 
 def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -> Severity:
@@ -338,7 +330,6 @@ def external_name_wrong(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
             severity="critical" if lines or service.ref in edges(state) else "warning",
             because=(_target_service(name),) if _IN_CLUSTER.match(name) else (),
-            fix=(_alias_fix(state, service, name),),
         )
 
 
@@ -355,12 +346,6 @@ def _why_external_name_fails(state: ClusterState, name: str) -> str:
     if not state.is_missing("Service", ref.namespace, ref.name):
         return ""
     return f"but {ref} does not exist{hint(ref.name, [each.name for each in state.of('Service', ref.namespace)])}"
-
-
-def _alias_fix(state: ClusterState, service: ClusterObject, name: str) -> FixStep | None:
-    ref = _target_service(name) if _IN_CLUSTER.match(name) else None
-    right = meant(ref.name, [each.name for each in state.of("Service", ref.namespace)]) if ref else None
-    return changed(service.ref, "spec.externalName", f"{right}.{name.partition('.')[2]}") if right else None
 
 
 def _target_service(name: str) -> ObjectRef:

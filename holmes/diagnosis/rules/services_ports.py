@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.fixes import corrected, replaced
+from holmes.diagnosis.facts.fixes import replaced, retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.network import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep
+    from holmes.values.findings import Evidence
 
 _MOST_PROOFS: Final = 2
 
@@ -81,15 +81,9 @@ def _named(
             + f"; declared ports: {', '.join(names) or 'none'}"
         ),
         evidence=(has, chosen) if renamed else (chosen, has),
-        fix=() if renamed else (_target_fix(chosen, port, declared),),
+        fix=() if renamed else (retargeted(chosen, port.protocol, declared),),
         next_check=f"kubectl -n {service.namespace} get endpointslices -l kubernetes.io/service-name={service.name}",
     )
-
-
-def _target_fix(chosen: Evidence, port: ServicePort, declared: tuple[ContainerPort, ...]) -> FixStep | None:
-    """Use the only port with the protocol that the pods declare."""
-    fitting = {each.name or each.number for each in declared if each.protocol == port.protocol}
-    return corrected(chosen, fitting.pop()) if len(fitting) == 1 and chosen.path.endswith(".targetPort") else None
 
 
 def _declared_ports(workload: ClusterObject) -> object:
@@ -113,6 +107,10 @@ def _numbered(
     ports: tuple[ContainerPort, ...],
 ) -> Iterator[Fault]:
     workload, target = state.workload_of(pods[0]), int(port.target)
+    protocols = {each.protocol for each in ports if each.number == target}
+    if protocols and protocols.isdisjoint(each.protocol for each in service_ports(service) if each.target == target):
+        yield _other_protocol(service, port, workload, "/".join(sorted(protocols)))
+        return
     declared = {(each.number, each.protocol) for each in ports}
     known = declared or {(number, "TCP") for number in _probe_ports(pods[0])}
     if not known or (target, port.protocol) in known or _speaks_of(pods[0], target):
@@ -130,8 +128,7 @@ def _numbered(
         culprit=service.ref,
         cause=(
             f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
-            + written
-            + (", and client connections are refused" if proofs else "")
+            f"{written}{', and client connections are refused' if proofs else ''}"
         ),
         evidence=(
             _target(service, port),
@@ -141,7 +138,20 @@ def _numbered(
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="critical" if proofs else "warning" if listens_elsewhere else "info",
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
-        fix=(_target_fix(_target(service, port), port, ports),) if proofs or listens_elsewhere else (),
+        fix=(retargeted(_target(service, port), port.protocol, ports),) if proofs or listens_elsewhere else (),
+    )
+
+
+def _other_protocol(service: ClusterObject, port: ServicePort, workload: ClusterObject, only: str) -> Fault:
+    ports = value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload))
+    return Fault(
+        subject=service.ref,
+        culprit=service.ref,
+        cause=f"{service.ref} forwards {port.protocol} port {port.port} to port {port.target} of its pods, which "
+        f"{workload.ref} declares for {only} only",
+        evidence=(_target(service, port), ports),
+        next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
+        severity="warning",
     )
 
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import IncidentFilter, masked_report
 from holmes.diagnosis.scan import ScanRequest, scan, with_more_logs
+from holmes.diagnosis.usage import read_usage
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
-from holmes.triage.looks import LookRequest, take_first_look, wanted_logs
+from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_to_yaml
@@ -169,6 +170,8 @@ class KubernetesDiagnosisToolset:
                 result = await self._read(namespaces)
             async with ClusterClient(await self._current_login()) as client:
                 result = await with_more_logs(client, result, lambda found: wanted_logs(request, found))
+                if await asyncio.to_thread(wants_usage, request, result):
+                    result = replace(result, usage=await read_usage(client, result.report.namespaces))
         masked = replace(result, report=masked_report(result.report, self._mask))
         look = await asyncio.to_thread(take_first_look, request, masked)
         text = await asyncio.to_thread(look_to_yaml, look, self._mask)
