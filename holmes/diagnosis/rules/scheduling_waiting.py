@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import owner_words, pod_words, spec_field
-from holmes.diagnosis.facts.fixes import corrected, provided
+from holmes.diagnosis.facts.fixes import changed, corrected, provided
 from holmes.diagnosis.facts.nodes import host_ports
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
@@ -313,17 +313,16 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
             continue
         nodes = [node.name for node in state.of("Node")]
         workload, right = template.workload, meant(name, nodes)
-        wrong = evidence.value(workload, f"{template.path}.nodeName", name)
         yield Fault(
             subject=workload.ref,
             cause=f"{workload.ref} assigns its pods to node {name}, which does not exist{hint(name, nodes)}",
             evidence=(
-                wrong,
+                evidence.value(workload, f"{template.path}.nodeName", name),
                 *(evidence.value(node, "metadata.name", node.name) for node in state.of("Node")[:_LONG_GRACES]),
             ),
             next_check="kubectl get nodes",
             since=workload.created or None,
-            fix=(corrected(wrong, right) if right else None,),
+            fix=(changed(workload.ref, f"{template.path}.nodeName", right) if right else None,),
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.fixes import replaced, retargeted
+from holmes.diagnosis.facts.fixes import retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
@@ -37,9 +37,8 @@ _MOST_PROOFS: Final = 2
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
-        "containers declare other ports, and only these ports appear in their commands, variables and probes. Refused "
-        "client connections confirm the fault. Usually targetPort must be corrected. If the last rollout of the "
-        "workload renamed the container port, correct the workload instead."
+        "containers declare other ports, and only these ports appear in their commands, variables and probes. Usually "
+        "targetPort must be corrected, or the workload if its last rollout renamed the port."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -138,7 +137,6 @@ def _numbered(
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="critical" if proofs else "warning" if listens_elsewhere else "info",
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
-        fix=(retargeted(_target(service, port), port.protocol, ports),) if proofs or listens_elsewhere else (),
     )
 
 
@@ -400,5 +398,4 @@ def _untranslated(state: ClusterState, service: ClusterObject, port: ServicePort
             next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
             severity="critical" if proofs else "warning",
             logs=consumer_logs(state, [edge.consumer]),
-            fix=replaced(edge.named, f":{port.port}", f":{target}", edge.consumer.ref),
         )
