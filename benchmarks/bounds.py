@@ -27,6 +27,8 @@ import httpx
 
 from holmes.core.tools_utils.output_changes import output_change
 from holmes.diagnosis.facts.access_review import denials_in
+from holmes.diagnosis.facts.log_groups import story_of
+from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import signatures_of
 from holmes.evidence.passages import CitedText, NumberedText
 from holmes.evidence.sources import source_of_command
@@ -279,6 +281,7 @@ def reading_bounds() -> Iterable[Bound]:
         (2, "values of a view", lambda: worst(masked_values, "masked_values", 100_000)),
         (0.5, "an error of a provider", lambda: worst(lambda text: overflow_window(text, 400), "overflow", 4_000)),
         (2, "signatures of a log", lambda: worst(lambda text: signatures_of("\n".join([text] * 500)), "logs", 1_000)),
+        (2, "the analysis of a log of 20 MB", lambda: max(cpu(partial(analyse, text), 1) for text in large_logs())),
         (2, "denials in a log", lambda: cpu(lambda: list(denials_in(DENIALS)))),
         (1, "hosts of a text", lambda: worst(services, "hosts", 100_000)),
         (5, "tokens of repetitive text", lambda: worst(count.count_text, "tokens", 500_000)),
@@ -291,6 +294,25 @@ def reading_bounds() -> Iterable[Bound]:
     ):
         yield Bound(f"reading: {name}", limit, "s", measure)
     yield Bound("reading: lag, a citation in 20 MB", 0.05, "s", lambda: asyncio.run(lag_of_citations()))
+
+
+def large_logs() -> tuple[str, ...]:
+    return (
+        "".join(
+            f"2026-11-22T01:{i % 3600 // 60:02}:{i % 60:02}Z INFO GET /item/{i} 200 {i % 90}ms\n"
+            for i in range(400_000)
+        ),
+        "".join(f'{{"level":"error","msg":"order failed","order":{i},"took_ms":{i % 90}}}\n' for i in range(310_000)),
+        "ERROR order failed\n" + "\tat shop.Order.place(Order.java:81)\n" * 550_000,
+        "ERROR " + "took 1 ms " * 2_000_000,
+    )
+
+
+def analyse(log: str) -> None:
+    story = story_of(log)
+    list(risen_numbers(story))
+    for group in story.groups:
+        story.line_before(group)
 
 
 def search_lines_of(content: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
-from holmes.diagnosis.facts.producers import all_producers
+from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.kubernetes.fields import boolean, moment, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
@@ -30,12 +30,16 @@ _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W
 """Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
 
 
-def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
+_DECISIVE_RULES: Final = frozenset({"W06c"})
+"""Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
-        finding.rule_id in _GENERIC_RULES,
+        (finding.rule_id in _GENERIC_RULES) - (finding.rule_id in _DECISIVE_RULES),
         finding.rule_id,
         finding.subject,
     )
@@ -68,7 +72,7 @@ class _Links:
             index = min(self._explained_by[index], key=self._rank)
         return index
 
-    def _rank(self, index: int) -> tuple[bool, int, bool, str, ObjectRef]:
+    def _rank(self, index: int) -> tuple[bool, int, int, str, ObjectRef]:
         return _rank(self._findings[index])
 
     def workload(self, ref: ObjectRef) -> ObjectRef:
@@ -103,7 +107,8 @@ class _Links:
             other
             for ref in (all_producers(self._state, finding.culprit) if finding.culprit.kind != "Node" else ())
             for other in self._at[ref]
-            if self._can_explain(other) and (ref.kind not in WORKLOADS or self._stopped_before(other, finding))
+            if self._can_explain(other)
+            and (not (ref.kind in WORKLOADS or ref.group in CHAOS_GROUPS) or self._stopped_before(other, finding))
         }
 
     def _stopped_before(self, other: int, finding: Finding) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from holmes.diagnosis.rule import Fault, Rule
+    from holmes.diagnosis.usage import Usage
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
@@ -40,7 +41,8 @@ _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
 """If more than this number of kinds in a namespace could not be read for the same reason, one line lists them all."""
 
-_LOG_ROUNDS: Final = 2
+LOG_ROUNDS: Final = 2
+"""The logs of the first round name objects, whose logs are read in the second round."""
 _ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
 """The logs for one answer. They reach further back than those of a scan, to the healthy time before a fault."""
 
@@ -70,11 +72,15 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """The report of a scan, the cluster state that it describes, and the findings of each rule."""
+    """The report of a scan, the cluster state that it describes, and the findings of each rule.
+
+    `usage` is None if it was not read. Only questions about it need it.
+    """
 
     report: DiagnosisReport
     state: ClusterState
     run: RuleRun
+    usage: Usage | None = None
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
         """Return the report with only the incidents that match `wanted`."""
@@ -186,7 +192,7 @@ async def with_more_logs(
     The logs name further objects, whose logs are then read as well, for one hop.
     """
     tried = set(result.state.logs)
-    for _ in range(_LOG_ROUNDS):
+    for _ in range(LOG_ROUNDS):
         missing = [key for key in await asyncio.to_thread(wanted, result) if key not in tried]
         if not missing:
             break

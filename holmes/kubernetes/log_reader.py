@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.errors import ApiError
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # The kubelet returns this line with status 200 and without a time if the container was already removed.
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
+
+_FITTING_PERCENT: Final = 70
+"""The share of the received lines to request again, because newer lines can be longer."""
 
 _THERE_IS_NONE: Final = 400
 """The response status if a container never ran or has no previous instance. In this case, no log exists."""
@@ -68,7 +71,10 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 
 
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
-    """Return the text of a log, and why it could not be read. Both are empty if the instance never existed."""
+    """Return the text of a log, and why it could not be read. Both are empty if the instance never existed.
+
+    The API server cuts the newest lines if a log has too many bytes, so such a log is read again with fewer lines.
+    """
     pod = key.pod
     params = {
         "container": key.container,
@@ -92,6 +98,10 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
         if isinstance(error, ApiError) and error.status_code == _THERE_IS_NONE:
             return "", ""
         return "", " ".join(str(error).split())
+    received = body.count(b"\n")
+    if len(body) >= limits.bytes and 0 < received < limits.lines:
+        fewer = max(1, received * _FITTING_PERCENT // 100)
+        return await _read(client, key, replace(limits, lines=fewer), deadline)
     text = body[: limits.bytes].decode("utf-8", "replace")
     text = without_last_word(text) if len(body) >= limits.bytes else text
     return ("", "the node has already deleted this log") if _LOG_IS_GONE.match(text) else (text, "")

@@ -6,7 +6,6 @@ the pod.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -14,6 +13,7 @@ from holmes.kubernetes.cluster_object import owner_of
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.fields import boolean, child, children, integer, text, text_map, texts
 from holmes.kubernetes.kinds import api_path
+from holmes.kubernetes.nearest_names import NamedPlace, with_nearest_names
 from holmes.values.errors import ToolError
 from holmes.values.steps import concurrently
 
@@ -196,12 +196,14 @@ class FoundPods:
 async def find_pods(client: ClusterClient, *, kind: str, name: str, namespace: str) -> FoundPods:
     """Find the pods of a workload, or one pod.
 
-    `kind` accepts kubectl names (`deploy`). Without a kind, `name` is a pod or a workload. Raises `ToolError` for a
-    kind without pods. Raises `NotFound` with similar names if `name` does not exist.
+    `kind` accepts kubectl names (`deploy`), and both accept `kind/name`. Without a kind, or with the kind Pod, `name`
+    is a pod or a workload. Raises `ToolError` for a kind without pods. Raises `NotFound` with similar names if `name`
+    does not exist.
     """
-    if "/" in name:
-        kind, _, name = name.partition("/")
-    if not kind:
+    for written in (kind, name):
+        if "/" in written:
+            kind, _, name = written.partition("/")
+    if not kind or _kind(kind).name == "Pod":
         return await _pod_or_workload(client, name, namespace)
     return await _found(client, _kind(kind), name, namespace)
 
@@ -220,7 +222,7 @@ async def _found(client: ClusterClient, kind: _Kind, name: str, namespace: str) 
     try:
         document = await client.get(path)
     except NotFound as error:
-        raise await _with_nearest_names(client, error, (kind,), name, namespace) from error
+        raise await with_nearest_names(client, error, name, [_place(kind, namespace)]) from error
     return await _found_of(client, kind, document, name, namespace)
 
 
@@ -252,8 +254,12 @@ async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> 
     for kind, document in zip(workloads, documents, strict=True):
         if document is not None:
             return await _found_of(client, kind, document, name, namespace)
-    deployments = by_name["Deployment"]
-    raise await _with_nearest_names(client, missing, (by_name["Pod"], deployments), name, namespace) from missing
+    places = [_place(by_name[kind], namespace) for kind in ("Pod", "Deployment")]
+    raise await with_nearest_names(client, missing, name, places) from missing
+
+
+def _place(kind: _Kind, namespace: str) -> NamedPlace:
+    return NamedPlace(kind=kind.name, group_version=kind.group_version, resource=kind.resource, namespace=namespace)
 
 
 async def _get_or_none(client: ClusterClient, kind: _Kind, name: str, namespace: str) -> JsonObject | None:
@@ -320,47 +326,3 @@ def label_selector(selector: JsonObject) -> str:
             case _:
                 pass
     return ",".join(terms)
-
-
-async def _with_nearest_names(
-    client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
-) -> NotFound:
-    """Add similar names to `error`, or some existing names if none is similar.
-
-    If no names can be listed, add a hint about the namespace.
-    """
-    existing: list[str] = []
-    for kind in kinds:
-        prefix = "" if kind is kinds[0] else f"{kind.name.lower()}/"
-        path = api_path(kind.group_version, kind.resource, namespace=namespace)
-        existing += [prefix + found for found in await _names(client, path)]
-    hint = _nearest(name, existing, "available") if existing else await _about_namespace(client, namespace)
-    return NotFound(f"{error}; {hint}", status_code=404, reason=error.reason, detail=error.detail)
-
-
-async def _about_namespace(client: ClusterClient, namespace: str) -> str:
-    listed = await _names(client, api_path("v1", "namespaces"))
-    namespaces = [name for name in listed if not client.scope or name in client.scope]
-    if not namespaces or namespace in namespaces:
-        return "the namespace has no objects of this kind"
-    return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'available')}"
-
-
-async def _names(client: ClusterClient, path: str) -> list[str]:
-    try:
-        listed = await client.list(path, limit=500)
-    except (NotFound, Forbidden):
-        return []
-    return [text(item, "metadata", "name") for item in listed.items]
-
-
-def _nearest(name: str, existing: list[str], some: str) -> str:
-    """List the names that contain `name` or resemble it, or some existing names if none does."""
-    plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
-    containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
-    similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)
-    near = list(dict.fromkeys(containing + [one for one in existing if plain[one] in similar]))[:8]
-    if near:
-        return f"did you mean {', '.join(near)}?"
-    more = f" and {len(existing) - 8} more" if len(existing) > 8 else ""
-    return f"{some}: {', '.join(existing[:8])}{more}"

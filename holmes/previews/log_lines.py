@@ -80,7 +80,7 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
     if not stamp and (_INDENTED.match(text) or _PYTHON_TRACE.match(text)):
         role: LineRole = "indented"
     else:
-        role = "stray" if (usual_start and not stamp) or is_cause else "head"
+        role = "stray" if (usual_start and not stamp and not begins_like_a_log_line(text)) or is_cause else "head"
     stated = LEVELS[text[0].lower()] if stamp and text[:1] in "IWEF" and text[1:5].isdigit() else None
     severity = severity_of(body[:4_000], stated)
     if is_cause:

@@ -6,11 +6,12 @@ limits on shapes and patterns are reached, lines are grouped by their beginning.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 
 from holmes.previews.excerpts import lines_in_pieces
 from holmes.previews.log_lines import ParsedLine, begins_like_a_log_line, parse_line
-from holmes.previews.severity import may_be_severe, status_of
+from holmes.previews.severity import ERROR, INFO, may_be_severe, status_of
 
 _DROPPED = b"0123456789abcdefABCDEF"
 _MAX_PARSED = 8_000
@@ -26,7 +27,8 @@ _MANY_VARIANTS = 5
 class Pattern:
     """A group of similar lines.
 
-    `trace` contains the continuation lines after the first line. `cause` is the innermost exception in the trace.
+    `numbers` are the line numbers in ascending order. `trace` contains the continuation lines after the first line.
+    `cause` is the innermost exception in the trace.
     """
 
     text: str
@@ -34,13 +36,20 @@ class Pattern:
     level: float | None
     first_number: int
     first_line: str
-    count: int = 0
-    last_number: int = 0
+    numbers: array[int] = field(default_factory=lambda: array("L"))
     last_line: str = ""
     is_cause: bool = False
     trace: list[str] = field(default_factory=list)
     cause: str = ""
     variants: int = 1
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def last_number(self) -> int:
+        return self.numbers[-1] if self.numbers else 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +87,7 @@ class _Reader:
         self._parsed = 0
         self._current: Pattern | None = None
         self._in_trace = False
+        self._is_exception = False
         self.continuations = 0
 
     def read(self, number: int, lines: list[str]) -> None:
@@ -96,11 +106,11 @@ class _Reader:
                 if self._continues(shape.parsed, line, number_):
                     continue
                 pattern = self._pattern_of(shape, line, number_)
-            pattern.count += 1
-            pattern.last_number = number_
+            pattern.numbers.append(number_)
             pattern.last_line = line
             self._current = pattern
             self._in_trace = False
+            self._is_exception = shape.parsed.is_cause
 
     def patterns(self) -> list[Pattern]:
         return list(self._patterns.values())
@@ -129,7 +139,10 @@ class _Reader:
 
     def _continues(self, parsed: ParsedLine, line: str, number: int) -> bool:
         """Add `line` to the preceding stack trace. Returns whether the line belongs to the trace."""
-        if self._current is None or not (parsed.role == "indented" or (parsed.role == "stray" and self._in_trace)):
+        if self._current is None:
+            return False
+        begins_trace = parsed.is_cause and not self._is_exception and (self._current.level or INFO) >= ERROR
+        if parsed.role != "indented" and not (parsed.role == "stray" and (self._in_trace or begins_trace)):
             return False
         self._in_trace = True
         self.continuations += 1
@@ -141,8 +154,8 @@ class _Reader:
                 owner.cause = line.strip()
             cause = self._named(f"cause|{parsed.pattern}", parsed, line, number)
             cause.is_cause = True
-            cause.count += 1
-            cause.last_number, cause.last_line = number, line
+            cause.numbers.append(number)
+            cause.last_line = line
         return True
 
     def _pattern_of(self, shape: _Shape, line: str, number: int) -> Pattern:
@@ -222,8 +235,7 @@ def _union(members: list[Pattern], place: int) -> Pattern:
         level=first.level,
         first_number=first.first_number,
         first_line=first.first_line,
-        count=sum(each.count for each in members),
-        last_number=last.last_number,
+        numbers=array("L", sorted(number for each in members for number in each.numbers)),
         last_line=last.last_line,
         variants=sum(each.variants for each in members),
     )

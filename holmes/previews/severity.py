@@ -24,7 +24,7 @@ LEVELS: Final = {
         ("trace", "debug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"), INFO
     ),
     **dict.fromkeys(("warn", "warning", "wrn", "w"), WARNING),
-    **dict.fromkeys(("error", "err", "severe", "e", "failure"), ERROR),
+    **dict.fromkeys(("error", "err", "severe", "e", "failure", "fail"), ERROR),
     **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
 }
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
@@ -32,7 +32,10 @@ _KLOG = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d")
 _LEVEL_FIELD = re.compile(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
 _LEVEL_BRACKET = re.compile(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
 _LEVEL_TOKEN = re.compile(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=/-])")
-_LEVEL_AT_START = re.compile(rf"\s*((?i:{_LEVEL_WORDS})):")
+_LEVEL_AT_START = re.compile(
+    rf"\s*(?:((?i:{_LEVEL_WORDS})):"
+    r"|((?i:trace|debug|info|warn|warning|error|fatal|panic)) (?!rates?\b|budget|counts?\b))"
+)
 _LEVEL_WINDOW = 110
 _READ_CHARACTERS = 3_000
 
@@ -77,6 +80,7 @@ _HINTS = (
 _STATUS = re.compile(
     r'" (\d{3}) |\b(?:status|status_?code|http_status|code|response)"?[=: ]\s*"?(\d{3})\b'
     r"|\bexit(?:ed with)?[ _]?(?:code|status)?[=: ]+(\d{1,3})\b"
+    r"|\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300} (\d{3})(?= |$)"
 )
 _HEALTHY = frozenset(
     {
@@ -118,8 +122,8 @@ def level_of(line: str) -> float | None:
     if klog:
         return LEVELS[klog[1].lower()]
     match = _LEVEL_BRACKET.search(window) or _LEVEL_TOKEN.search(window) or _LEVEL_AT_START.match(window)
-    if match:
-        return LEVELS[match[1].lower()]
+    if match and match.lastindex:
+        return LEVELS[match[match.lastindex].lower()]
     field = _LEVEL_FIELD.search(line[:1_000])
     return LEVELS.get(field[1].lower()) if field else None
 

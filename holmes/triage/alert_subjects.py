@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _MOST_KEY_CHARACTERS: Final = 400
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
@@ -23,11 +23,12 @@ _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
 """The characters that Kubernetes uses for random name suffixes."""
 _POD_NAMES: Final = (
-    re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"),  # Deployment
-    re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"),  # CronJob
-    re.compile(rf"(.+)-{_SAFE}{{5}}"),  # DaemonSet, Job
-    re.compile(r"(.+)-\d{1,4}"),  # StatefulSet
+    (re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"), ("Deployment",)),
+    (re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"), ("CronJob", "Job")),
+    (re.compile(rf"(.+)-{_SAFE}{{5}}"), ("DaemonSet", "Job")),
+    (re.compile(r"(.+)-\d{1,4}"), ("StatefulSet",)),
 )
+"""The names of pods, with the kinds of their workloads."""
 _REPLICA_SET_NAME = re.compile(rf"(.+)-{_SAFE}{{6,10}}")
 _JOB_NAME = re.compile(r"(.+)-\d{8,10}")
 _HEARTBEATS: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
@@ -124,11 +125,15 @@ def bounded_key(key: str) -> str:
 
 def workload_of_pod(pod: str) -> str:
     """Guess the name of a pod's owner from the pod name. Returns the pod name if no pattern matches."""
-    for pattern in _POD_NAMES:
+    return next((name for name, _ in owners_of_pod(pod)), pod)
+
+
+def owners_of_pod(pod: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the possible names of the workload of a pod, and the kinds of workloads whose pods have such names."""
+    for pattern, kinds in _POD_NAMES:
         match = pattern.fullmatch(pod)
         if match is not None:
-            return match[1]
-    return pod
+            yield match[1], kinds
 
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:

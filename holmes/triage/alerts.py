@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.fields import children
+from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
+from holmes.triage.asked import Asked
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.causes import VISIBLE, Asked, look_for_cause
+from holmes.triage.blame import ONLY_LOGS
+from holmes.triage.causes import look_for_cause
 from holmes.triage.names import names_of
+from holmes.triage.periods import Period
 from holmes.triage.question import parse_question
+from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named, Subject
-from holmes.triage.vocabulary import symptoms_of_text
+from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
@@ -28,13 +35,29 @@ if TYPE_CHECKING:
     from holmes.triage.names import Names
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SPECIFIC: Final = re.compile(
-    r"(?i)certificate|cert\b|certs\b|tls|x509|expir|replication|replica(?:tion)?.?lag|\blag|backup|clock|skew|ntp|raid|smart|bandwidth"
-    r"|conntrack|temperature|license|rotation|scrape|rule.?failure|config.?reload|remote.?write|wal\b|heartbeat"
-    r"|slow.?quer|deadlock|too.?many.?connections|cache.?hit|throttl|queue|consumer"
-    r"|filesystem|diskio|iops|swap|entropy|bond|network.?interface|edac|systemd|prometheus|alertmanager|thanos|loki"
+_OF_OBJECTS: Final = word_list("alerts of objects")
+_SPECIFIC: Final = word_list("alerts of one mechanism")
+_PLAIN: Final = re.compile(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
+"""Words that are not part of a name or path."""
+"""Words in names of alerts about one mechanism. Only a cause with the same symptom explains them."""
+_OVER: Final = re.compile(
+    r"(?i)(?:pod|deployment|statefulset|daemonset|replica|container|job|node|workload|app|service).{0,20}(?:not.?ready|unready"
+    r"|mismatch|rollout.?stuck|not.?rolled.?out|waiting|failed|not.?completed|not.?scheduled|misscheduled|unavailable"
+    r"|pending|image.?pull|down)$"
 )
-"""Alerts about one mechanism. A fault of another kind does not explain them."""
+"""Names of alerts whose condition is the state of an object. If the object is well, the alert is over."""
+_OF_NODES: Final = re.compile(r"^(?:Kube)?(?:Node|Host|Kubelet|Machine)")
+_KINDS: Final = {kind.name.lower(): kind.name for kind in KINDS}
+_OWNERS: Final = {
+    "Pod": ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet"),
+    "ReplicaSet": ("Deployment",),
+    "Job": ("CronJob",),
+}
+_PLACE_LABELS: Final = ("cluster", "env", "environment", "stage", "region")
+_OF_OTHERS: Final = frozenset({"22", "161", "443", "6443", "9100", "10250", "10257", "10259", "2379"})
+"""Ports of machines and control planes. A pod with the same address does not answer there."""
+_ADDRESS_PORTS: Final = frozenset({"", "9100", "10250", "10249", "10255"})
+"""The ports at which a node itself, not one of its pods, is measured."""
 _WORKLOAD_LABELS: Final = (
     "workload",
     "app",
@@ -46,10 +69,22 @@ _WORKLOAD_LABELS: Final = (
 )
 
 
+_LATELY: Final = Period(text="the last hour", from_ago=3_600.0)
+"""An alert fires because of something that happened lately."""
+
+
 def look_at_alerts(alerts: Sequence[Mapping[str, str]], scan: ScanResult, namespace: str = "") -> FirstLook:
-    """Return the first look at the first alert with a cause, or else at the first alert."""
+    """Return the first look at the alerts of a group.
+
+    They have a common cause only if it explains each of them. Otherwise, the first alert decides the verdict, and each
+    subject has one line.
+    """
     looks = [_look(labels, scan, namespace) for labels in alerts]
-    return next((look for look in looks if look.verdict == "cause_found"), looks[0])
+    told = [look for look in looks if look.verdict != "not_investigated"] or looks[:1]
+    if len({(look.verdict, look.culprit) for look in told}) == 1:
+        return told[0]
+    lines = dict.fromkeys(f"{', '.join(look.subject[:1]) or 'no object'}: {look.summary}" for look in told)
+    return replace(told[0], lines=(*told[0].lines, *lines))
 
 
 def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Asked | None:
@@ -63,6 +98,7 @@ def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Ask
         namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
     question = parse_question(f"why {_said(labels)}")
+    question = replace(question, period=_LATELY, labels=(), comparisons=())
     return Asked(question=question, subject=subject, state=scan.state, report=scan.report)
 
 
@@ -77,25 +113,42 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
     if is_heartbeat(labels):
         return FirstLook(verdict="not_investigated", summary=HEARTBEAT, taken_at=scan.report.taken_at)
     asked = asked_by(labels, scan, namespace)
-    if asked is None:
+    if asked is None or _is_elsewhere(labels, asked):
         return _outside(labels, scan, name)
-    return _fitting(look_for_cause(judged_at_once(asked)), name, _said(labels))
+    idle = not all(map(is_ready, asked.subject.objects))
+    return _fitting(look_for_cause(judged_at_once(asked)), name, idle=idle)
 
 
-def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
-    """Return the look, or an inconclusive look if the alert is about one mechanism and the cause about another one."""
-    about = " ".join(_WORDS.findall(name))
-    visible = name.startswith("Kube") or bool(parse_question(about).symptoms & VISIBLE)
-    if look.verdict == "healthy" and (_SPECIFIC.search(f"{name} {about}") or not visible):
-        summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {look.subject[0]}."
+def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
+    """Return whether a label such as `env` contradicts the same label of the subject or its namespace."""
+    first = asked.subject.objects[0]
+    space = asked.state.get("Namespace", "", first.namespace)
+    known = {**(space.labels if space is not None else {}), **first.labels}
+    return any(name in known and labels.get(name, known[name]) != known[name] for name in _PLACE_LABELS)
+
+
+def _fitting(look: FirstLook, name: str, *, idle: bool) -> FirstLook:
+    """Return the look, or an inconclusive look if its verdict does not fit the mechanism of the alert's name.
+
+    A subject that is `idle`, or that has a fault of its own, explains every alert about its work.
+    """
+    parts = [word.lower() for word in _WORDS.findall(name)]
+    words = {*parts, *map("-".join, pairwise(parts))}
+    subject = look.subject[0] if look.subject else "its subject"
+    if look.verdict == "healthy" and not (_OVER.search(name) and not words & _SPECIFIC):
+        summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {subject}."
         return replace(look, verdict="inconclusive", summary=summary)
-    if look.verdict != "cause_found" or not _SPECIFIC.search(f"{name} {about}"):
-        return look
-    if symptoms_of_text(look.summary) & symptoms_of_text(f"{about} {text}".lower()) - {"unreachable"}:
+    if look.verdict == "answered":
+        return replace(look, verdict="inconclusive")
+    own = idle or len(look.chain) <= 1 or ONLY_LOGS in look.notes
+    general = (own or words & _OF_OBJECTS) and not words & _SPECIFIC
+    same = symptoms_of_text(look.summary) & symptoms_of_text(" ".join(parts)) - {"unreachable"}
+    quoted = set(_PLAIN.findall(look.summary.lower())) if ONLY_LOGS in look.notes else set()
+    if look.verdict != "cause_found" or general or same or words & _SPECIFIC & quoted:
         return look
     summary = (
         f"The cause of `{name}` cannot be determined from the cluster's objects, events and logs. "
-        f"{look.subject[0] if look.subject else 'Its subject'} has another incident, which does not explain this alert."
+        f"{subject} has another incident, which does not explain this alert."
     )
     return replace(
         look,
@@ -107,6 +160,7 @@ def _fitting(look: FirstLook, name: str, text: str) -> FirstLook:
         evidence=(),
         chain=(),
         fix=(),
+        others=(f"{look.culprit}: {look.summary}", *look.others),
     )
 
 
@@ -134,23 +188,48 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
     if _is_probe(labels) and instance:
         return names.at_address(instance)
     spaces = (space,) if space else ()
-    found = _of_subject(subject, names, spaces) if subject is not None else ()
-    kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
-    if not found and name:
-        found = names.named(name, kind[:1].upper() + kind[1:], spaces) or names.named(name, "", spaces)
+    node = names.named(labels.get("node", ""), "Node") if _OF_NODES.search(labels.get("alertname", "")) else ()
+    found = node or (_of_subject(subject, names, spaces) if subject is not None else ())
+    if not found:
+        found = _of_generic_labels(labels, names, spaces)
     if subject is not None:
         return found
     workloads = (names.named(labels.get(label, ""), "", spaces) for label in _WORKLOAD_LABELS if space)
-    return found or next(filter(None, workloads), ()) or names.at_address(instance) or names.named(instance, "Node")
+    port = labels.get("instance", "").rpartition(":")[2] if ":" in labels.get("instance", "") else ""
+    there = tuple(each for each in names.at_address(instance) if _listens(each, port))
+    return found or next(filter(None, workloads), ()) or there or names.named(instance, "Node")
+
+
+def _of_generic_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
+    """Return the object of `kind` and `name`. A kind that Kubernetes does not have is something else."""
+    kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
+    if not name or (kind and kind.lower() not in _KINDS):
+        return ()
+    found = names.named(name, _KINDS.get(kind.lower(), ""), spaces)
+    return found if spaces or len({each.namespace for each in found}) == 1 else ()
+
+
+def _listens(each: ClusterObject, port: str) -> bool:
+    """Return whether the port of an address belongs to the object."""
+    if each.kind == "Node":
+        return port in _ADDRESS_PORTS
+    ports = [one for container in each.children("spec", "containers") for one in children(container, "ports")]
+    known = {
+        str(one.get(key)) for one in (*ports, *each.children("spec", "ports")) for key in ("containerPort", "port")
+    }
+    return port in known or port not in _OF_OTHERS
 
 
 def _of_subject(subject: AlertSubject, names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
     """Return the object of the labels, the object at its address, or the owner of a pod that no longer exists."""
     if subject.kind == "Node":
         return names.named(subject.name, "Node") or names.at_address(subject.name)
-    exact = names.named(subject.name, subject.kind, (subject.namespace,) if subject.namespace else spaces)
-    gone = subject.kind in ("Pod", "ReplicaSet", "Job")
-    return exact or (names.named(subject.workload, "", spaces) if gone else ())
+    places = (subject.namespace,) if subject.namespace else spaces
+    exact = names.named(subject.name, subject.kind, places)
+    if exact or subject.kind not in _OWNERS:
+        return exact
+    gone = names.named(subject.workload, "", spaces)
+    return tuple(each for each in gone if each.kind in _OWNERS[subject.kind])
 
 
 def _is_probe(labels: Mapping[str, str]) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 NO_LLM: Final = "No LLM was used: this answer comes from the built-in rules of Holmes (builtin/triage)."
 _MOST_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
+_MOST_OTHERS: Final = 2
+"""The other incidents that an answer names, if it is about a namespace or the whole cluster."""
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
@@ -102,10 +104,11 @@ def _rest(look: FirstLook, *, details: bool) -> str:
         ):
             lines += [f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
         return "\n".join(lines)
-    if look.others:
-        lines.append(
-            f"{counted(len(look.others), 'other incident')} {look.scope or 'in the cluster'}; `holmes scan` lists them."
-        )
+    shown = look.others[:_MOST_OTHERS] if not look.subject else ()
+    lines += [f"Also {plain(each, _LINE_CHARACTERS)}" for each in shown]
+    if len(look.others) > len(shown):
+        more = counted(len(look.others) - len(shown), "other incident")
+        lines.append(f"{more} {look.scope or 'in the cluster'}; `holmes scan` lists them.")
     if look.not_checked:
         lines.append(f"Not checked: {plain('; '.join(look.not_checked), 200)}")
     return "\n".join(lines)

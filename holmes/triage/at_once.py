@@ -10,13 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import all_rules
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.probes import starting_until
+from holmes.diagnosis.facts.unscheduled import coming_node
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
+from holmes.kubernetes.fields import duration, moment, text, written
 from holmes.triage.connections import connections
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
-    from holmes.triage.causes import Asked
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.asked import Asked
     from holmes.values.findings import Incident
 
 _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service", "Ingress",
@@ -45,3 +51,40 @@ def _is_young(asked: Asked) -> bool:
 def _is_definite(incident: Incident) -> bool:
     """Return whether the incident names a cause. A symptom of a young object only means that it is starting."""
     return incident.severity != "info" and incident.findings[0].role == "cause"
+
+
+def starting_words(state: ClusterState, each: ClusterObject) -> str:
+    """Return what an object that is not ready is doing to start, and until when it may. Empty if it is not starting."""
+    pods = [pod for pod in state.pods_of(each) if not is_ready(pod) and pod.deleted is None]
+    newest = max(pods, key=lambda pod: pod.created, default=None)
+    if newest is None:
+        return _rollout_words(state, each)
+    return _start_of(state, newest) or _rollout_words(state, each)
+
+
+def _start_of(state: ClusterState, pod: ClusterObject) -> str:
+    until, node = starting_until(state, pod), coming_node(state, pod)
+    if until:
+        return f"the probes of {pod.ref} allow {duration(until - pod.created)} for its start, until {written(until)}"
+    if node is not None:
+        return f"{pod.ref} waits for a new node ({node.message})"
+    pulling = state.events_of(pod, "Pulling", "Pulled", "Failed", "BackOff")[-1:]
+    if pulling and pulling[0].reason == "Pulling" and not any(each.running for each in containers_of(pod)):
+        return f"the node has been pulling the image of {pod.ref} for {duration(state.now - pulling[0].last)}"
+    if state.age_seconds(pod) < state.patience_seconds:
+        return f"its newest pod is {duration(state.age_seconds(pod))} old"
+    return ""
+
+
+def _rollout_words(state: ClusterState, each: ClusterObject) -> str:
+    """Return the deadline of a rollout that is still in progress, or an empty string."""
+    progressing = each.condition("Progressing")
+    deadline = each.integer("spec", "progressDeadlineSeconds") or _DEADLINE_SECONDS
+    updated = moment(text(progressing, "lastUpdateTime")) or moment(text(progressing, "lastTransitionTime")) or 0.0
+    if text(progressing, "reason") not in _IN_PROGRESS or updated + deadline <= state.now:
+        return ""
+    return f"its rollout may take until {written(updated + deadline)} (progressDeadlineSeconds {deadline})"
+
+
+_IN_PROGRESS: Final = frozenset({"ReplicaSetUpdated", "NewReplicaSetCreated", "FoundNewReplicaSet"})
+_DEADLINE_SECONDS: Final = 600

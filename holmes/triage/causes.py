@@ -9,54 +9,50 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, written
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import matches_map, text_map
+from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
+from holmes.triage.at_once import starting_words
+from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
+from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.markdown import fix_commands
+from holmes.triage.log_links import links_in_logs
+from holmes.triage.log_reasons import waits_for
+from holmes.triage.log_troubles import troubles_of, workloads_of
+from holmes.triage.past import is_past, last_end, was_there
+from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
 from holmes.triage.states import is_ready, stop_of
-from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
-from holmes.values.first_look import FirstLook, FixStep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
     from holmes.triage.log_evidence import LogCause
-    from holmes.triage.question import Question
-    from holmes.triage.subjects import Named, Subject
-    from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
-    from holmes.values.verdicts import VerdictKind
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.first_look import FirstLook
 
-_MOST_EVIDENCE: Final = 3
-_MOST_OTHERS: Final = 8
-_MOST_GAPS: Final = 6
-_MOST_NEIGHBOURS: Final = 12
-_VALUE_CHARACTERS: Final = 260
-_LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
-_MOST_LOGGING: Final = 20
-VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
-"""Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _UPSTREAM: Final = frozenset({
     "Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "Secret", "ConfigMap",
     "PersistentVolumeClaim", "PersistentVolume", "ServiceAccount", "Role", "RoleBinding", "ClusterRole",
     "ClusterRoleBinding", "EndpointSlice", "IngressClass",
 })  # fmt: skip
 """Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question about a cluster, with the scan that answers it."""
-
-    question: Question
-    subject: Subject
-    state: ClusterState
-    report: DiagnosisReport
+_SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
+_OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
+"""Symptoms that a client can have because a server is down."""
+_OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
+"""Symptoms that an object can have because it was stopped on purpose."""
+_LATELY_SECONDS: Final = 600.0
+_LEAST_LINES: Final = 3
+_MOST_NAMED: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,84 +77,134 @@ class _Candidate:
 
 def look_for_cause(asked: Asked) -> FirstLook:
     """Answer a question about the cause of a problem, or about the health of the subject."""
-    if len(asked.subject.named) > 1:
-        return _of_several(asked)
-    if asked.subject.named:
-        return _of_named(asked, asked.subject.named[0])
-    return _of_scope(asked)
+    named = tuple(one for each in asked.subject.named for one in _by_namespace(each))
+    if len(named) > 1:
+        return _of_several(asked, named, namesakes=len(asked.subject.named) == 1)
+    return _of_named(asked, named[0]) if named else of_scope(asked)
+
+
+def _by_namespace(named: Named) -> Iterator[Named]:
+    """Yield the objects of each namespace apart, because namesakes have nothing else in common."""
+    spaces = dict.fromkeys(each.namespace for each in named.objects if each.kind == named.objects[0].kind)
+    if len(spaces) < 2:
+        yield named
+        return
+    for space in spaces:
+        yield replace(named, objects=tuple(each for each in named.objects if each.namespace == space))
 
 
 def _of_named(asked: Asked, named: Named) -> FirstLook:
     found = connections(asked.state, named.objects)
     own = frozenset(ref for each in named.objects for ref in identity(asked.state, each))
     candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
-    best = next((each for each in candidates if _explains(asked, each)), None)
+    fitting = [each for each in candidates if _explains(asked, named, each)]
+    best = next((each for each in fitting if was_there(asked, each.incident)), None)
+    if best is None or best.incident.findings[0].role == "symptom":
+        best = (_named_in_logs(asked, named) if best is not None or _wants_cause(asked) else None) or best
     if best is not None:
-        return _with_cause(asked, best, named)
-    logged = cause_in_logs(asked.state, named.objects)
+        return with_cause(asked, best.incident, named, best.path)
+    ended = last_end(asked, named)
+    if ended is not None:
+        return ended
+    if fitting:
+        return _later(asked, named, fitting[0].incident)
+    return _of_logs_or_notes(asked, named, candidates, own)
+
+
+def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
+    """Answer from what the logs report, or from what stops the subject on purpose."""
+    logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
-        return _from_logs(asked, named, logged)
+        behind = _behind_logs(asked, logged)
+        return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
+    reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
+    if reason is not None:
+        return from_reason(asked, named, reason)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
     if noted is not None:
-        return _with_cause(asked, noted, named)
-    stopped = next((each for each in named.objects if stop_of(each)[0]), None) if asked.question.asks("why") else None
-    return _stopped(asked, named, stopped) if stopped is not None else _without_cause(asked, named, own)
+        return with_cause(asked, noted.incident, named, noted.path)
+    halted = next((each for each in _stoppable(asked, named) if stop_of(each)[0]), None)
+    if halted is not None and _may_be_stopped(asked, halted):
+        if asked.question.asks("why"):
+            return stopped(asked, named, halted)
+        if halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states and not _is_scaled(asked, halted):
+            setting, effect = stop_of(halted)
+            return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
+    return _without_cause(asked, named, candidates)
 
 
-def _stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
-    field, effect = stop_of(each)
-    return FirstLook(
-        verdict="cause_found",
-        summary=f"{each.ref} {effect} ({field}).",
-        subject=_subject_words(named),
-        scope=asked.subject.place,
-        severity="info",
-        culprit=str(each.ref),
-        evidence=(f"{each.ref}, {field}",),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=tuple(_notes(asked, named)),
-        taken_at=asked.report.taken_at,
+def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
+    """Return the critical incident of the object to which the logs lead, which says why it does not answer."""
+    if len(logged.path) < 2:
+        return None
+    found = (each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each))
+    return next((each for each in found if logged.culprit in (each.culprit, *each.affected)), None)
+
+
+def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
+    """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
+    links = links_in_logs(asked.state, named.objects)
+    found = (
+        _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
+        for each in asked.report.incidents
+        if each.findings[0].role == "cause" and was_there(asked, each)
+        if (path := links.get(each.culprit)) is not None
     )
+    return min(found, key=lambda each: each.hops, default=None)
+
+
+def _wants_cause(asked: Asked) -> bool:
+    return asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
+
+
+def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
+    """Answer about a time in which the known incident was not there."""
+    period = asked.question.period
+    text = f"No fault of {named.objects[0].ref} is known to be from `{period.text if period else ''}`."
+    since = f" It has another incident, since {incident.since}." if incident.since else ""
+    return look_about(asked, named, "inconclusive", f"{text}{since}")
 
 
 def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:
-    """Return whether a note explains what the question asks for, for example a cordoned node or a suspended job."""
-    return asked.question.asks("why") and candidate.own and candidate.incident.culprit in own
+    """Return whether a note explains what the question asks for, for example a suspended job."""
+    culprit = asked.state.find(candidate.incident.culprit)
+    fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
+    about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
+    return asked.question.asks("why") and candidate.own and bool(about_own) and fits
 
 
-def _from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
-    first, last = found.groups[0], found.groups[-1]
-    said = f"the log of {last.workload.ref} reports {last.span}: {last.sample.strip()}"
-    behind = f" {found.culprit} is what it needs." if found.culprit != last.workload.ref else ""
-    return FirstLook(
-        verdict="cause_found",
-        summary=f"{one_sentence(said[0].upper() + said[1:])}{behind}",
-        subject=_subject_words(named),
-        scope=asked.subject.place,
-        severity="warning",
-        culprit=str(found.culprit),
-        since=written(first.first) if first.first else "",
-        evidence=tuple(
-            f"{each.key.pod}, log of container {each.key.container}: {each.sample.strip()}" for each in found.groups
-        ),
-        chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
-        neighbours=_neighbours(asked, named),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=("Kubernetes itself reports nothing wrong; only the logs do.", *_notes(asked, named)),
-        taken_at=asked.report.taken_at,
+def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
+    """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
+    for each in named.objects:
+        yield each
+        selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
+        for kind in ("Deployment", "StatefulSet") if selector else ():
+            for workload in asked.state.of(kind, each.namespace):
+                if matches_map(selector, template_of(workload).labels):
+                    yield workload
+
+
+def _may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
+    symptoms = asked.question.symptoms - {"image", "memory"}
+    expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
+    return not symptoms or bool(symptoms & expected)
+
+
+def _is_scaled(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether an autoscaler decides the number of replicas."""
+    every = (*asked.state.of("HorizontalPodAutoscaler", each.namespace), *asked.state.custom_resources)
+    return any(
+        one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
     )
 
 
 def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
     for incident in asked.report.incidents:
-        involved = {incident.culprit, *(each.subject for each in incident.findings)}
-        involved |= {each.subject for each in incident.symptoms} | set(incident.affected)
         causes = [
             found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found
         ]
-        mine = bool(involved & own)
+        mine = bool(refs_of(incident) & own)
         if not mine and not causes:
             continue
         nearest = min(causes, key=lambda each: each.hops, default=None)
@@ -172,229 +218,115 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         )
 
 
-def _explains(asked: Asked, candidate: _Candidate) -> bool:
+def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether the question is about now, and the incident only about containers that have recovered."""
+    if not asked.question.asks("now") or asked.question.asks("why") or incident.severity == "critical":
+        return False
+    return any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
+
+
+def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info":
+    if incident.severity == "info" or _is_over(asked, named, incident):
         return False
     if candidate.own:
         return True
-    wants_cause = asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
-    return wants_cause and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM
+    if not (_wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
+        return False
+    referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
+    return referred or _suffers(asked, named, candidate)
 
 
-def _with_cause(asked: Asked, best: _Candidate, named: Named | None) -> FirstLook:
-    incident = best.incident
-    chain = _chain(incident, best.path)
-    return FirstLook(
-        verdict="cause_found",
-        summary=one_sentence(incident.cause or incident.title),
-        subject=_subject_words(named),
-        scope=asked.subject.place,
-        severity=incident.severity,
-        culprit=str(incident.culprit),
-        since=incident.since,
-        evidence=tuple(_evidence(incident)),
-        chain=chain if len(chain) > 1 else (),
-        fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
-        neighbours=_neighbours(asked, named),
-        others=_others(asked, incident),
-        not_checked=_gaps(asked),
-        notes=tuple(_notes(asked, named)),
-        taken_at=asked.report.taken_at,
-    )
+def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
+    """Return whether the subject shows that it suffers from a server on the path: it is not ready, or its log says so.
+
+    Without such evidence, only a complaint that a dead server explains is enough, unless the log shows ordinary work.
+    """
+    if not all(map(is_ready, named.objects)):
+        return True
+    workloads = workloads_of(asked.state, named.objects)
+    troubles = [each.group for workload in workloads for each in troubles_of(asked.state, workload)]
+    names = [ref.name for ref in candidate.path[1:] if ref.kind == "Service"]
+    if any(name in group.record for name in names for group in troubles if not group.over):
+        return True
+    if asked.question.symptoms - _OF_CLIENTS:
+        return False
+    if not workloads:  # an Ingress or a volume has no log that could say anything
+        return True
+    if asked.subject.unknown:
+        return False
+    return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
 
-def _without_cause(asked: Asked, named: Named, own: frozenset[ObjectRef]) -> FirstLook:
+def _late_lines(asked: Asked, workload: ClusterObject) -> int:
+    """Return the number of lines of the last minutes in the logs of a workload."""
+    since = asked.state.now - _LATELY_SECONDS
+    stories = (story for _, story in stories_of(asked.state, workload))
+    return sum(story.time_of(number) >= since for story in stories for number in story.heads)
+
+
+def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> FirstLook:
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
-    unread = _unread(asked, first)
-    symptoms = asked.question.symptoms  # a ready object does not refute a symptom that these rules do not know
-    unknown = bool(asked.subject.unknown) and asked.question.asks("why") and not symptoms
-    notes = [
-        f"{each.severity}: {one_sentence(each.cause or each.title)}"
-        for each in asked.report.incidents
-        if each.severity == "info" and each.culprit in own
-    ]
-    verdict: VerdictKind
-    if unread:
-        verdict, text = "inconclusive", f"Cannot determine the state of {words}: {', '.join(unread)} could not be read."
-    elif not all(map(is_ready, named.objects)):
-        verdict, text = "inconclusive", _unready(asked, first, words)
-    elif (symptoms - VISIBLE or unknown) and not asked.question.asks("health"):
-        verdict = "inconclusive"
+    needed = (first.kind, "Pod") if first.kind in (*LOGGING, "Service") else (first.kind,)
+    gaps = unread(asked.state, needed, (first.namespace,) if first.namespace else ())
+    waiting = next((each for each in named.objects if not is_ready(each)), None)
+    upstream = [each for each in candidates if not each.own and each.incident.severity == "critical"]
+    doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
+    if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
+        text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
+    elif waiting is not None:
+        text = _unready(asked, waiting)
+    elif upstream and asked.question.asks("why", "trouble"):
+        text = _of_dependency(words, upstream[0].incident)
+    elif doubtful:
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
     else:
-        verdict, text = "healthy", f"No fault was found in {words}."
-    return FirstLook(
-        verdict=verdict,
-        summary=text,
-        subject=_subject_words(named),
-        scope=asked.subject.place,
-        neighbours=_neighbours(asked, named),
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=(*_notes(asked, named), *notes[:2]),
-        taken_at=asked.report.taken_at,
+        look = look_about(asked, named, "healthy", f"No fault was found in {words}.")
+        return replace(look, notes=(*look.notes, *_noted(candidates)))
+    look = look_about(asked, named, "inconclusive", text)
+    return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _of_dependency(words: str, told: Incident) -> str:
+    cause = one_sentence(told.cause or told.title)
+    return (
+        f"Nothing is wrong with {words} itself. It depends on {told.culprit}, which has a fault of its own, but "
+        f"nothing shows that this is the cause: {cause}"
     )
 
 
-def _unready(asked: Asked, first: ClusterObject, words: str) -> str:
-    """Return the answer for a subject that is not ready without a known cause: it may be starting."""
-    pods = [pod for each in (first,) for pod in (asked.state.pods_of(each) if each.kind != "Pod" else (each,))]
-    youngest = min((asked.state.age_seconds(pod) for pod in pods), default=asked.state.grace_seconds)
-    if youngest < asked.state.grace_seconds:
-        return f"{words} may still be starting: its newest pod is {duration(youngest)} old, and nothing failed so far."
+def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
+    """Return the notes of the rules about the subject."""
+    return tuple(line_of(each.incident) for each in candidates if each.own and each.incident.severity == "info")[:2]
+
+
+def _unready(asked: Asked, each: ClusterObject) -> str:
+    """Return the answer for an object that is not ready without a known cause: it may be starting."""
+    words = f"{each.ref} ({status_of(each)})"
+    starting = starting_words(asked.state, each)
+    if starting:
+        return f"{words} is starting: {starting}. Nothing has failed so far."
     return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
 
 
-def _of_several(asked: Asked) -> FirstLook:
-    """Answer for each of the named subjects with one line, and give the fix of the first one that has a cause."""
-    looks = [_of_named(asked, named) for named in asked.subject.named[:4]]
+def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:
+    """Answer for each subject with one line, and give the fix of the first one that has a cause."""
+    looks = [_of_named(asked, each) for each in named]
     first = min(looks, key=lambda look: (look.verdict != "cause_found", look.verdict != "inconclusive"))
     causes = dict.fromkeys(look.summary for look in looks if look.verdict == "cause_found")
+    subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
-        return replace(first, subject=tuple(name for look in looks for name in look.subject[:1]))
-    lines = tuple(f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks)
-    return replace(
-        first,
-        subject=tuple(name for look in looks for name in look.subject[:1]),
-        lines=lines,
-        evidence=(),
-        others=tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks)),
-    )
+        return replace(first, subject=subject)
+    lines = [f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks[:_MOST_NAMED]]
+    lines += [f"{len(looks) - _MOST_NAMED} more"] if len(looks) > _MOST_NAMED else []
+    others = tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks))
+    found = replace(first, subject=subject, lines=tuple(lines), evidence=(), others=others)
+    if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.asks("why", "trouble"):
+        return found
+    text = f"`{named[0].name}` exists in {len(named)} namespaces, in which its state differs. Name one of them."
+    return replace(look_about(asked, None, "inconclusive", text), subject=subject, lines=tuple(lines))
 
 
 def _label(look: FirstLook) -> str:
     return f"root cause ({look.severity}): " if look.verdict == "cause_found" else ""
-
-
-def _of_scope(asked: Asked) -> FirstLook:
-    """Answer a question about a namespace, the whole cluster, or all objects of a kind."""
-    incidents = [
-        each
-        for each in asked.report.incidents
-        if each.severity != "info" and _of_kinds(asked, each) and _is_in(each, asked.subject.namespaces)
-    ]
-    symptoms = asked.question.symptoms
-    matching = [each for each in incidents if not symptoms or symptoms & symptoms_of_text(f"{each.title} {each.cause}")]
-    place, where = asked.subject.place, asked.subject.place + narrowing(asked.subject, asked.question)
-    if matching:
-        best = _Candidate(incident=matching[0], own=True, hops=0, symptoms=0, path=())
-        return _with_cause(asked, best, None)
-    logged = _logged_in_scope(asked)
-    if logged is not None:
-        return _from_logs(asked, None, logged)
-    unread = [kind for kind in ("Pod", "Deployment") if not asked.state.covers(kind)]
-    verdict: VerdictKind
-    if unread:
-        verdict, text = "inconclusive", f"Cannot determine the state {place}: {', '.join(unread)} could not be read."
-    elif symptoms and incidents:
-        verdict, text = "inconclusive", f"No incident {place} matches {', '.join(sorted(symptoms))}."
-    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or asked.subject.unknown):
-        verdict, text = "inconclusive", f"The cause cannot be determined: no fault was found {where}."
-    else:
-        verdict, text = "healthy", f"No fault was found {where}."
-    return FirstLook(
-        verdict=verdict,
-        summary=text,
-        scope=place,
-        others=_others(asked, None),
-        not_checked=_gaps(asked),
-        notes=tuple(_notes(asked, None)),
-        taken_at=asked.report.taken_at,
-    )
-
-
-def _logged_in_scope(asked: Asked) -> LogCause | None:
-    """Return the trouble that the logs of at most 20 workloads report, if the question is about all of them."""
-    subject = asked.subject
-    narrowed = subject.kinds or asked.question.labels
-    vague = not subject.namespaces and (subject.unknown or asked.question.symptoms)
-    if narrowed or vague:  # any error of any workload would look like the answer
-        return None
-    workloads = [each for kind in _LOGGING for each in asked.state.of(kind) if asked.subject.contains(each)]
-    return cause_in_logs(asked.state, workloads) if len(workloads) <= _MOST_LOGGING else None
-
-
-def _of_kinds(asked: Asked, incident: Incident) -> bool:
-    kinds = {kind for kind in asked.subject.kinds if kind != "Namespace"}
-    terms = asked.question.labels
-    if not (kinds or terms):
-        return True
-    refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
-    objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
-    if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
-        return False
-    return not kinds or any(ref.kind in kinds for ref in refs)
-
-
-def one_sentence(text: str) -> str:
-    """Return `text` on one line with a full stop."""
-    line = " ".join(text.split())
-    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
-
-
-def _subject_words(named: Named | None) -> tuple[str, ...]:
-    if named is None:
-        return ()
-    names = list(dict.fromkeys(str(each.ref) for each in named.objects))
-    return tuple(names[:4])
-
-
-def _evidence(incident: Incident) -> Iterator[str]:
-    for each in incident.evidence[:_MOST_EVIDENCE]:
-        value = " ".join(each.value.split())
-        shown = value if len(value) <= _VALUE_CHARACTERS else f"{value[:_VALUE_CHARACTERS]}…"
-        yield f"{each.object}, {each.path}: {shown or '(empty)'}"
-
-
-def _chain(incident: Incident, path: tuple[ObjectRef, ...]) -> tuple[str, ...]:
-    """Return the objects from the subject to the culprit, each once."""
-    links = [*path, incident.culprit]
-    return tuple(dict.fromkeys(map(str, links)))
-
-
-def _neighbours(asked: Asked, named: Named | None) -> tuple[str, ...]:
-    if named is None:
-        return ()
-    found = connections(asked.state, named.objects[:1])
-    refs = [each.ref for each in found.values() if each.hops <= 1 and each.ref != named.objects[0].ref]
-    known = [each for ref in refs if (each := asked.state.find(ref)) is not None]
-    return tuple(f"{each.ref}: {status_of(each)}" for each in known[:_MOST_NEIGHBOURS])
-
-
-def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
-    spaces = asked.subject.namespaces
-    rest = [
-        each for each in asked.report.incidents if each is not told and each.severity != "info" and _is_in(each, spaces)
-    ]
-    lines = [f"{each.severity}: {each.culprit}: {one_sentence(each.cause or each.title)}" for each in rest]
-    return tuple(lines[:_MOST_OTHERS])
-
-
-def _is_in(incident: Incident, spaces: Sequence[str]) -> bool:
-    refs = (incident.culprit, *incident.affected, *(each.subject for each in (*incident.findings, *incident.symptoms)))
-    return not spaces or any(ref.namespace in spaces for ref in refs)
-
-
-def _gaps(asked: Asked) -> tuple[str, ...]:
-    return tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked[:_MOST_GAPS])
-
-
-def _unread(asked: Asked, each: ClusterObject) -> list[str]:
-    """Return the kinds without which the state of the object is unknown."""
-    needed = ["Pod"] if each.kind in (*_LOGGING, "Service") else []
-    return [kind for kind in dict.fromkeys((each.kind, *needed)) if not asked.state.covers(kind, each.namespace)]
-
-
-def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
-    if named is not None and named.similar:
-        first = named.objects[0].ref
-        yield f"No object is named `{named.name}`; this answer is about {first}."
-    if named is not None:
-        spaces = dict.fromkeys(each.namespace for each in named.objects if each.kind == named.objects[0].kind)
-        if len(spaces) > 1:
-            yield f"`{named.name}` exists in {len(spaces)} namespaces: {', '.join(spaces)}."
-    if asked.subject.unknown:
-        words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
-        yield f"Not understood, and not taken into account: {words}."

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import children, integer, text
 from holmes.triage.facts import fact
+from holmes.triage.filters import pod_spec
 from holmes.triage.markdown import namespace_option, resource_path
-from holmes.triage.selection import pod_spec
 from holmes.values.first_look import FixStep
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
 _FORWARDED = ("Service", "Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet")

@@ -14,9 +14,11 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.inventory import number_or_list
+from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, namespace_option, resource_path
-from holmes.triage.selection import WORKLOAD_KINDS, images_of
+from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
 from holmes.values.first_look import FixStep
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject, JsonValue
 
@@ -48,12 +50,30 @@ def images(asked: Asked) -> FirstLook:
     used: dict[tuple[str, str], int] = Counter(
         (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
     )
-    rows = [(owner, image, str(number)) for (owner, image), number in sorted(used.items())]
-    names = sorted({image for _, image in used})
+    parts = [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
+    rows = [
+        (owner, image, str(number))
+        for (owner, image), number in sorted(used.items())
+        if all(word in image for word in parts)
+    ]
+    names = sorted({row[1] for row in rows})
     summary = (
         f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     )
     return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
+
+
+def versions(asked: Asked) -> FirstLook:
+    """Return the versions of Kubernetes and of the container runtime on the nodes."""
+    found = [(each.name, each.child("status", "nodeInfo")) for each in asked.state.of("Node")]
+    rows = [(name, text(info, "kubeletVersion"), text(info, "containerRuntimeVersion")) for name, info in found]
+    gaps = unread(asked.state, ("Node",))
+    if gaps or not rows:
+        return fact(asked, "The nodes could not be read, so their version is unknown.", None, "inconclusive")
+    names = ", ".join(sorted({row[1] or "unknown" for row in rows}))
+    return fact(
+        asked, f"Kubernetes {names} on {counted(len(rows), 'node')}.", table_of(("node", "kubelet", "runtime"), rows)
+    )
 
 
 def _with_image(asked: Asked, part: str) -> FirstLook:

@@ -9,7 +9,7 @@ from holmes.values.first_look import FirstLook, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.verdicts import VerdictKind
 
 MOST_ROWS: Final = 15

@@ -13,24 +13,30 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, integer, text, written
+from holmes.kubernetes.fields import duration, integer, moment, text, written
+from holmes.triage.asked import is_in_scope
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, select
+from holmes.triage.selection import select
 from holmes.triage.states import restarts
-from holmes.triage.users import users_of
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.triage.selection import Selection
     from holmes.values.first_look import FirstLook, Table
 
-_GROUPING: Final = re.compile(r"\b(?:per|by|pro|je|por|par|for each|on each|in each) (?:cada |chaque )?([a-z0-9./-]+)")
+_GROUPING: Final = re.compile(
+    r"\b(?:per|by|pro|je|por|par|(?:for|on|in|does|do|hat|tiene|a) (?:each|every|jede[rs]?|cada|chaque)) "
+    r"(?:cada |chaque )?([a-z0-9./-]+)"
+)
 _SAME: Final = {
     "nodes": "node",
     "knoten": "node",
@@ -39,19 +45,44 @@ _SAME: Final = {
     "namespaces": "namespace",
     "namensraum": "namespace",
 }
+_GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
+_HOW_OFTEN: Final = (
+    "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
+    "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
+    "combien de fois", "combien de redemarrages",
+)  # fmt: skip
 _HOUR_SECONDS: Final = 3_600.0
-_DAY_SECONDS: Final = 86_400.0
+_CHANGED: Final = (
+    *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
+    "ResourceQuota", "LimitRange", "Node",
+)  # fmt: skip
+_MOST_NEEDED: Final = 4
+"""The number of kinds without which a list of changes is not complete."""
 
 
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
-    if asked.question.asks("count") and any(
-        each.sense == "word" and each.name == "containers" for each in asked.question.found
+    containers = any(each.sense == "word" and each.name == "containers" for each in asked.question.found)
+    if (
+        asked.question.asks("count")
+        and containers
+        and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
+    if asked.question.asks("count") and _counts_restarts(asked):
+        return _restarts(asked)
+    counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
+    return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
+
+
+def _objects(asked: Asked) -> FirstLook:
+    grouping = _GROUPING.search(asked.question.text)
+    by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
+    if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
+        asked.ledger.take("kind", _GROUPED_KINDS[by])
     selection = select(asked)
     noun = _noun(selection)
-    if selection.left_out:
+    if selection.left_out and not selection.unread:
         parts = ", ".join(f"`{part}`" for part in selection.left_out)
         text = f"Not answered: {parts} could not be applied to {noun}s, so any number would be wrong."
         return fact(asked, text, verdict="inconclusive")
@@ -67,7 +98,6 @@ def number_or_list(asked: Asked) -> FirstLook:
     found = sorted(selection.objects, key=_by_question(asked))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
-    grouping = _GROUPING.search(asked.question.text)
     if grouping and len(found) > 1 and _can_group(grouping[1], found):
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
@@ -77,7 +107,48 @@ def number_or_list(asked: Asked) -> FirstLook:
             if conditions
             else f"No {noun} found {asked.subject.place}.",
         )
-    return fact(asked, summary, _listed(asked, found))
+    extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
+    first = f" The first: {found[0].ref}." if extreme else ""
+    return fact(asked, f"{summary}{first}", _listed(asked, found))
+
+
+def _counts_restarts(asked: Asked) -> bool:
+    """Return whether the question counts restarts, not pods: "how often did web restart"."""
+    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN)
+    ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
+    return bool(ends) and often and asked.question.period is None
+
+
+def _restarts(asked: Asked) -> FirstLook:
+    """Answer how often the containers of the named objects restarted."""
+    every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
+    pods = dict.fromkeys(pod for each in every for pod in asked.state.pods_of(each))
+    rows = [
+        (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
+        for pod in pods
+        for one in containers_of(pod)
+        if one.restarts
+    ]
+    total = sum(map(restarts, pods))
+    ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
+    reason = f"; the last ends: {ends}" if ends else ""
+    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{reason}."
+    return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows))
+
+
+def _names_things(asked: Asked) -> bool:
+    """Return whether the question names kinds, objects or states, and not only incidents."""
+    subject = asked.subject
+    named = subject.named or subject.unknown or subject.values or asked.question.labels
+    return bool(asked.question.kinds or named) or any(each.sense == "word" for each in asked.question.found)
+
+
+def _incidents(asked: Asked) -> FirstLook:
+    """Answer how many incidents there are."""
+    found = [each for each in asked.report.incidents if each.severity != "info" and is_in_scope(asked, each)]
+    rows = [(str(each.culprit), each.severity, each.title) for each in found]
+    text = f"{counted(len(rows), 'incident')} {asked.subject.place}."
+    return fact(asked, text, table_of(("culprit", "severity", "incident"), rows))
 
 
 def _containers(asked: Asked) -> FirstLook:
@@ -93,10 +164,17 @@ def _containers(asked: Asked) -> FirstLook:
         "oom": lambda one: "OOMKilled" in (one.last_terminated.get("reason"), one.terminated.get("reason")),
     }
     states = asked.question.states
-    if any(state not in tests for state in states) or asked.subject.unknown:
-        return fact(
-            asked, "Not answered: a part of the question could not be applied to containers.", None, "inconclusive"
-        )
+    gaps = unread(asked.state, ("Pod",), asked.subject.namespaces)
+    if gaps:
+        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
+    asked.ledger.take("state", *tests)
+    asked.ledger.take("kind", "Pod", "Namespace", *(each.kind for each in asked.subject.objects))
+    if states:
+        asked.ledger.take("concept", "trouble", "health")
+    left = asked.ledger.left()
+    if left:
+        parts = ", ".join(f"`{part}`" for part in left)
+        return fact(asked, f"Not answered: {parts} could not be applied to containers.", None, "inconclusive")
     named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
     found = [
         one
@@ -201,61 +279,45 @@ def _ports(each: ClusterObject) -> str:
 
 def changes(asked: Asked) -> FirstLook:
     """List what changed in a time span, newest first. The default is the last hour."""
-    span = asked.question.since_seconds or (
-        _DAY_SECONDS if asked.question.asks("now") and "today" in asked.question.words else _HOUR_SECONDS
-    )
-    kinds = (
-        *WORKLOAD_KINDS,
-        "ConfigMap",
-        "Secret",
-        "Service",
-        "Ingress",
-        "NetworkPolicy",
-        "HorizontalPodAutoscaler",
-        "ResourceQuota",
-        "LimitRange",
-        "Node",
-    )
-    about = asked.subject.objects or tuple(
-        each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each)
-    )
-    found = {change for each in about for change in recent_changes(asked.state, each.ref, None, window_seconds=span)}
-    rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
-    summary = f"{counted(len(rows), 'change')} {place_of(asked)} in the last {duration(span)}"
-    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
-    return fact(asked, f"{summary}{newest}.", table_of(("time", "object", "change"), rows))
-
-
-def uses(asked: Asked) -> FirstLook:
-    """List the objects that use the subject, or that the subject uses if nothing uses it."""
+    now, period = asked.state.now, asked.question.period
+    start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
+    about = {each.ref for each in asked.subject.objects} or {
+        each.ref for kind in _CHANGED for each in asked.state.of(kind) if asked.subject.contains(each)
+    }
     if not asked.subject.named:
-        return number_or_list(asked)
-    used = asked.subject.objects[0]
-    found = users_of(asked.state, used)
-    rows = [(str(user.object.ref), user.how) for user in found]
-    if not rows:
-        return fact(asked, f"Nothing that was read uses {used.ref}.")
-    names = ", ".join(row[0] for row in rows[:4])
-    more = ", …" if len(rows) > 4 else ""
-    verb = "uses" if len(rows) == 1 else "use"
-    summary = f"{counted(len(rows), 'object')} {verb} {used.ref}: {names}{more}."
-    return fact(asked, summary, table_of(("user", "reference"), rows))
+        about |= {each.culprit for each in asked.report.incidents if asked.subject.holds(each.culprit.namespace)}
+    gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
+    if gaps:
+        return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
+    found = {
+        change
+        for each in about
+        for change in recent_changes(asked.state, each, end, window_seconds=end - start)
+        if start <= (moment(change.at) or 0.0) <= end
+    }
+    rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
+    told = f"from {written(start)} to {written(end)}" if start else f"before {written(end)}"
+    span = f"in the last {duration(end - start)}" if period is None or period.length else told
+    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
+    summary = f"{counted(len(rows), 'change')} {place_of(asked)} {span}{newest}."
+    return fact(asked, summary, table_of(("time", "object", "change"), rows))
 
 
 def events(asked: Asked) -> FirstLook:
     """List the events of the subject and its pods, newest first."""
-    if not asked.state.covers("Event", next(iter(asked.subject.namespaces), "")):
+    if unread(asked.state, ("Event",), asked.subject.namespaces):
         return fact(asked, "Events could not be read.", None, "inconclusive")
     refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
     uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
-    since = asked.state.now - asked.question.since_seconds if asked.question.since_seconds else 0.0
+    period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
     warnings = any(word.startswith("warn") for word in asked.question.words)
     spaces = asked.subject.namespaces
     found = [
         each
         for each in asked.state.events
         if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
-        and each.last >= since
+        and start <= each.last <= end
         and (not warnings or each.type == "Warning")
     ]
     rows = [

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, written
+from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.log_choice import workloads_of
+from holmes.triage.log_troubles import workloads_of
 from holmes.triage.markdown import counted
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_state import LogKey
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
-_DAY_SECONDS: Final = 86_400
+_MINUTE: Final = 60.0
 _LINE_CHARACTERS: Final = 2_000
 _SHOWN_CHARACTERS: Final = 240
 _PAIR: Final = re.compile(
@@ -31,7 +32,7 @@ _PAIR: Final = re.compile(
 )
 _UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
 _PHRASE: Final = re.compile(
-    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at))+ "
+    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at)){1,3} "
     rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
 )
 _COUNTED: Final = re.compile(
@@ -64,6 +65,10 @@ _TIME_WORDS: Final = frozenset(
         "take",
     }
 )
+_SHOWN_WORDS: Final = (
+    "show list print display give count many when first last zeige liste wann muestra lista cuando montre affiche quand"
+)
+_SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
 
 
@@ -106,31 +111,9 @@ def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
 
 
 def _span(asked: Asked) -> tuple[float, float]:
-    """Return the time span of the question. Times of day are the latest ones before the time of the cluster."""
-    now = asked.state.now
-    if asked.question.since_seconds:
-        return now - asked.question.since_seconds, now
-    midnight = now - now % _DAY_SECONDS
-    times = [
-        midnight + clock if midnight + clock <= now else midnight + clock - _DAY_SECONDS
-        for clock in asked.question.clock
-    ]
-    if len(times) >= 2:
-        return min(times), max(times)
-    after = any(
-        word in asked.question.words
-        for word in ("since", "after", "from", "seit", "ab", "nach", "desde", "despues", "depuis", "apres")
-    )
-    before = any(
-        word in asked.question.words for word in ("before", "until", "vor", "bis", "antes", "hasta", "avant", "jusqu'a")
-    )
-    if times and after:
-        return times[0], now
-    if times and before:
-        return 0.0, times[0]
-    if times:
-        return times[0] - 60, times[0] + 120
-    return 0.0, now
+    """Return the time span of the question, by default all times."""
+    period = asked.question.period
+    return (0.0, asked.state.now) if period is None else period.bounds(asked.state.now, near=_MINUTE)
 
 
 def log_answer(asked: Asked) -> FirstLook:
@@ -142,6 +125,10 @@ def log_answer(asked: Asked) -> FirstLook:
     if statistic:
         return _number(asked, found, statistic)
     wanted = _wanted(asked, found)
+    if wanted is _TROUBLE and _SHOWN.isdisjoint(asked.question.words):
+        look = look_for_cause(asked)
+        if look.verdict == "cause_found":
+            return look
     shown = [line for line in found if wanted is None or wanted.search(line.text)]
     told = (
         f" that match `{wanted.pattern}`"

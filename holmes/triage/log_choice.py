@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import text_map
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
-from holmes.triage.selection import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.log_answers import log_answer
+from holmes.triage.plans import plan_of
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
 
 MOST_LOGS: Final = 40
-_FRONTS: Final = frozenset({"Service", "Ingress"})
 
 
 def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
+    plan = plan_of(question, asked.subject)
+    if plan is not None and plan.answer not in (look_for_cause, log_answer):
+        return ()
     if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
         return ()
     workloads = _near(asked) if asked.subject.named else _of_scope(asked)
@@ -79,21 +82,3 @@ def _of_pod(pod: ClusterObject) -> Iterator[LogKey]:
             yield LogKey(pod=pod.ref, container=container.name, previous=False)
         if container.last_terminated:
             yield LogKey(pod=pod.ref, container=container.name, previous=True)
-
-
-def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
-    """Return the workloads whose logs speak for the subjects: their own, or those behind a Service or an Ingress."""
-    return tuple(dict.fromkeys(chain.from_iterable(_workloads_of(state, each) for each in subjects)))
-
-
-def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:
-    if each.kind == "Ingress":
-        found = connections(state, (each,)).values()
-        services = [state.find(one.ref) for one in found if one.hops == 1 and one.ref.kind == "Service"]
-    else:
-        services = [each] if each.kind in _FRONTS else []
-    for service in filter(None, services):
-        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
-            yield state.workload_of(pod)
-    if each.kind == "Pod" or state.pods_of(each):
-        yield state.workload_of(each)

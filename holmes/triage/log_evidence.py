@@ -1,201 +1,310 @@
 """Finds the trouble that the logs of running containers report, although Kubernetes sees nothing wrong.
 
-Lines that report trouble are grouped by their text without numbers. A group counts as evidence if it occurred recently
-and not since the beginning of the log, because lines that also occur in the healthy time are noise. If the lines name a
-Service of the cluster, the search continues in the logs of its pods.
+A group of lines is evidence if it still occurs, occurs often enough, and did not occur in the healthy time before. If
+the lines name a Service, or the workload is configured to use one, the search continues in the logs behind it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import host_uses
-from holmes.diagnosis.facts.logs import general_kinds, trouble_kind
-from holmes.kubernetes.fields import matches_map, moment, text_map, written
+from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
+from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import written
+from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_reasons import lost_lease, reason_of
+from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
+from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from holmes.diagnosis.facts.edges import HostUse
-    from holmes.diagnosis.facts.logs import SignatureKind
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_reasons import Reason
+    from holmes.triage.log_troubles import Trouble
+    from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
-_VARYING: Final = re.compile(r"\b[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}\b|\b[A-Z]{1,4}\d+\b|\d+")
-_SERVER_ERROR: Final = re.compile(
-    r"(?i)\bstatus(?:_code|code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
-    r"|\b(?:answered|returned|got|returns|responded(?: with)?|response) (?:with )?(?:HTTP )?5\d\d\b"
-    r"|(?<!\s[1-5]\d\d)\s5\d\d (?:\d+(?:\.\d+)?(?:ms|s|us|µs)\b|-\b)"
-    r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
+_MOST_HOPS: Final = 3
+_EARLIER_SECONDS: Final = 3_600.0
+_LATER_SECONDS: Final = 180.0
+_SHORTLY_SECONDS: Final = 300.0
+_NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
+    *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
+})  # fmt: skip
+_ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
+_SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
+_SLOWNESS: Final = re.compile(
+    r"(?i)slow|time(?:d)?[- ]?out|latency|\bgc\b|pause|retr(?:y|ies)|took|stall|saturat|throttl|wait|busy|overload"
+    r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
-_ERROR_LEVEL: Final = re.compile(
-    r"(?i)\b(?:error|fatal|critical|severe|panic|err|eror)\b|\"level\": ?\"(?:error|fatal)\""
-)
-_ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "certificate"})
-_RECENT_SECONDS: Final = 900.0
-_EARLY_SHARE: Final = 0.1
-_LEAST_OCCURRENCES: Final = 2
-_MOST_LINES: Final = 5_000
-_MOST_HOPS: Final = 2
-_SAMPLE_CHARACTERS: Final = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TroubleGroup:
-    """Lines of one workload that differ only in numbers. `sample` is the newest line.
-
-    `first` and `last` are times in seconds since the epoch, or 0 if the lines have no time. `early` means that the
-    group occurs since the beginning of the log.
-    """
-
-    workload: ClusterObject
-    key: LogKey
-    kind: SignatureKind | None
-    sample: str
-    count: int
-    first: float
-    last: float
-    early: bool
-
-    @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
-        """A sort key that puts the strongest evidence first."""
-        weak = self.kind is None or self.kind in general_kinds()
-        return (self.early, weak, _ERROR_LEVEL.search(self.sample) is None, -self.count)
-
-    @property
-    def span(self) -> str:
-        """The number of occurrences and their times, for example `40 times from … to …`."""
-        times = f"{self.count} time{'s' if self.count != 1 else ''}"
-        return f"{times} from {written(self.first)} to {written(self.last)}" if self.first else times
+_MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
+_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+_SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
+_LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
+"""Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
+_SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
+    "out of memory": frozenset({"memory"}),
+    "unknown host": frozenset({"dns"}),
+    "tls": frozenset({"certificate"}),
+    "auth failed": frozenset({"permission"}),
+    "clock or token": frozenset({"permission", "certificate"}),
+    "forbidden": frozenset({"permission"}),
+    "permission denied": frozenset({"permission", "disk"}),
+    "disk full": frozenset({"disk"}),
+    "read only file system": frozenset({"disk"}),
+    "volume": frozenset({"disk"}),
+}
+"""The specific symptoms that a kind explains. A question about another specific symptom is not answered by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCause:
-    """The trouble in the logs: the groups from the subject to the culprit, and the objects between them."""
+    """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
-    groups: tuple[TroubleGroup, ...]
+    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
+    log is silent since the lines. `reason` is a setting or an object that explains the lines.
+    """
+
+    troubles: tuple[Trouble, ...]
     culprit: ObjectRef
     path: tuple[ObjectRef, ...]
+    clean: ObjectRef | None = None
+    ended: bool = False
+    reason: Reason | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The cause in one sentence."""
+        last = self.troubles[-1]
+        said = f"The log of {last.workload.ref} reports {last.group.span}: {last.quote}"
+        if last.group.detail:
+            since = f" since {written(last.group.first)}" if last.group.first else ""
+            said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
+        if self.reason is not None:
+            return f"{said}; {self.reason.words}"
+        before = f"; just before: {last.before}" if last.before else ""
+        behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
+        clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
+        ended = "; its log is silent since then" if self.ended else ""
+        return f"{said}{before}{behind}{clean}{ended}"
 
-def cause_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> LogCause | None:
-    """Return the trouble that the logs of the subjects report, or None if they report none."""
-    workloads = dict.fromkeys(_workloads(state, subjects))
-    groups = sorted((group for each in workloads for group in trouble_of(state, each)), key=lambda group: group.rank)
-    if not groups:
-        return None
-    first = groups[0]
-    cause = LogCause(groups=(first,), culprit=first.workload.ref, path=(first.workload.ref,))
-    return _followed(state, cause, {first.workload.ref})
-
-
-def _workloads(state: ClusterState, subjects: Sequence[ClusterObject]) -> Iterator[ClusterObject]:
-    for each in subjects:
-        if each.kind == "Service":
-            for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
-                yield state.workload_of(pod)
-        elif state.pods_of(each):
-            yield state.workload_of(each)
-
-
-def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
-    """Follow the Services that the last lines name, as long as the logs behind them report trouble, too."""
-    last = cause.groups[-1]
-    if last.kind not in _ABOUT_HOSTS and not _SERVER_ERROR.search(last.sample) and "://" not in last.sample:
-        return cause if not any(use.port for use in _uses(state, last)) else _through(state, cause, seen)
-    return _through(state, cause, seen)
-
-
-def _uses(state: ClusterState, group: TroubleGroup) -> tuple[HostUse, ...]:
-    return host_uses(group.sample, group.workload.namespace, state)
-
-
-def _through(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
-    last = cause.groups[-1]
-    for use in host_uses(last.sample, last.workload.namespace, state):
-        service = state.find(use.service)
-        if service is None:
-            continue
-        path = (*cause.path, use.service)
-        for workload in _behind(state, service):
-            if workload.ref in seen or len(cause.groups) > _MOST_HOPS:
-                continue
-            deeper = min(trouble_of(state, workload), key=lambda group: group.rank, default=None)
-            if deeper is not None:
-                found = LogCause(groups=(*cause.groups, deeper), culprit=workload.ref, path=(*path, workload.ref))
-                return _followed(state, found, seen | {workload.ref})
-            return replace(cause, culprit=workload.ref, path=(*path, workload.ref))
-        return replace(cause, culprit=use.service, path=path)
-    return cause
-
-
-def _behind(state: ClusterState, service: ClusterObject) -> Iterator[ClusterObject]:
-    selector = text_map(service.body, "spec", "selector")
-    found = (state.workload_of(pod) for pod in state.of("Pod", service.namespace) if matches_map(selector, pod.labels))
-    yield from dict.fromkeys(found)
-
-
-def trouble_of(state: ClusterState, workload: ClusterObject) -> tuple[TroubleGroup, ...]:
-    """Return the recent groups of lines that report trouble in the logs of a workload's running containers."""
-    pods = {pod.ref for pod in state.pods_of(workload) if pod.text("status", "phase") != "Succeeded"}
-    groups: dict[str, TroubleGroup] = {}
-    for key, log in state.timed_logs.items():
-        if key.pod in pods and not key.previous:
-            for group in _groups(workload, key, log):
-                known = groups.get(_template(group.sample))
-                groups[_template(group.sample)] = group if known is None else _joined(known, group)
-    return tuple(group for group in groups.values() if _counts(group, state.now))
-
-
-def _joined(one: TroubleGroup, other: TroubleGroup) -> TroubleGroup:
-    newest = max(one, other, key=lambda group: group.last)
-    first = min(filter(None, (one.first, other.first)), default=0.0)
-    return replace(newest, count=one.count + other.count, first=first, early=one.early and other.early)
-
-
-def _counts(group: TroubleGroup, now: float) -> bool:
-    """Return whether a group is evidence: it is recent, and it occurred several times or is an error."""
-    recent = not group.last or now - group.last <= _RECENT_SECONDS
-    often = group.count >= _LEAST_OCCURRENCES or _ERROR_LEVEL.search(group.sample) is not None
-    return recent and often and not group.early
-
-
-def _template(line: str) -> str:
-    return _VARYING.sub("#", line)[:200]
-
-
-def _groups(workload: ClusterObject, key: LogKey, log: str) -> Iterator[TroubleGroup]:
-    lines = log.splitlines()[-_MOST_LINES:]
-    times = [moment(match[1]) or 0.0 if (match := _TIME.match(line)) else 0.0 for line in lines]
-    known = [at for at in times if at]
-    began, ended = (known[0], known[-1]) if known else (0.0, 0.0)
-    found: dict[str, list[tuple[float, str]]] = {}
-    for line, at in zip(lines, times, strict=True):
-        plain = _TIME.sub("", line, count=1)
-        if trouble_kind(plain) is not None or _SERVER_ERROR.search(plain):
-            found.setdefault(_template(plain), []).append((at, plain))
-    starts = _starts(lines)
-    for same in found.values():
-        first, last = same[0][0], same[-1][0]
-        early = bool(known) and len(lines) > 20 and not starts and first - began <= _EARLY_SHARE * (ended - began)
-        sample = same[-1][1][:_SAMPLE_CHARACTERS]
-        yield TroubleGroup(
-            workload=workload,
-            key=key,
-            kind=trouble_kind(sample),
-            sample=sample,
-            count=len(same),
-            first=first,
-            last=last,
-            early=early,
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        shown = self.reason.evidence if self.reason is not None else ()
+        return shown + tuple(
+            f"{each.key.pod}, log of container {each.key.container}, {each.group.span}: {each.quote}"
+            for each in self.troubles
         )
 
 
-def _starts(lines: Sequence[str]) -> bool:
-    """Return whether the log begins with the start of the program, so that it has no healthy time before it."""
-    return any(re.search(r"(?i)\b(?:start(?:ed|ing)?|listening|ready|version|boot)\b", line) for line in lines[:5])
+def _lowered(detail: str) -> str:
+    return detail[0].lower() + detail[1:]
+
+
+def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
+    """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
+    found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
+    answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
+    fitting = sorted(answering, key=lambda each: _rank(question, each))
+    if not fitting:
+        return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
+    first = fitting[0]
+    ended = first.group.is_end(state.now)
+    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
+    return _with_its_reason(state, _with_what_was_before(state, _followed(state, cause, {first.workload.ref})))
+
+
+def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
+    """Blame the setting or the object that explains the lines of one of the logs, the deepest first."""
+    for trouble in reversed(cause.troubles):
+        reason = reason_of(state, trouble, cause.path)
+        if reason is not None:
+            kept = cause.path[: cause.path.index(trouble.workload.ref) + 1]
+            path = tuple(dict.fromkeys((*kept, reason.culprit)))
+            troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
+            return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
+    return cause
+
+
+def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
+    """Return the cause of a workload that waits for a Lease of a pod that is gone."""
+    reason = lost_lease(state, trouble) if trouble.group.is_lasting else None
+    if reason is None:
+        return None
+    path = (trouble.workload.ref, reason.culprit)
+    return LogCause(troubles=(trouble,), culprit=reason.culprit, path=path, reason=reason)
+
+
+def _explains_slowness(group: LogGroup) -> bool:
+    """Return whether the lines can be the reason of long response times. Fast errors are not."""
+    return group.kind in _NEIGHBOURS or bool(group.detail) or _SLOWNESS.search(group.record) is not None
+
+
+def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
+    """Return the trouble as lines that are not noise if recent warnings about the pods name the same route."""
+    routes = set(_ROUTE.findall(trouble.group.record))
+    if not routes or not trouble.group.is_lasting:
+        return trouble
+    for pod in state.pods_of(trouble.workload):
+        for event in state.events_of(pod):
+            recent = event.type == "Warning" and state.now - event.last <= _SHORTLY_SECONDS
+            if recent and event.count >= OFTEN and routes & set(_ROUTE.findall(event.message)):
+                return replace(trouble, group=replace(trouble.group, sudden=True))
+    return trouble
+
+
+def _rank(question: Question, trouble: Trouble) -> tuple[bool, bool, bool, bool, bool, int, int]:
+    """Return a sort key that puts the strongest evidence first: what explains the symptom, and is specific."""
+    group = trouble.group
+    weight = ("kind", "error", "status", "warning").index(group.weight)
+    common = symptoms_of_text(f"{group.record} {group.detail}") & question.symptoms
+    matching = bool(common or _specific(group) & question.symptoms)
+    slow = "slow" in question.symptoms and (group.kind in _SLOW or bool(group.detail))
+    return (
+        not slow,
+        group.is_amount,
+        not (matching and weight < 3),
+        not group.sudden,
+        weight > 0,
+        weight,
+        -group.count,
+    )
+
+
+def _specific(group: LogGroup) -> frozenset[str]:
+    if group.is_amount:
+        return frozenset({"memory"}) if _MEMORY.search(group.detail) else frozenset()
+    return _SYMPTOMS.get(group.kind, frozenset()) if group.kind is not None else frozenset()
+
+
+def _answers(question: Question, trouble: Trouble, now: float) -> bool:
+    """Return whether the lines are evidence for the question."""
+    group = trouble.group
+    if not group.is_evidence(now):
+        return False
+    dominant = group.sudden and group.share >= MOST_OF_THE_LOG
+    wanted = question.symptoms & (_SPECIFIC if dominant else _SPECIFIC | _LESS_SPECIFIC)
+    if wanted and not wanted & (_specific(group) | symptoms_of_text(f"{group.record} {group.detail}")):
+        return False
+    if "slow" in question.symptoms and "unreachable" not in question.symptoms and not _explains_slowness(group):
+        return False
+    if group.is_amount:
+        return bool(question.symptoms) or question.asks("why", "trouble")
+    calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
+    return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
+
+
+def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
+    """Follow the Services that the last lines name, as long as the logs behind them report trouble at that time."""
+    last = cause.troubles[-1]
+    if len(cause.troubles) > _MOST_HOPS:
+        return cause
+    named = named_services(state, last)
+    for service in named or _configured_services(state, last):
+        deeper = _deeper(state, service, last, seen)
+        if deeper is not None:
+            path = (*cause.path, service, deeper.workload.ref)
+            found = LogCause(troubles=(*cause.troubles, deeper), culprit=deeper.workload.ref, path=path)
+            return _followed(state, found, seen | {deeper.workload.ref})
+    for service in named:
+        blamed = _blamed(state, service, last)
+        if blamed is not None and blamed not in seen:
+            return replace(cause, culprit=blamed, path=tuple(dict.fromkeys((*cause.path, service, blamed))))
+        return replace(cause, clean=service) if state.find(service) is not None and blamed is None else cause
+    return cause
+
+
+def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the Services of the workload's configuration, if the lines tell that something else is slow or full."""
+    group = trouble.group
+    if group.kind not in _NEIGHBOURS and group.weight != "status" and not group.detail and "queue" not in group.record:
+        return ()
+    return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
+
+
+def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[ObjectRef]) -> Trouble | None:
+    """Return the trouble behind a Service that began at about the same time.
+
+    A full queue is the fault of its consumers, so the earlier trouble of other users of the Service comes first.
+    """
+    if "queue" in last.group.record:
+        users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
+        others = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
+        earlier = [each for each in others if each.group.first < last.group.first]
+        if earlier:
+            return min(earlier, key=lambda each: each.group.first)
+    for workload in behind_service(state, service):
+        found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
+        if found and workload.ref not in seen:
+            return min(found, key=_upstream_rank)
+    return None
+
+
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
+    group = trouble.group
+    return group.weight == "warning", group.is_amount, group.weight != "kind", -group.share, group.first
+
+
+def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
+    """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
+    group, other = upstream.group, client.group
+    counts = replace(group, of_client=False, sudden=True).is_evidence(state.now)
+    if not counts or not (group.first and other.first):
+        return counts and group.weight != "warning"
+    earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
+    return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
+
+
+def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
+    """Return the object behind a Service that is at fault, although no log of it says so, or None."""
+    workloads = behind_service(state, service)
+    group = last.group
+    if group.kind == "tls" and _OTHER_NAME.search(group.record):
+        return workloads[0].ref if workloads else service
+    if group.kind not in REACHED and group.weight != "status":
+        return None
+    if not workloads:
+        return service
+    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
+    return None if continues else workloads[0].ref
+
+
+def _continues(story: LogStory, group: LogGroup) -> bool:
+    """Return whether an upstream's log continues while its client reports trouble."""
+    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
+    return since >= OFTEN
+
+
+def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:
+    """Add what happened just before the last trouble: a line, for example a reload, or a change of what it uses."""
+    last = cause.troubles[-1]
+    if not last.group.sudden:
+        return cause
+    lines = (story.line_before(last.group) for _, story in stories_of(state, last.workload))
+    said = [quoted(line) for line in filter(None, lines)][:1]
+    before = "; ".join((*said, *_changes_before(state, last)))
+    return replace(cause, troubles=(*cause.troubles[:-1], replace(last, before=before))) if before else cause
+
+
+def _changes_before(state: ClusterState, last: Trouble) -> tuple[str, ...]:
+    """Return the changes of Secrets and ConfigMaps of the workload shortly before the trouble began."""
+    found = []
+    for reference in references_of(template_of(last.workload).spec):
+        each = state.get(reference.kind, last.workload.namespace, reference.name)
+        changed = edited_at(each) if each is not None and reference.kind in ("Secret", "ConfigMap") else 0.0
+        if each is not None and changed and -_SHORTLY_SECONDS / 10 <= last.group.first - changed <= _SHORTLY_SECONDS:
+            pods = (pod for pod in state.pods_of(last.workload) if pod.created < changed)
+            older = ", which is newer than the running pods" if any(pods) else ""
+            found.append(f"{each.ref} was changed at {written(changed)}{older}")
+    return tuple(dict.fromkeys(found))

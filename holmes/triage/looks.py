@@ -7,24 +7,34 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
+from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.causes import Asked
+from holmes.triage.blame import from_logs
+from holmes.triage.connections import connections, identity
+from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
+from holmes.triage.names import names_of
+from holmes.triage.orders import declined
 from holmes.triage.plans import plan_of
+from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
-from holmes.triage.subjects import find_subject, with_known_kinds
+from holmes.triage.scopes import logged_in_scope
+from holmes.triage.search import find_subject
+from holmes.triage.subjects import Named, with_known_kinds
 from holmes.triage.vocabulary import vocabulary
+from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import LogKey
+    from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
@@ -36,6 +46,7 @@ _BEFORE_SUBJECT: Final = frozenset(_BEFORE_SUBJECT_WORDS.split())
 _QUESTION_WORDS: Final = frozenset(
     {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
 )
+_KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -43,7 +54,6 @@ _NAMESPACE: Final = re.compile(
     r"(?:(?<!\S)-n|\bnamespaces?|\bnamensraum|\bespacio de nombres|\bespace de noms)[ =`\"']{1,3}([a-z0-9-]{1,63})\b"
     r"|\b([a-z0-9-]{1,63})[`\"']? namespace\b"
 )
-READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
     "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
@@ -99,6 +109,13 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
+def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
+    """Return whether the answer needs the current usage of pods and nodes."""
+    asked = _asked(request, scan) if not request.alerts else None
+    plan = plan_of(asked.question, asked.subject) if asked is not None else None
+    return plan is not None and plan.answer is usage
+
+
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, or take the first look at the alerts."""
     return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
@@ -107,8 +124,49 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     parsed = with_known_kinds(parse_question(request.question), scan.state)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    subject = find_subject(parsed, scan.state, namespace=request.namespace, earlier=earlier)
-    return Asked(question=parsed, subject=subject, state=scan.state, report=scan.report)
+    question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
+    subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
+    ledger = Ledger.of(question, subject)
+    return Asked(
+        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    )
+
+
+def _with_earlier(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> Subject:
+    """Add the objects of the conversation's last answer, which words such as "it" refer to."""
+    if subject.named or subject.missing:
+        return subject
+    if question.asks("other"):
+        every = sorted({ref for each in earlier for ref in identity(state, each)})
+        kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
+        return replace(subject, excluded=(*subject.excluded, *kept))
+    meant = _meant(question, subject, state, earlier)
+    if not meant:
+        return subject
+    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
+    return replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
+
+
+def _meant(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> tuple[ClusterObject, ...]:
+    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
+    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
+        return ()
+    content = [word for word in question.words if word not in vocabulary().stop]
+    glue = ("list", "follow_up", "polite", "now")
+    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
+    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
+        return ()
+    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
+        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
+        return tuple(each for each in near if each is not None and each.kind in kinds)
+    if question.asks("follow_up"):
+        return tuple(earlier)
+    return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:
@@ -121,17 +179,21 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
     parsed, subject = asked.question, asked.subject
-    declined = _declined(parsed)
-    if declined:
-        return replace(_empty(asked), verdict="declined", summary=declined)
-    if subject.missing and not subject.named:
-        return _not_found(asked, subject.missing[0])
+    reason = declined(parsed)
+    if reason:
+        return replace(_empty(asked), verdict="declined", summary=reason)
+    nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
+    if nowhere is not None or (subject.missing and not subject.named):
+        return _not_found(asked, nowhere or subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
     plan = plan_of(parsed, subject)
     if plan is None:
-        return _unclear(asked)
-    look = plan.answer(asked)
+        logged = None if subject.missing else logged_in_scope(asked, by_words=True)
+        return _unclear(asked) if logged is None else from_logs(asked, None, logged)
+    for sense in plan.takes:
+        asked.ledger.take(sense)
+    look = weighed(asked, plan.answer(asked))
     return replace(look, notes=(*look.notes, *(_missing_text(each, subject) for each in subject.missing)))
 
 
@@ -145,34 +207,24 @@ def _empty(asked: Asked) -> FirstLook:
     )
 
 
-def _declined(question: Question) -> str:
-    """Return why the request is declined, or an empty string for a question."""
-    orders = [each.first for each in question.found if each.sense == "concept" and each.name == "change_order"]
-    polite = {
-        index
-        for each in question.found
-        if each.sense == "concept" and each.name == "polite"
-        for index in range(each.first, each.last + 1)
-    }
-    opening = [index for index in range(len(question.words)) if index not in polite][:1]
-    if orders and opening and opening[0] in orders and not question.asks("why", "count"):
-        return f"{READS_ONLY} The change was not made."
-    if question.asks("secret_value") or (question.asks("value_of") and "Secret" in question.kinds):
-        return f"{READS_ONLY} Names and keys of Secrets can be listed."
-    return ""
-
-
 def _unclear(asked: Asked) -> FirstLook:
-    """Answer a question without a known subject: a missing name, or not a question about a cluster."""
-    unknown = asked.subject.unknown
-    about = asked.question.asks("why", "trouble", "changes", "logs") or asked.question.symptoms
-    if _grammatical_subject(asked) or (about and 0 < len(unknown) <= 2):
-        words = " or ".join(f"`{word}`" for word in unknown[:3])
+    """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
+    unknown, question = asked.subject.unknown, asked.question
+    about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
+    names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
+    gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)
+    words = " or ".join(f"`{word}`" for word in unknown[:3])
+    if names and gaps:
+        text = f"Cannot determine whether {words} exists: {', '.join(gaps)} could not be read."
+        return replace(_empty(asked), summary=text)
+    if names and not all(word.endswith(("ing", "ed", "ly")) for word in unknown):
         text = (
             f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
             "known from this cluster."
         )
         return replace(_empty(asked), verdict="not_found", summary=text)
+    if about and names:
+        return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
     return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
 
 
@@ -190,23 +242,21 @@ _SEARCHED: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", 
 
 
 def _not_found(asked: Asked, missing: Missing) -> FirstLook:
-    """Answer a question about a name that no object has, unless the objects could not be read."""
-    kinds = (missing.kind,) if missing.kind else _SEARCHED
-    spaces = asked.subject.namespaces or ("",)
-    unread = [kind for kind in kinds if not all(asked.state.covers(kind, space) for space in spaces)]
-    if unread:
-        text = f"Cannot determine whether `{missing.name}` exists: {', '.join(unread)} could not be read."
+    """Answer a question about a name that no object has, unless it is outside of what was read."""
+    text = _missing_text(missing, asked.subject)
+    if missing.kind == "place" or (missing.kind == "address" and not missing.name[-1:].isdigit()):
+        text = f"`{missing.name}` is nothing that the objects of this cluster name, so nothing can be said about it."
+        return replace(_empty(asked), summary=text, others=incidents_of_subject(asked))
+    gaps = unread(asked.state, (missing.kind,) if missing.kind in _KINDS else _SEARCHED, asked.subject.namespaces)
+    if gaps:
+        text = f"Cannot determine whether `{missing.name}` exists: {', '.join(gaps)} could not be read."
         return replace(_empty(asked), summary=text)
-    return replace(
-        _empty(asked),
-        verdict="not_found",
-        summary=_missing_text(missing, asked.subject),
-        neighbours=tuple(map(str, missing.nearest)),
-    )
+    return replace(_empty(asked), verdict="not_found", summary=text, neighbours=tuple(map(str, missing.nearest)))
 
 
 def _missing_text(missing: Missing, subject: Subject) -> str:
     kind = f"{missing.kind} " if missing.kind else ""
+    kind = "The address " if missing.kind == "address" else kind
     place = "" if missing.kind == "Namespace" else f" {subject.place}"
     elsewhere = [ref for ref in subject.elsewhere if ref.name == missing.name]
     hint = f" It exists in another namespace: {elsewhere[0]}." if elsewhere else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
 from holmes.kubernetes.fields import children, text, texts
-from holmes.triage.alert_subjects import workload_of_pod
+from holmes.triage.alert_subjects import owners_of_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,8 +57,17 @@ class Names:
         for kind in state.kinds:
             for each in state.of(kind):
                 self.values |= {
-                    plain_value(value) for value in (*each.labels.values(), *each.annotations.values()) if value
+                    plain_value(value)
+                    for value in (*each.labels.values(), *each.annotations.values())
+                    if 0 < len(value) <= 63
                 }
+        self.principals = {
+            text(subject, "name").lower()
+            for kind in ("RoleBinding", "ClusterRoleBinding")
+            for each in state.of(kind)
+            for subject in each.children("subjects")
+            if text(subject, "kind") in ("User", "Group")
+        }
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
 
     @property
@@ -118,11 +127,28 @@ class Names:
         close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=_CLOSE)
         return tuple(known[each] for each in close)
 
-    def namespace_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+    def owner_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workload of a pod that no longer exists, by the form of the pod's name."""
-        owner = workload_of_pod(name)
-        found = tuple(each for each in self.named(owner, "", namespaces) if each.kind in _WORKLOADS)
-        return found if owner != name else ()
+        for owner, kinds in owners_of_pod(name):
+            found = tuple(each for each in self.named(owner, "", namespaces) if each.kind in kinds)
+            if found:
+                return found
+        return ()
+
+    def valued(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the workloads that have `word` as the value of a label or an annotation, or whose namespace has it."""
+        plain = plain_value(word)
+
+        def has(each: ClusterObject) -> bool:
+            return any(plain_value(value) == plain for value in (*each.labels.values(), *each.annotations.values()))
+
+        spaces = {each.name for each in self.state.of("Namespace") if has(each)}
+        return tuple(
+            each
+            for kind in sorted(_WORKLOADS)
+            for each in self.state.of(kind)
+            if _within(each, namespaces) and (each.namespace in spaces or has(each))
+        )
 
 
 _NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.access_review import Denial, accounts_that_may, allowing_binding, reason_of, role_of
+from holmes.diagnosis.facts.access_review import Denial, allowing_binding, grants_of, groups_of, reason_of, role_of
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.facts import fact, table_of
+from holmes.triage.ledger import unread
+from holmes.triage.names import names_of
 from holmes.triage.users import users_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
 _VERBS: Final = {
@@ -24,27 +28,32 @@ _VERBS: Final = {
     "delete": "delete remove kill loschen loeschen borrar eliminar supprimer effacer",
     "update": "update change edit modify write andern aendern schreiben actualizar modificar cambiar modifier",
     "patch": "patch scale skalieren escalar",
+    **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
-_KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+_WHO: Final = ("who", "where", "through")
 _MOST_RULES: Final = 4
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
 
 
 def permission(asked: Asked) -> FirstLook:
-    """Answer "can X do Y", or list what an account may do, or the accounts that may do something."""
-    unread = [kind for kind in _KINDS if not asked.state.covers(kind)]
-    if unread:
-        return fact(
-            asked, f"Cannot determine permissions: {', '.join(unread)} could not be read.", None, "inconclusive"
-        )
+    """Answer "can X do Y", or list what an account may do, or who may do something."""
+    gaps = (
+        *unread(asked.state, ("ClusterRole", "ClusterRoleBinding")),
+        *unread(asked.state, ("Role", "RoleBinding"), asked.subject.namespaces),
+    )
+    if gaps:
+        text = f"Cannot determine permissions: {', '.join(dict.fromkeys(gaps))} could not be read."
+        return fact(asked, text, None, "inconclusive")
     account = _account(asked)
-    verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in asked.question.words if word in _VERB_BY_WORD))
+    names = {each.name for each in asked.subject.objects}
+    words = [word for word in asked.question.words if word not in names]
+    verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
     kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
     if account is None and verbs and kind:
-        return _who(asked, verbs[0], kind)
+        return _who(asked, verbs, kind)
     if account is None:
         summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
         return fact(asked, summary, None, "not_understood")
@@ -70,7 +79,14 @@ def _account(asked: Asked) -> ClusterObject | None:
 
 def _all(asked: Asked, account: ClusterObject) -> FirstLook:
     """List the rules of the roles that are bound to an account."""
+    groups = groups_of(account)
     bindings = [user.object for user in users_of(asked.state, account) if "Binding" in user.object.kind]
+    bindings += [
+        each
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+        for each in asked.state.of(kind)
+        if any(text(subject, "name") in groups for subject in each.children("subjects"))
+    ]
     roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
     rules = [
         (str(role.ref), f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}")
@@ -90,7 +106,8 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
     if known is not None:
         log = "/log" if kind == "Pod" and asked.question.asks("logs") else ""
         shell = "/exec" if kind == "Pod" and asked.question.asks("exec") else ""
-        return f"{known.resource}{log or shell}", known.group, known.namespaced
+        evicts = "/eviction" if kind == "Pod" and "evict" in asked.question.words else ""
+        return f"{known.resource}{log or shell or evicts}", known.group, known.namespaced
     name, _, group = kind.partition(".")
     definitions = (each for each in asked.state.of("CustomResourceDefinition") if each.text("spec", "group") == group)
     plurals = (text(each.child("spec", "names"), "plural") for each in definitions)
@@ -100,14 +117,18 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
 def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> Denial:
     resource, group, namespaced = _resource(asked, kind)
     space = asked.subject.namespaces[0] if asked.subject.namespaces else account[0]
+    every = (
+        *((each.kind, each.name) for each in asked.subject.objects),
+        *((m.kind, m.name) for m in asked.subject.missing),
+    )
     return Denial(
         account_namespace=account[0],
         account=account[1],
-        verb=verb,
+        verb="create" if resource.endswith(("/exec", "/eviction")) else verb,
         resource=resource,
         group=group,
         namespace="" if asked.question.whole_cluster or not namespaced else space,
-        name="",
+        name=next((name for one, name in every if one == kind), ""),
     )
 
 
@@ -121,15 +142,34 @@ def _may(asked: Asked, account: ClusterObject, verb: str, kind: str) -> FirstLoo
     return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
 
 
-def _who(asked: Asked, verb: str, kind: str) -> FirstLook:
-    spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace"))
-    rows: list[tuple[str, str]] = []
+def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
+    """Answer who may do something, or whether a named user or group may. All of `verbs` must be allowed."""
+    spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
+    every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
+    rows = sorted(set.intersection(*every))
+    asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
+    named = [word for word in asked.question.words if word in names_of(asked.state).principals]
+    people = [
+        *named,
+        *(word for word in asked.subject.unknown if word not in _VERB_BY_WORD and not asked.question.asks("list")),
+    ]
+    if not people:
+        told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
+        text = f"{len({row[0] for row in rows})} may {asked_for}{f': {told}' if rows else ''}."
+        return fact(asked, text, table_of(_WHO, rows))
+    person = people[0]
+    own = [row for row in rows if row[0].partition(" ")[2] == person]
+    if own:
+        return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(_WHO, own))
+    text = f"No binding that was read allows `{person}` to {asked_for}. Its groups are known to the API server only."
+    return fact(asked, text, table_of(_WHO, rows), "answered" if person in named else "inconclusive")
+
+
+def _granted(asked: Asked, verb: str, kind: str, spaces: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Yield who may do something, where, and through which binding."""
     for space in spaces:
-        request = _request(asked, (space, ""), verb, kind)
-        rows += [
-            (f"ServiceAccount {space}/{name}", request.request) for name in accounts_that_may(asked.state, request)
-        ]
-    number = f"{len(rows)} ServiceAccount{'' if len(rows) == 1 else 's'}"
-    resource = _resource(asked, kind)[0]
-    told = f"{number} may {verb} {resource} {asked.subject.place} through a binding of their own."
-    return fact(asked, f"{told} Users and groups were not checked.", table_of(("account", "may"), rows))
+        for binding, subject, only in grants_of(asked.state, _request(asked, (space, ""), verb, kind)):
+            one, name = text(subject, "kind"), text(subject, "name")
+            path = f"{text(subject, 'namespace')}/{name}" if one == "ServiceAccount" else name
+            where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
+            yield f"{one} {path}", f"{where}{f', only {only}' if only else ''}", str(binding.ref)

@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import details, inventory
+from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
+from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import moments
+from holmes.triage.moments import SINCE_WHEN, moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
+    from holmes.triage.ledger import PartSense
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
 _STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_GENERAL: Final = re.compile(
+    r"^(?:what (?:is|are|does) an? \w+\??$|how does an? |was ist eine? \w+\??$|que es una? \w+\??$|qu'est-ce qu'une? "
+    r"|how (?:do|can|would|should) (?:i|you|we) (?:write|create|make|define|learn|install)"
+    r"|wie (?:schreibe|erstelle|funktioniert))"
+)
+"""Questions about Kubernetes in general, which no cluster answers."""
+_AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
+_STATUS_CODE: Final = re.compile(
+    r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
+)
+_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+_BOUNDS: Final = word_list("bounds")
+_HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
+_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_VERBS: Final = word_list("yes or no")
+_MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A kind of answer. `fits` returns whether a question with a subject asks for it."""
+    """A kind of answer. `fits` returns whether a question with a subject asks for it.
+
+    `takes` contains the senses of the ledger that the answer itself takes into account.
+    """
 
     fits: Callable[[Question, Subject], bool]
     answer: Callable[[Asked], FirstLook]
+    takes: tuple[PartSense, ...] = ()
 
 
 def plan_of(question: Question, subject: Subject) -> Plan | None:
     """Return the plan for a question, or None if the question is not about a cluster."""
+    if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
+        return None
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 
@@ -49,25 +75,53 @@ def _is_known(question: Question, subject: Subject) -> bool:
     return bool(named or question.states or question.whole_cluster or _says_word(question))
 
 
+def _is_specific(question: Question, subject: Subject) -> bool:
+    """Return whether a question is about something that can be judged. "Explain services" is not."""
+    named = subject.named or subject.namespaces or subject.values or question.labels or question.states
+    about = question.symptoms or question.asks("trouble", "health", "changes")
+    return bool(named or question.whole_cluster or (about and (subject.kinds or _says_word(question))))
+
+
 def _asks_why(question: Question, subject: Subject) -> bool:
-    return question.asks("why") and (_is_known(question, subject) or not subject.unknown)
+    vague = not subject.unknown and not subject.kinds
+    return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
 def _asks_permission(question: Question, subject: Subject) -> bool:
     if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
+        return True
+    if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:
         return True
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
     return accounts and not _CAN.isdisjoint(question.words)
 
 
 def _asks_when(question: Question, subject: Subject) -> bool:
-    return question.asks("when") and bool(subject.named) and not question.asks("trouble", "changes", "logs")
+    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
+    calm = not lasts and not question.asks("trouble", "changes", "logs")
+    fails = any(each in question.text for each in SINCE_WHEN) and question.symptoms  # the incident tells since when
+    return question.asks("when") and bool(subject.named) and calm and not fails
+
+
+def _asks_usage(question: Question, _subject: Subject) -> bool:
+    words = set(question.words)
+    uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
+    stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
+    return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
+
+
+def _asks_uses(question: Question, subject: Subject) -> bool:
+    of_images = question.asks("images") and not subject.kinds
+    return question.asks("uses") and not question.asks("trouble") and not of_images
 
 
 def _asks_logs(question: Question, subject: Subject) -> bool:
     if question.asks("logs"):
         return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
-    requests = question.asks("count") and not _REQUESTS.isdisjoint(question.words) and bool(subject.named)
+    counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
+    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
+    of_lines = runs and subject.unknown and not subject.kinds and not question.states and not _says_word(question)
+    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
     return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
 
@@ -80,12 +134,32 @@ def _asks_amount(question: Question, _subject: Subject) -> bool:
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
-    return _asks_amount(question, subject) and not question.asks("trouble")
+    return _asks_amount(question, subject) and not question.asks("trouble", "health", "when")
 
 
 def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
     """Return the test of a concept in a question that does not speak of trouble."""
     return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
+
+
+def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
+    """Return the test of a concept."""
+    return lambda question, _subject: question.asks(*concepts)
+
+
+def _counts_amount(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and _asks_amount(question, subject)
+
+
+def _asks_version(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for the version of Kubernetes."""
+    words = set(question.words)
+    of_cluster = words & {"kubernetes", "k8s", "kubelet", "cluster"} or "Node" in question.kinds
+    return bool(words & {"version", "versions", "versionen", "versiones"} and of_cluster) and not subject.named
+
+
+def _counts_images(question: Question, subject: Subject) -> bool:
+    return question.asks("count") and question.asks("images") and not subject.kinds and not _says_word(question)
 
 
 def _asks_events(question: Question, _subject: Subject) -> bool:
@@ -96,8 +170,18 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, _subject: Subject) -> bool:
-    return question.asks("images") and question.asks("list") and not question.states and not question.asks("trouble")
+def _asks_images(question: Question, subject: Subject) -> bool:
+    lists = question.asks("list") or (
+        subject.named and not question.asks("health") and not question.symptoms - {"image"}
+    )
+    about = question.asks("images") and lists and "Node" not in question.kinds
+    return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
+
+
+def _asks_what_is_at(question: Question, subject: Subject) -> bool:
+    """Return whether a question only asks which object has an address."""
+    at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
+    return at and not question.symptoms and not question.asks("why", "trouble", "health", "logs", "count")
 
 
 def _asks_settings(question: Question, subject: Subject) -> bool:
@@ -107,35 +191,57 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 def _asks_list(question: Question, subject: Subject) -> bool:
     concepts = {each.name for each in question.found if each.sense == "concept"}
+    if _says_that(question, subject):
+        return False
     if subject.kinds and not subject.named and concepts <= {"polite", "list"}:
         return True
     lists = question.asks("list", "age") or question.states or question.labels or subject.values
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
-    filtered = lists or keyed or _lacks_something(question) or question.older_seconds or question.newer_seconds
-    things = subject.kinds or question.states or question.labels or subject.values or _says_word(question)
-    yes_or_no = subject.named and question.states and not question.asks("list", "count")
-    return bool(filtered and things) and not yes_or_no and not question.asks("trouble", "health")
+    aged = question.older_seconds or question.newer_seconds
+    filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
+    things = keyed or subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
+    return bool(filtered and things) and not judged
+
+
+def _asks_if_has(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if an object has objects of a kind: "does web have an ingress"."""
+    others = set(subject.kinds) - {"Namespace", "Pod", *(named.objects[0].kind for named in subject.named)}
+    has = subject.named and others and not _HAVING.isdisjoint(question.words)
+    return bool(has) and not (question.symptoms or question.states or question.asks("trouble", "health", "why"))
+
+
+def _says_that(question: Question, subject: Subject) -> bool:
+    """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
+    if question.asks("list", "count", "age"):
+        return False
+    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
+    return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
-    return _is_known(question, subject) or (asks and not subject.unknown)
+    return _is_specific(question, subject) or (asks and not subject.unknown)
 
 
+_ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
 _PLANS: Final = (
-    Plan(fits=_asks_why, answer=look_for_cause),
-    Plan(fits=_asks_permission, answer=permission),
-    Plan(fits=_asks_when, answer=moments),
-    Plan(fits=lambda question, _subject: question.asks("port_forward"), answer=port_forward),
-    Plan(fits=lambda question, _subject: question.asks("exec"), answer=exec_command),
-    Plan(fits=_asks_logs, answer=log_answer),
-    Plan(fits=_calm("changes"), answer=inventory.changes),
-    Plan(fits=lambda question, subject: question.asks("count") and _asks_amount(question, subject), answer=resources),
-    Plan(fits=lambda question, _subject: question.asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=_asks_permission, answer=permission, takes=_ALL),
+    Plan(fits=_asks_when, answer=moments, takes=_ALL),
+    Plan(fits=_asks("port_forward"), answer=port_forward, takes=_ALL),
+    Plan(fits=_asks("exec"), answer=exec_command, takes=_ALL),
+    Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
+    Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=_asks_usage, answer=usage, takes=_ALL),
+    Plan(fits=_counts_amount, answer=resources),
+    Plan(fits=_asks_version, answer=details.versions),
+    Plan(fits=_counts_images, answer=details.images),
+    Plan(fits=_asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_events, answer=inventory.events),
-    Plan(fits=_calm("usage"), answer=usage),
-    Plan(fits=_calm("uses"), answer=inventory.uses),
+    Plan(fits=_asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),
@@ -143,6 +249,7 @@ _PLANS: Final = (
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_calm("describe"), answer=details.described),
     Plan(fits=_asks_settings, answer=details.settings),
+    Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_about_health, answer=look_for_cause),
+    Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept")),
 )

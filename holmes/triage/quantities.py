@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.resources import amount
+from holmes.diagnosis.facts.resources import amount, written_amount
 from holmes.kubernetes.fields import child, children, text
-from holmes.triage.connections import connections
+from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.markdown import counted
-from holmes.triage.selection import WORKLOAD_KINDS, pod_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.triage.causes import Asked
+    from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject
 
@@ -64,7 +65,10 @@ def _subjects(asked: Asked) -> tuple[ClusterObject, ...]:
         )
         claims = [asked.state.find(each.ref) for each in near if each.ref.kind == "PersistentVolumeClaim"]
         return (*(each for each in claims if each is not None), *(() if claims else named))
-    chosen = kinds[:1] or WORKLOAD_KINDS
+    whole = asked.question.whole_cluster or "cluster" in asked.question.words
+    chosen = kinds[:1] or (
+        ("Node",) if whole and _wanted(asked) and not asked.question.asks("uses") else WORKLOAD_KINDS
+    )
     return tuple(
         each for kind in chosen for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace
     )
@@ -88,6 +92,11 @@ def _written(amounts: JsonObject) -> str:
 
 def _total(found: tuple[ClusterObject, ...], wanted: str) -> Iterator[str]:
     """Yield the sum of the requests of all pods, in the unit of the question."""
+    nodes = [each for each in found if each.kind == "Node"]
+    capacity = sum(amount(each.text("status", "allocatable", wanted)) or 0 for each in nodes)
+    if len(nodes) > 1 and capacity:
+        unit = f"{capacity / 1024**3:.1f}Gi" if wanted == "memory" else f"{capacity:g}"
+        yield f"allocatable on {counted(len(nodes), 'node')}: {wanted} {unit} in total"
     pods = [each for each in found if each.kind == "Pod" and each.text("status", "phase") == "Running"]
     total = sum(
         amount(text(one, "resources", "requests", wanted)) or 0
@@ -100,9 +109,27 @@ def _total(found: tuple[ClusterObject, ...], wanted: str) -> Iterator[str]:
 
 
 def usage(asked: Asked) -> FirstLook:
-    """State that the usage is unknown, with the requests and limits that are known."""
-    look = resources(asked)
-    text_of = (
-        "The current usage is not known: metrics-server (metrics.k8s.io) was not read. `kubectl top pods` shows it."
+    """Return the current usage of pods or nodes, the highest first, or state that it is unknown."""
+    found = asked.usage.amounts if asked.usage is not None else {}
+    wanted = _wanted(asked) or "memory"
+    nodes = "Node" in asked.question.kinds or any(each.kind == "Node" for each in asked.subject.objects)
+    named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    used = sorted(
+        (
+            (ref, amounts)
+            for ref, amounts in found.items()
+            if (ref.kind == "Node") == nodes
+            and (ref in named if named else not ref.namespace or asked.subject.holds(ref.namespace))
+        ),
+        key=lambda entry: -entry[1].get(wanted, 0),
     )
-    return fact(asked, text_of, look.table, "inconclusive", lines=look.lines)
+    if not used:
+        why = asked.usage.unread[0].why if asked.usage is not None and asked.usage.unread else "no value was found"
+        text_of = f"The current usage {place_of(asked)} is not known: metrics.k8s.io: {why}."
+        look = resources(asked)
+        return fact(asked, text_of, look.table, "inconclusive", lines=look.lines)
+    rows = [(str(ref), *(written_amount(amounts[each], each) for each in ("cpu", "memory"))) for ref, amounts in used]
+    total = written_amount(sum((amounts[wanted] for _, amounts in used), Decimal()), wanted)
+    first = f"{rows[0][0]} uses {dict(zip(('cpu', 'memory'), rows[0][1:], strict=True))[wanted]} of {wanted}"
+    more = f"; {counted(len(rows), used[0][0].kind)} {place_of(asked)} use {total} together" if len(rows) > 1 else ""
+    return fact(asked, f"{first}{more}.", table_of(("object", "cpu", "memory"), rows))

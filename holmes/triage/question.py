@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holmes.triage.periods import Period
     from holmes.triage.vocabulary import Sighting
 
 MAX_HEAD_CHARACTERS: Final = 4_000
@@ -35,28 +37,25 @@ _WHOLE: Final = re.compile(
 _LABEL: Final = re.compile(
     r"(?<![\w=/.-])((?:[a-z0-9][a-z0-9.-]*/)?[a-z0-9][\w.-]*)\s?(!?={1,2})\s?[\"']?([\w][\w.:/-]*|)(?![\w=])"
 )
-_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_UNITS: Final = (
-    r"(?P<unit>sec\w*|sek\w*|segundos?|s|min\w*|m|hours?|hrs?|std|stunden?|horas?|heures?|h"
-    r"|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w)\b"
-)
-_UNIT_STARTS: Final = {"s": "sec sek seg", "h": "std stu ho hr he", "w": "sem we wo", "m": "mi", "d": "da ta di jo"}
-_UNIT_LETTERS: Final = tuple((start, letter) for letter, starts in _UNIT_STARTS.items() for start in starts.split())
-_NUMBER: Final = r"(?P<number>\d{1,6}|an?|one|eine?[rnm]?|una?|une|few|couple of|paar)?"
-_SINCE: Final = re.compile(
-    r"\b(?:last|past|since|previous|within|letzte[nrms]?|seit|ultim[oa]s?|hace|pasad[oa]s?|dernier\w*|depuis|il y a)\s+"
-    r"(?:the\s+|the last\s+|las\s+|los\s+|les\s+|den\s+|der\s+)?(?:ultim[oa]s?\s+|dernier\w*\s+|letzten\s+)?"
-    rf"{_NUMBER}\s*{_UNITS}"
-)
+_OLDER: Final = r"older|alter|mas antigu\w+|mas viej\w+|plus ancien\w*|plus vieux"
 _OF_AGE: Final = re.compile(
-    r"\b(?P<what>older|newer|younger|more recent|alter|junger|mas antigu\w+|mas viej\w+|mas recient\w+|plus ancien\w*"
-    rf"|plus vieux|plus recent\w*)\s+(?:than|als|que|de)\s+{_NUMBER}\s*{_UNITS}"
+    rf"\b(?P<what>{_OLDER}|newer|younger|more recent|junger|mas recient\w+|plus recent\w*)\s+(?:than|als|que|de)\s+"
+    rf"{length_expression()}"
 )
-_CLOCK: Final = re.compile(r"(?<![\d:.-])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])|(?<![\d])(\d{1,2}) ?(am|pm)\b")
+_AGED: Final = re.compile(
+    rf"\b(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+{length_expression()}"
+    r"\s+(?:ago|old|alt|de antiguedad)\b"
+)
 _COMPARED: Final = re.compile(
     r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
     r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
-    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<of>[a-z%]*)"
+    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?|(?:one|two|three|four|five|eine?[rnm]?"
+    r"|zwei|drei|una?|dos|tres|une?|deux|trois)\b)\s*(?P<of>[a-z%]*)"
+)
+_EXACTLY: Final = re.compile(
+    r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
+    r"(?P<number>\d{1,6}|one|two|three|four|five|eine?[rnm]?|zwei|drei|una?|dos|tres|une?|deux|trois)\s+"
+    r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
@@ -93,6 +92,9 @@ class Comparison:
             "=": value == self.number,
         }[self.how]
 
+    def __str__(self) -> str:
+        return f"{self.how} {self.number:g} {self.of}".strip()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelTerm:
@@ -115,8 +117,7 @@ class Question:
     """A parsed question.
 
     `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `since_seconds` is the length of the time span up to now. `clock` contains
-    times of day, in seconds since midnight.
+    `newer_seconds` bound the age of objects. `period` is the time that the question is about.
     """
 
     text: str
@@ -129,8 +130,7 @@ class Question:
     comparisons: tuple[Comparison, ...] = ()
     older_seconds: float = 0.0
     newer_seconds: float = 0.0
-    since_seconds: float = 0.0
-    clock: tuple[int, ...] = ()
+    period: Period | None = None
     addresses: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
@@ -163,10 +163,9 @@ def parse_question(text: str) -> Question:
     plain = _URL.sub(" ", lowered)
     words = words_of(plain)
     flag = _FLAG.search(lowered)
-    age = _OF_AGE.search(lowered)
-    young = age is not None and age["what"].startswith(("new", "young", "jun", "more rec", "mas rec", "plus rec"))
-    age_seconds = _seconds(age) if age is not None else 0.0
-    since = _SINCE.search(lowered)
+    age = _OF_AGE.search(lowered) or _AGED.search(lowered)
+    old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
+    age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
     return Question(
         text=lowered,
         words=words,
@@ -175,11 +174,10 @@ def parse_question(text: str) -> Question:
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
         labels=tuple(_labels(plain)),
-        comparisons=tuple(_comparisons(lowered)),
-        older_seconds=0.0 if young else age_seconds,
-        newer_seconds=age_seconds if young else 0.0,
-        since_seconds=_seconds(since) if since is not None else 0.0,
-        clock=tuple(_clock(lowered)),
+        comparisons=tuple(_comparisons(lowered if age is None else lowered.replace(age[0], " "))),
+        older_seconds=age_seconds if old else 0.0,
+        newer_seconds=0.0 if old else age_seconds,
+        period=period_of(lowered),
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
@@ -202,26 +200,22 @@ def _labels(text: str) -> Iterator[LabelTerm]:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
 
 
+def _number(written: str) -> float:
+    return float(written) if written[0].isdigit() else number_of(written)
+
+
 def _comparisons(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
         how = next(sign for sign, said in _HOW.items() if match["how"] in said)
-        yield Comparison(how=how, number=float(match["number"]), of=match["of"])
+        yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
+    for match in _EXACTLY.finditer(text):
+        yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])
 
 
-def _seconds(match: re.Match[str]) -> float:
-    written = match["number"] or "1"
-    number = int(written) if written.isdigit() else 3 if written in ("few", "couple of", "paar") else 1
-    unit = match["unit"]
-    letter = (
-        unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
-    )
-    return float(number * _UNIT_SECONDS[letter])
-
-
-def _clock(text: str) -> Iterator[int]:
-    for match in _CLOCK.finditer(text):
-        if match[4]:
-            hour = int(match[4]) % 12 + (12 if match[5] == "pm" else 0)
-            yield hour * 3_600
-        elif int(match[1]) < 24 and int(match[2]) < 60:
-            yield int(match[1]) * 3_600 + int(match[2]) * 60 + int(match[3] or 0)
+def states_health(text: str) -> bool:
+    """Return whether a statement only says that something is well: "catalog is healthy"."""
+    question = parse_question(text)
+    good = question.asks("health") or set(question.states) & {"ready", "running"}
+    other = set(question.states) - {"ready", "running"} or question.comparisons or question.period is not None
+    concepts = ("trouble", "negation", "either", "excluding", "logs", "count", "changes", "resources", "usage")
+    return bool(good) and not other and not question.asks(*concepts)

@@ -9,35 +9,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import child, children, text, text_map
-from holmes.triage.connections import identity
-from holmes.triage.names import is_of, plain_value
-from holmes.triage.states import lives, restarts, state_test
+from holmes.kubernetes.fields import children, text, text_map
+from holmes.triage.connections import connections, identity
+from holmes.triage.filters import (
+    WITH_TEMPLATE,
+    WORKLOAD_KINDS,
+    Filter,
+    either,
+    filters_of,
+    negated_before,
+    pod_spec,
+    position_of,
+)
+from holmes.triage.ledger import unread
+from holmes.triage.names import is_of
 from holmes.triage.users import users_of
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.causes import Asked
-    from holmes.triage.question import Comparison
+    from holmes.triage.asked import Asked
     from holmes.values.findings import ObjectRef
-    from holmes.values.json_types import JsonObject
-
-WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
-_WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
-_HALF_MINUTE: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """A condition of the question. `told` describes it, for example `older than 3d`."""
-
-    told: str
-    holds: Callable[[ClusterObject], bool]
+_POSSESSIVES: Final = word_list("possessives")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +50,33 @@ class Selection:
 
 
 def select(asked: Asked) -> Selection:
-    """Select the objects that the question asks for."""
+    """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
-    filters, left_out = _filters(asked, kinds)
+    filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
+    excluded = {each.ref for each in asked.subject.excluded}
+    if asked.subject.excluded or asked.subject.excluded_namespaces:
+        asked.ledger.take("concept", "excluding")
+    for space in asked.subject.excluded_namespaces:
+        negated_before(asked, position_of(asked, space), most=4)
+    excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
+    if len(asked.subject.namespaces) > 1:
+        asked.ledger.take("concept", "either")
     objects = [
         each
         for kind in kinds
         for each in asked.state.of(kind)
-        if (not each.namespace or asked.subject.contains(each)) and all(one.holds(each) for one in filters)
+        if (not each.namespace or asked.subject.contains(each))
+        and each.ref not in excluded
+        and all(one.holds(each) for one in filters)
     ]
-    spaces = asked.subject.namespaces or ("",)
-    unread = tuple(kind for kind in kinds if not all(asked.state.covers(kind, space) for space in spaces))
+    needed = (*kinds, *(each.kind for each in asked.subject.objects if each.kind == "Node"))
+    places = asked.subject.namespaces if any(each.namespace for kind in kinds for each in asked.state.of(kind)) else ()
     return Selection(
         kinds=kinds,
         objects=tuple(objects),
         told=tuple(one.told for one in filters),
-        left_out=tuple(left_out),
-        unread=unread,
+        left_out=asked.ledger.left(),
+        unread=unread(asked.state, needed, places),
     )
 
 
@@ -76,218 +84,43 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     """Return the kinds to search. Kinds of named objects describe these objects, not the kind that is asked for."""
     question = asked.question
     named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
+    asked.ledger.take("kind", "Namespace", *named)
+    for each in question.found:  # "pods with their nodes": the table has them
+        if each.sense == "kind" and each.first and question.words[each.first - 1] in _POSSESSIVES:
+            asked.ledger.take("kind", each.name, at=each.first)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
-    if not wanted and any(each.sense == "word" for each in question.found):
+    keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
+    asked.ledger.take("kind", *wanted[:1])
     return tuple(wanted[:1]) or ("Pod",)
 
 
-def _filters(asked: Asked, kinds: tuple[str, ...]) -> tuple[list[Filter], list[str]]:
-    filters: list[Filter] = []
-    left_out: list[str] = []
-    question = asked.question
-    noted = _is_annotation(asked)
-    filters += [_label_filter(each.key, each.value, negated=each.negated, annotation=noted) for each in question.labels]
-    for name in question.states:
-        if name == "running" and _is_located(asked):
-            continue
-        made = _state_filter(name, kinds, negated=_is_negated(asked, name), comparisons=question.comparisons)
-        if made is not None:
-            filters.append(made)
-        else:
-            left_out.append(name.replace("_", " "))
-    filters += _key_filters(asked)
-    filters += [_replica_filter(bound) for bound in question.comparisons if bound.of.startswith("repl")]
-    for what in ("limits", "requests", "probes"):
-        if question.lacks(what):
-            filters.append(Filter(told=f"without {what}", holds=_lacking(what)))
-    if question.older_seconds:
-        filters.append(_age_filter(asked.state, question.older_seconds, older=True))
-    if question.newer_seconds:
-        filters.append(_age_filter(asked.state, question.newer_seconds, older=False))
-    elif question.since_seconds and question.asks("age"):
-        filters.append(_age_filter(asked.state, question.since_seconds, older=False))
-    filters += [_value_filter(value) for value in asked.subject.values]
-    filters += _object_filters(asked, kinds)
-    words, unapplied = _image_filters(asked)
-    return filters + words, [*left_out, *_unapplied(asked, kinds, filters), *unapplied]
-
-
-def _unapplied(asked: Asked, kinds: tuple[str, ...], filters: Sequence[Filter]) -> Iterator[str]:
-    """Yield the parts of the question that no filter takes into account: negations, bounds, times and further kinds."""
-    question = asked.question
-    states = [each for each in question.found if each.sense == "state"]
-    lacks = any(question.lacks(what) for what in ("limits", "requests", "probes", "labels"))
-    for each in question.found:
-        if each.sense != "concept" or each.name != "negation" or lacks:
-            continue
-        near = any(-2 <= each.first - state.last <= 2 or 0 <= state.first - each.last <= 2 for state in states)
-        if not near and not any(one.told.startswith("without") for one in filters):
-            yield " ".join(question.words[each.first : each.first + 3])
-    bounds = [each for each in question.comparisons if not any(f"{each.number:g}" in one.told for one in filters)]
-    yield from (f"{each.how} {each.number:g} {each.of}".strip() for each in bounds)
-    if question.clock:
-        yield "the time of day"
-    named = {kind for each in asked.subject.objects for kind in (each.kind, f"{each.kind}.{each.group}")}
-    further = [kind for kind in question.kinds if kind not in kinds and kind not in named and kind != "Namespace"]
-    yield from further
-
-
-def _is_located(asked: Asked) -> bool:
-    """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
-    past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
-    return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
-
-
-def _is_annotation(asked: Asked) -> bool:
-    return any(word.startswith(("annotat", "annotation", "anotac")) for word in asked.question.words)
-
-
-def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
-    noun = "annotation" if annotation else "label"
-
-    def holds(each: ClusterObject) -> bool:
-        own = each.annotations if annotation else each.labels
-        template = text_map(each.body, "spec", "template", "metadata", "annotations" if annotation else "labels")
-        found = key in own or key in template
-        matches = found and (not value or value in (own.get(key), template.get(key)))
-        return matches != negated
-
-    return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
-
-
-def _is_negated(asked: Asked, state: str) -> bool:
-    """Return whether a negation is at most two words before or after the state: `do not run`, `laufen nicht`."""
-    if state in ("not_ready", "never_restarted", "unbound", "zero"):
-        return False
-    places = [each for each in asked.question.found if each.sense == "state" and each.name == state]
-    negations = [each for each in asked.question.found if each.sense == "concept" and each.name == "negation"]
-    return any(
-        0 < place.first - each.last <= 2 or 0 < each.first - place.last <= 1 for place in places for each in negations
-    )
-
-
-def _key_filters(asked: Asked) -> Iterator[Filter]:
-    """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
-    words = asked.question.words
-    for index, word in enumerate(words):
-        if not word.startswith(("annotation", "anotac", "annotat", "label", "etiqueta")):
-            continue
-        for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
-            keys = {key for one in asked.state.of(_kinds(asked)[0]) for key in (*one.labels, *one.annotations)}
-            if (
-                near in vocabulary().stop
-                or not any(near in key for key in keys)
-                or any(near in str(t) for t in asked.question.labels)
-            ):
-                continue
-            lacking = any(
-                each in words[max(0, index - 4) : index]
-                for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
-            )
-            yield _key_filter(near, lacking=lacking)
-
-
-def _key_filter(part: str, *, lacking: bool) -> Filter:
-    def holds(each: ClusterObject) -> bool:
-        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
-
-    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
-
-
-def _replica_filter(bound: Comparison) -> Filter:
-    return Filter(
-        told=f"replicas {bound.how} {bound.number:g}",
-        holds=lambda each: bound.holds(each.integer("spec", "replicas")),
-    )
-
-
-def _value_filter(value: str) -> Filter:
-    plain = value.strip("#@")
-    return Filter(
-        told=f"label or annotation {plain}",
-        holds=lambda each: any(
-            plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())
-        ),
-    )
-
-
-def _state_filter(
-    name: str, kinds: tuple[str, ...], *, negated: bool, comparisons: tuple[Comparison, ...]
-) -> Filter | None:
-    """Return the filter for a state, or None if the state does not exist for one of the kinds."""
-    told = f"{'not ' if negated else ''}{name.replace('_', ' ')}"
-    if name == "restarting":
-        bound = next(
-            (
-                each
-                for each in comparisons
-                if not each.of or each.of.startswith(("rest", "neu", "rein", "red", "times", "mal", "veces", "fois"))
-            ),
-            None,
-        )
-        if bound is not None and kinds == ("Pod",):
-            return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
-    tests = [state_test(kind, name) for kind in kinds]
-    if any(test is None for test in tests):
-        return None
-    by_kind = dict(zip(kinds, tests, strict=True))
-
-    def holds(each: ClusterObject) -> bool:
-        test = by_kind.get(each.kind) or by_kind.get(f"{each.kind}.{each.group}")
-        return test is not None and test(each) != negated
-
-    return Filter(told=told, holds=holds)
-
-
-def pod_spec(each: ClusterObject) -> JsonObject:
-    """Return the spec of a pod, or of the pods of a workload."""
-    return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
-
-
-def _lacking(what: str) -> Callable[[ClusterObject], bool]:
-    def holds(each: ClusterObject) -> bool:
-        if each.kind not in _WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
-            return False
-        containers = children(pod_spec(each), "containers")
-        if what == "probes":
-            return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
-        return any(not child(one, "resources", what) for one in containers)
-
-    return holds
-
-
-def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
-    from holmes.kubernetes.fields import duration
-
-    def holds(each: ClusterObject) -> bool:
-        age = state.age_seconds(each)
-        return age > seconds if older else age <= seconds + _HALF_MINUTE
-
-    return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)
-
-
-def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
-    """Yield the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
+def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
+    """Return the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
+    found = []
     for named in asked.subject.named:
         first = named.objects[0]
+        negated = negated_before(asked, position_of(asked, named.name))
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
-            yield _one_of(f"named {named.name}", {each.ref for each in named.objects})
+            found.append(_one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated))
             continue
-        refs = {
-            ref
-            for each in named.objects
-            if each.kind == first.kind
-            for ref in (*identity(asked.state, each), *_attached(asked.state, each))
-        }
-        yield _one_of(f"of {first.ref}", refs)
+        of_pods = any(kind in WITH_TEMPLATE for kind in kinds)
+        meant = [each for each in named.objects if each.kind == first.kind or not of_pods]
+        refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
+        if not of_pods:
+            refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
+        found.append(
+            _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
+        )
+    return either(asked, found)
 
 
-def _one_of(told: str, refs: set[ObjectRef]) -> Filter:
-    return Filter(told=told, holds=lambda each: each.ref in refs)
+def _one_of(told: str, refs: set[ObjectRef], *, negated: bool) -> Filter:
+    return Filter(told=f"{'not ' if negated else ''}{told}", holds=lambda each: (each.ref in refs) != negated)
 
 
 def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
@@ -298,9 +131,11 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
             yield state.workload_of(pod).ref
-    for user in users_of(state, each) if each.kind not in (*WORKLOAD_KINDS, "Pod") else ():
-        yield user.object.ref
-        yield from identity(state, user.object)
+    served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
+    for user in users_of(state, each):
+        if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
+            yield user.object.ref
+            yield from identity(state, user.object)
 
 
 def images_of(each: ClusterObject) -> tuple[str, ...]:
@@ -310,30 +145,23 @@ def images_of(each: ClusterObject) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text(one, "image") for one in containers if text(one, "image")))
 
 
-def _image_filters(asked: Asked) -> tuple[list[Filter], list[str]]:
-    """Return filters for words that are a part of an image of the cluster, and the words that are not."""
-    filters: list[Filter] = []
-    rest: list[str] = []
+def _image_filters(asked: Asked) -> Iterator[Filter]:
+    """Yield filters for words that are a part of an image of the cluster."""
     every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
     wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
+    if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
+        yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(word in image.lower() for each in every for image in images_of(each)):
-            filters.append(_image_filter(word))
-        elif word in asked.subject.unknown and word not in vocabulary().stop and not _is_key(asked, word):
-            rest.append(word)
-    return filters, rest
+            asked.ledger.take("word", word)
+            yield _image_filter(word)
+
+
+def _is_latest(image: str) -> bool:
+    """Return whether an image has the tag `latest`, or none."""
+    name = image.rpartition("/")[2]
+    return name.endswith(":latest") or (":" not in name and "@" not in name)
 
 
 def _image_filter(word: str) -> Filter:
     return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))
-
-
-def _is_key(asked: Asked, word: str) -> bool:
-    """Return whether a word is a part of the key of a label or an annotation, and the question asks for such keys."""
-    asks = any(each.startswith(("annotation", "anotac", "label", "etiqueta")) for each in asked.question.words)
-    return asks and any(
-        word in key
-        for kind in _kinds(asked)
-        for each in asked.state.of(kind)
-        for key in (*each.labels, *each.annotations)
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.kubernetes.fields import integer, text
+from holmes.kubernetes.fields import integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +91,12 @@ def is_ready(each: ClusterObject) -> bool:
     if each.kind == "Pod" and not lives(each):
         return each.text("status", "phase") == "Succeeded"
     return test is None or test(each)
+
+
+def last_ends(pod: ClusterObject) -> tuple[float, ...]:
+    """Return the times at which the previous instances of the pod's containers ended."""
+    found = (moment(text(one.last_terminated or one.terminated, "finishedAt")) for one in containers_of(pod))
+    return tuple(filter(None, found))
 
 
 def lives(pod: ClusterObject) -> bool:

@@ -78,6 +78,18 @@ def _of_storage(state: ClusterState, used: ClusterObject) -> Iterator[User]:
             yield User(object=claim, how=f"spec.{field}")
 
 
+def _of_claim(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    """Yield the StatefulSets whose templates made the claim, and the workloads of pods that mount it."""
+    for each in state.of("StatefulSet", used.namespace):
+        for template in each.children("spec", "volumeClaimTemplates"):
+            if used.name.startswith(f"{text(template, 'metadata', 'name')}-{each.name}-"):
+                yield User(object=each, how="spec.volumeClaimTemplates")
+    for pod in state.of("Pod", used.namespace):
+        names = (text(each, "persistentVolumeClaim", "claimName") for each in pod.children("spec", "volumes"))
+        if used.name in names:
+            yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
+
+
 def _of_secret(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for ingress in state.of("Ingress", used.namespace):
         if any(text(each, "secretName") == used.name for each in ingress.children("spec", "tls")):
@@ -124,5 +136,6 @@ _FINDERS: Final[Mapping[str, tuple[Callable[[ClusterState, ClusterObject], Itera
     **dict.fromkeys(("ServiceAccount", "Role", "ClusterRole"), (_of_access,)),
     **dict.fromkeys(("StorageClass", "PersistentVolume"), (_of_storage,)),
     "Secret": (_of_secret,),
+    "PersistentVolumeClaim": (_of_claim,),
 }
 """For each kind, the functions that find users other than pod templates and autoscalers."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
-_GERMAN: Final = str.maketrans({"ß": "ss", "\u2019": "'", "\u2018": "'", "`": "`"})
+_LETTERS: Final = str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ø": "o", "\u2019": "'", "\u2018": "'", "`": "'"})
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
 _INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
@@ -51,11 +51,12 @@ class Vocabulary:
     absences: Mapping[str, frozenset[str]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
+    lists: Mapping[str, frozenset[str]]
 
 
 def folded(text: str) -> str:
     """Return `text` in lower case and without accents: `für` becomes `fur`."""
-    plain = unicodedata.normalize("NFKD", text.translate(_GERMAN).lower())
+    plain = unicodedata.normalize("NFKD", text.lower().translate(_LETTERS))
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
@@ -95,7 +96,13 @@ def vocabulary() -> Vocabulary:
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
         stop=frozenset(raw["stop"].split()),
+        lists={name: frozenset(words.split()) for name, words in raw["lists"].items()},
     )
+
+
+def word_list(name: str) -> frozenset[str]:
+    """Return a list of words, for example the `determiners`."""
+    return vocabulary().lists[name]
 
 
 def _symptom(name: str, raw: Mapping[str, list[str]]) -> Symptom:

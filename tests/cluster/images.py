@@ -13,9 +13,12 @@ import platform
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tests.cluster.layout import REGISTRY
+from tests.cluster.layout import REGISTRY, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BUSYBOX: Final = Path("/bin/busybox")
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -43,6 +46,13 @@ def pack_images(archive: Path) -> None:
         shop = _add_image(target, _shop_layer(), [f"{REGISTRY}/{name}" for name in SHOP], ["/bin/sh"])
         pause = _add_image(target, _pause_layer(), [f"{REGISTRY}/pause:1"], ["/sleep", "2147483647"])
         _add_file(target, "manifest.json", json.dumps([shop, pause]).encode())
+
+
+def add_names(layout: Layout, names: Iterable[str]) -> None:
+    """Give busybox further names in the running cluster, until it stops."""
+    for name in names:
+        command = ["ctr", "--address", str(layout.containerd_socket), "--namespace", "k8s.io", "images", "tag"]
+        subprocess.run([*command, "--force", f"{REGISTRY}/{SHOP[0]}", name], capture_output=True, check=True)
 
 
 def _add_image(target: tarfile.TarFile, layer: bytes, names: list[str], command: list[str]) -> ManifestEntry:

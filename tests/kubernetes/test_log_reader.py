@@ -9,7 +9,7 @@ from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.values.environment import Environment
 from holmes.values.findings import ObjectRef
-from tests.support.kubernetes_api import Answer, KubernetesApi, write_kubeconfig
+from tests.support.kubernetes_api import Answer, KubernetesApi, Request, write_kubeconfig
 
 
 def key(name: str) -> LogKey:
@@ -39,3 +39,22 @@ async def test_a_log_that_is_cut_at_its_bytes_does_not_end_in_half_of_a_token(
         reading = await read_logs(client, [key("web")], LogLimits(bytes=23))
 
     assert reading.logs == {key("web"): "panic: login with "}
+
+
+async def test_the_newest_lines_of_a_log_with_too_many_bytes_are_read(
+    quiet_cluster: KubernetesApi, tmp_path: Path
+) -> None:
+    lines = [f"line {number:04} {'x' * 90}\n" for number in range(400)]
+
+    def respond(request: Request) -> Answer:
+        wanted = "".join(lines[-int(request.query["tailLines"]) :])
+        return Answer(body=wanted[: int(request.query["limitBytes"])].encode())
+
+    quiet_cluster.on("/api/v1/namespaces/shop/pods/web/log", respond)
+    environment = Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, quiet_cluster.url))})
+
+    async with await ClusterClient.connect(environment) as client:
+        reading = await read_logs(client, [key("web")], LogLimits(lines=300, bytes=10_000))
+
+    assert reading.logs[key("web")].endswith(lines[-1])
+    assert reading.logs[key("web")].count("\n") == 69

@@ -54,6 +54,11 @@ def make_certificates(*, server_names: tuple[str, ...] = ("127.0.0.1",)) -> Cert
     )
 
 
+def new_private_key() -> str:
+    """A private key as PEM, which belongs to no certificate."""
+    return _pem(ec.generate_private_key(ec.SECP256R1())).decode()
+
+
 def _certificate(
     subject: str,
     key: ec.EllipticCurvePrivateKey,

@@ -99,6 +99,36 @@ async def test_all_containers_are_read_in_the_order_in_which_they_start(
     )
 
 
+async def test_the_summary_names_the_trouble_of_the_whole_log_and_what_was_before(
+    api: KubernetesApi, toolset: KubernetesLogsToolset
+) -> None:
+    calm = [f"INFO order {number} placed" for number in range(200)]
+    bad = [f"ERROR order {number}: dial tcp 10.0.0.1:5432: connect: connection refused" for number in range(60)]
+    api.on(f"{PODS}/cart", document(pod("cart")))
+    api.on(f"{PODS}/cart/log", log([*calm, "INFO configuration reloaded from /etc/cart.yaml", *bad]))
+
+    result = await _call(toolset, name="cart", tail=2)
+
+    assert "Trouble in the last lines of these logs, found by the built-in rules:" in result.data
+    assert (
+        "60 times from 2025-01-31T10:03:21Z to 2025-01-31T10:04:20Z, not before: connection refused: ERROR order 59: "
+        "dial tcp 10.0.0.1:5432: connect: connection refused; just before the first: INFO configuration reloaded from "
+        "/etc/cart.yaml"
+    ) in result.data
+
+
+async def test_a_log_with_noise_of_the_healthy_time_has_no_summary_of_trouble(
+    api: KubernetesApi, toolset: KubernetesLogsToolset
+) -> None:
+    lines = [f"INFO order {number} placed" if number % 4 else "ERROR metrics push failed" for number in range(300)]
+    api.on(f"{PODS}/cart", document(pod("cart")))
+    api.on(f"{PODS}/cart/log", log(lines))
+
+    result = await _call(toolset, name="cart", tail=2)
+
+    assert "Trouble" not in result.data
+
+
 async def test_the_newest_lines_are_shown_and_all_are_counted(
     api: KubernetesApi, toolset: KubernetesLogsToolset
 ) -> None:

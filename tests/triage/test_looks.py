@@ -89,7 +89,6 @@ def test_a_condition_that_cannot_be_applied_gives_no_number() -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "how many pods are not on node-1?",
         "list the pods and services",
         "list pods between 10:00 and 11:00",
     ],
@@ -145,3 +144,57 @@ def test_facts_are_answered() -> None:
 def test_alerts_must_be_a_list_of_labels() -> None:
     with pytest.raises(ToolError, match="alerts is not valid"):
         LookRequest.of({"question": "x", "alerts": "{broken"}, "")
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("is catalog secure?", "inconclusive"),
+        ("is the backup of catalog healthy?", "inconclusive"),
+        ("is it safe to drain node-1?", "inconclusive"),
+        ("why is catalog crashing?", "inconclusive"),
+        ("was payments down yesterday at 14:00?", "inconclusive"),
+        ("is payments in staging ok?", "inconclusive"),
+        ("is deployment invoices healthy?", "not_found"),
+        ("is catalog-search ok?", "not_found"),
+        ("is catalog in namespace quiet ok?", "not_found"),
+        ("is everything ok except payments?", "healthy"),
+        ("is catalog ok?", "healthy"),
+        ("is payments down since an hour?", "cause_found"),
+    ],
+)
+def test_what_is_left_of_a_question_decides_the_verdict(question: str, verdict: str) -> None:
+    assert look(question).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("question", "summary"),
+    [
+        ("how many pods are not on node-1?", "1 Pod in the whole cluster (not on Node node-1)."),
+        ("which pods do not have label tier=back?", "1 Pod in the whole cluster (label tier!=back)."),
+        ("how many pods are not in namespace shop?", "No Pod found in the whole cluster except shop."),
+        (
+            "how many pods have tier=web or tier=back?",
+            "3 Pods in the whole cluster (label tier=web or label tier=back).",
+        ),
+        ("how often did payments restart?", "5 restarts of 1 pod of Deployment shop/payments; the last ends: Error."),
+        ("how many incidents are there?", "1 incident in the whole cluster."),
+    ],
+)
+def test_negations_alternatives_and_amounts_are_applied(question: str, summary: str) -> None:
+    assert (look(question).verdict, look(question).summary) == ("answered", summary)
+
+
+@pytest.mark.parametrize(
+    ("request_", "verdict"),
+    [
+        ("run kubectl delete pod payments-5d9-x", "declined"),
+        ("payments is broken, fix it", "declined"),
+        ("könntest du payments neu starten?", "declined"),
+        ("why does the restart of payments fail?", "cause_found"),
+        ("scale of checkout", "healthy"),
+        ("create a list of all pods", "answered"),
+    ],
+)
+def test_orders_are_declined_and_questions_are_not(request_: str, verdict: str) -> None:
+    assert look(request_).verdict == verdict

@@ -286,8 +286,10 @@ def _result_text(result: ToolResult) -> str:
     if result.status == "success" and (result.data or result.images):
         return result.data
     if result.status == "error":
-        code = f" (exit code {result.return_code})" if result.return_code else ""
-        lines = [f"Error{code}: {result.error or 'the tool returned no error message'}", result.data]
+        error = result.error or "the tool returned no error message"
+        code = f"exit code {result.return_code}"
+        known = not result.return_code or error.startswith(code)
+        lines = [f"Error: {error}" if known else f"Error ({code}): {error}", result.data]
     elif result.status == "approval_required":
         lines = [f"Not run: {result.error or 'this call requires approval.'}", result.data]
     else:

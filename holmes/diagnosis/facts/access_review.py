@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
@@ -134,6 +134,29 @@ def allowing_binding(state: ClusterState, request: Denial) -> ClusterObject | No
         if role is not None and allows(role, request):
             return binding
     return None
+
+
+def grants_of(state: ClusterState, request: Denial) -> Iterator[tuple[ClusterObject, JsonObject, str]]:
+    """Yield the bindings that allow a request, with each of their subjects: accounts, users and groups.
+
+    The name is empty, or the only object for which the role allows the request.
+    """
+    for binding in _bindings(state, request.namespace):
+        role = role_of(state, binding)
+        if role is None:
+            continue
+        names = dict.fromkeys(name for rule in role.children("rules") for name in texts(rule, "resourceNames"))
+        allowed = ("",) if allows(role, request) else () if request.name else tuple(names)
+        for name in allowed:
+            if not name or allows(role, replace(request, name=name)):
+                yield from ((binding, subject, name) for subject in binding.children("subjects"))
+
+
+def groups_of(account: ClusterObject) -> frozenset[str]:
+    """Return the groups of a ServiceAccount, and its user name."""
+    own = f"{account.namespace}:{account.name}"
+    every = {"system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"}
+    return frozenset({*every, f"system:serviceaccount:{own}"})
 
 
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:

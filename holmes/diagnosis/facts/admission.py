@@ -185,6 +185,8 @@ POLICY_DENIED: Final = re.compile(
 _KNOWN: Final = (
     QUOTA, MUST_SPECIFY, BOUNDS, RATIO, SERVICE_ACCOUNT, POD_SECURITY, WEBHOOK_FAILED, WEBHOOK_DENIED, POLICY_DENIED,
 )  # fmt: skip
+_RETRIES_SECONDS: Final = 1200.0
+"""A controller that cannot create a pod tries again after at most about 17 minutes."""
 _PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating: )?", re.IGNORECASE)
 
 
@@ -228,7 +230,7 @@ def refusals(state: ClusterState) -> tuple[Refusal, ...]:
 def _refusals(state: ClusterState) -> Iterator[Refusal]:
     for kind in _MAKERS:
         for maker in state.of(kind):
-            if maker.deleted is None and _lacks_pods(maker):
+            if maker.deleted is None and _lacks_pods(state, maker):
                 refusal = _refusal(state, maker)
                 if refusal is not None:
                     yield refusal
@@ -242,10 +244,11 @@ def refused_with(state: ClusterState, pattern: re.Pattern[str]) -> Iterator[tupl
             yield refusal, found
 
 
-def _lacks_pods(maker: ClusterObject) -> bool:
+def _lacks_pods(state: ClusterState, maker: ClusterObject) -> bool:
     match maker.kind:
         case "ReplicaSet":
-            return maker.integer("spec", "replicas") > maker.integer("status", "replicas")
+            pods = state.owned_by(maker, "Pod") if state.events_of(maker, "FailedCreate") else ()
+            return maker.integer("spec", "replicas") > (len(pods) or maker.integer("status", "replicas"))
         case "StatefulSet":
             wanted = maker.at("spec", "replicas")
             return (wanted if isinstance(wanted, int) else 1) > maker.integer("status", "replicas")
@@ -269,7 +272,9 @@ def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
     condition = maker.condition("ReplicaFailure")
     stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"
     events = state.events_of(maker, "FailedCreate")
-    if maker.kind == "ReplicaSet" and not stands:
+    made = max((each.last for each in state.events_of(maker, "SuccessfulCreate")), default=0.0)
+    repeated = bool(events) and events[-1].last > max(made, state.now - _RETRIES_SECONDS)
+    if maker.kind == "ReplicaSet" and not stands and not repeated:
         return None
     if not events and not stands:
         return None

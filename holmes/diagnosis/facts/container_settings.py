@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
+from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
-from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
+from holmes.kubernetes.fields import at, child, children, matches_map, text, text_map, texts
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 
@@ -70,6 +72,8 @@ def blamed_setting(signature: LogSignature, container: Container, state: Cluster
     complains = signature.kind in {"missing configuration", "bad argument"}
     words = frozenset(_WORD.findall(line)) | frozenset(re.findall(r"\w{3,200}", line))
     variables = tuple(_variables(container, state))
+    if signature.kind == "unknown host":
+        return _only_host(line, variables)
     return (
         _named_variable(line, words, variables, complains=complains)
         or _quoted_value(line, variables, complains=complains)
@@ -88,6 +92,23 @@ def _named_variable(
             culprit = variable.config_map if certain else None
             return Blamed(evidence=variable.evidence, words=variable.words, culprit=culprit)
     return None
+
+
+def _only_host(line: str, variables: tuple[_Variable, ...]) -> Blamed | None:
+    """Return the variable with the only host of the settings, for a line that names no host, or None."""
+    if any(not each.doubtful for each in mentions(line)):
+        return None
+    named = {
+        mention.host: variable
+        for variable in variables
+        for mention in mentions(f"{variable.name}={variable.content or ''}")
+        if not mention.doubtful and mention.form != "ip"
+    }
+    if len(named) != 1:
+        return None
+    host, variable = next(iter(named.items()))
+    words = f"the only host in its settings is {host} (variable {variable.name})"
+    return Blamed(evidence=variable.evidence, words=words)
 
 
 def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: bool) -> Blamed | None:
@@ -192,12 +213,31 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
             continue
         keys, prefix = sorted(text_map(found.body, "data")), text(source, "prefix")
         near = nearest(wanted.removeprefix(prefix), keys)
+        if prefix and wanted in keys:
+            said = f"{found.ref} has the key {wanted}, but envFrom adds the prefix {prefix}, so the variable is "
+            said += f"{prefix}{wanted}"
+            return Blamed(
+                evidence=value(container.pod, f"{container.spec_path}.envFrom", f"prefix {prefix}"), words=said
+            )
         if near is not None or edited_at(found) > container.pod.created:
             shown = ", ".join(keys[:_MOST_KEYS])
             said = f"the container reads its variables from {found.ref}, which has no key {wanted}"
             said += f"; the closest existing key is {near}" if near else ""
             return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
     return None
+
+
+def default_words(container: Container, state: ClusterState, resource: str) -> str:
+    """Return which LimitRange sets the limit of a container whose template has none, as the end of a sentence."""
+    template = template_of(state.workload_of(container.pod)).spec
+    spec = next((each for each in children(template, "containers") if text(each, "name") == container.name), {})
+    if not spec or at(spec, "resources", "limits", resource) is not None:
+        return ""
+    for limit_range in state.of("LimitRange", container.pod.namespace):
+        for bounds in limit_range.children("spec", "limits"):
+            if text(bounds, "type") == "Container" and resource in child(bounds, "default"):
+                return f"; the template sets no limit, so {limit_range.ref} sets its default"
+    return ""
 
 
 def _only_names(evidence: Evidence, names: list[str]) -> Evidence:

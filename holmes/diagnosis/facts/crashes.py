@@ -259,7 +259,9 @@ _TITLES: Final = {
     "module missing": "Application crashes: a module or library is missing",
 }
 _FEW_CHANGES: Final = 3
-_BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "crash", "last words", "permission denied"})
+_BLAMED_KINDS: Final = frozenset(
+    {"bad argument", "missing configuration", "crash", "last words", "permission denied", "unknown host"}
+)
 
 
 def severity_of_end(crash: Crash, state: ClusterState) -> Severity:

@@ -28,6 +28,7 @@ RECENT_SECONDS: Final = 3600.0
 _OWNERS: Final = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 _DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
 _CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded its|was using)", re.IGNORECASE)
+_PREEMPTED_BY: Final = re.compile(r"Preempted by (?:pod )?(?:([\w-]{1,63})/)?([\w.-]{1,253}) on node")
 _SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 
 
@@ -123,6 +124,42 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
         if owner is not None:
             found = Eviction(pod=each.ref, uid=each.uid, message=each.message, at=each.last, told=event(each))
             yield state.workload_of(owner), found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preemption:
+    """The preemption of a pod by the scheduler.
+
+    `victim` is the workload that lost the pod, and `by` the pod that got its place. They are None if they are gone.
+    """
+
+    event: ClusterEvent
+    victim: ClusterObject | None
+    by: ClusterObject | None
+
+
+def preemptions(state: ClusterState) -> Iterator[Preemption]:
+    """Yield the preemptions of the last hour. They are read from events, because the preempted pods no longer exist."""
+    for each in state.events:
+        if each.reason == "Preempted" and each.kind == "Pod" and state.now - each.last <= RECENT_SECONDS:
+            owner = state.find(each.ref) or _owner_of_gone(each, state)
+            victim = state.workload_of(owner) if owner is not None else None
+            yield Preemption(event=each, victim=victim, by=_preemptor(each, state))
+
+
+def preemptors_of(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the workloads for whose pods the scheduler preempted pods of this workload."""
+    found = (each.by for each in preemptions(state) if each.victim is workload and each.by is not None)
+    return tuple(dict.fromkeys(state.workload_of(by).ref for by in found))
+
+
+def _preemptor(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
+    named = _PREEMPTED_BY.search(each.message)
+    if named is None:
+        return None
+    place, name = named[1], named[2]
+    pods = (pod for pod in state.of("Pod") if name in (pod.name, pod.uid) and place in (None, pod.namespace))
+    return next(pods, None)
 
 
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:

@@ -58,7 +58,10 @@ _MESSAGES: Final = tuple(
     for pattern in (
         r"\blookup HOST(?= on |:| )",
         r"\b(?:ENOTFOUND|EAI_AGAIN|EAI_NONAME)\s+HOST",
-        r"(?i:resolve host(?: ?name)?|resolve|resolving|resolve address|resolution of|lookup failed for)[: ]\s*HOST",
+        r"(?i:resolve (?:host(?: ?name)?|address)|lookup failed for)[: ]\s*HOST",
+        r"(?i:resolve|resolving|resolution of)[: ]\s*(?=[\"'`])HOST",
+        # Programs also resolve placeholders, tickets and dependencies, so an unquoted word must end the phrase.
+        r"(?i:resolve|resolving|resolution of)[: ]\s*HOST(?=\s*$|[:;,.)(]|\s\(|\s(?:on|to|via|failed|in)\b)",
         r"(?i:host name|unknown host|unknownhostexception|host not found|unknown (?:mysql )?server host)[: ]\s*HOST",
         r"(?i:bad address|can't find|cannot find host|in upstream|no address associated with)[: ]\s*HOST",
         r"\bhost=[\"']HOST,\s*port=(?P<later>\d{2,5})",

@@ -270,16 +270,18 @@ class LastWords:
     @property
     def quote(self) -> str:
         """The most specific line, shortened for a sentence around the words that decide its kind."""
-        line = self.first.line.strip()
-        if len(line) <= _QUOTED_CHARACTERS:
-            return line
-        known = masked(line)
-        over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
-        if over <= 0:
-            return shortened(known, _QUOTED_CHARACTERS)
-        space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
-        begin = after_placeholder(known, max(over, space + 1))
-        return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
+        return quoted(self.first.line)
+
+
+def quoted(line: str) -> str:
+    """Return a line without secrets, shortened for a sentence around the words that decide its kind."""
+    known = masked(line.strip())
+    over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
+    if len(known) <= _QUOTED_CHARACTERS or over <= 0:
+        return shortened(known, _QUOTED_CHARACTERS)
+    space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
+    begin = after_placeholder(known, max(over, space + 1))
+    return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
 
 
 _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()
@@ -345,13 +347,3 @@ def _words(place: ObjectRef, path: str, signatures: tuple[LogSignature, ...], st
             blamed |= dict.fromkeys((*accounts_blamed(each.line, pod), *full_claims(each.line, pod)))
     evidence = tuple(Evidence(object=place, path=path, value=shown(each.line)) for each in told)
     return LastWords(signatures=signatures, evidence=evidence, blamed=tuple(blamed))
-
-
-def trouble_kind(line: str) -> SignatureKind | None:
-    """Return the kind of error that one log line reports, or None."""
-    return None if _FRAME.match(line) else _kind_of(line)
-
-
-def general_kinds() -> frozenset[SignatureKind]:
-    """Return the kinds that do not tell what went wrong."""
-    return frozenset({"crash", "last words"})

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.diagnosis.facts.pods import container_field
-from holmes.kubernetes.fields import at, child, children, integer, text, texts
+from holmes.diagnosis.facts.pods import container_field, containers_of
+from holmes.kubernetes.fields import at, child, children, integer, moment, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holmes.diagnosis.facts.pods import Container
-    from holmes.kubernetes.cluster_object import ClusterEvent
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
@@ -87,6 +87,33 @@ class ProbeVerdict:
 def probe_of(container: Container, field: ProbeField) -> Probe:
     """Return the probe of a container. Its `spec` is empty if the container does not define the probe."""
     return Probe(container=container, field=field, spec=child(container.spec, field))
+
+
+def starting_until(state: ClusterState, pod: ClusterObject) -> float:
+    """Return when the time ends that the probes allow for the start of the pod, in seconds since the epoch.
+
+    Returns 0 if this time has passed, if a container failed, or if the pod is ready.
+    """
+    ends = [0.0]
+    for container in containers_of(pod):
+        needed = container.kind == "main" or container.sidecar
+        if not needed or container.ready:
+            continue
+        if not container.running or container.restarts:
+            return 0.0
+        started = moment(text(container.status, "state", "running", "startedAt")) or 0.0
+        startup, readiness = probe_of(container, "startupProbe"), probe_of(container, "readinessProbe")
+        starts = bool(startup.spec) and at(container.status, "started") is False
+        ends.append(started + (startup.budget_seconds if starts else integer(readiness.spec, "initialDelaySeconds")))
+        if ends[-1] <= state.now:
+            return 0.0
+    return max(ends)
+
+
+def are_starting(state: ClusterState, workload: ClusterObject) -> bool:
+    """Return whether all pods of the workload that are not ready are within the time for their start."""
+    pods = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
+    return bool(pods) and all(starting_until(state, pod) for pod in pods)
 
 
 def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.custom_table import values_at
 from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
-from holmes.kubernetes.fields import children, text
+from holmes.diagnosis.facts.quotas import exhausted_for
+from holmes.kubernetes.fields import children, text, text_map, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -102,11 +103,29 @@ class _Index:
             for each in state.of(kind):
                 self.workloads[each.name].append(each.ref)
         for each in state.custom_resources:
+            for target in targets_of(state, each):
+                self.makers[target].append(each.ref)
             for product in _products(each):
                 if "*" in product.name:
                     self.patterns.append((product, each.ref))
                 else:
                     self.makers[product].append(each.ref)
+
+
+def targets_of(state: ClusterState, each: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the workloads that a chaos experiment disturbs. Empty for other objects."""
+    if each.group not in CHAOS_GROUPS:
+        return ()
+    selector, app = each.child("spec", "selector"), each.child("spec", "appinfo")
+    labels = text_map(selector, "labelSelectors")
+    key, _, wanted = text(app, "applabel").partition("=")
+    labels |= {key: wanted} if key and wanted else {}
+    spaces = texts(selector, "namespaces") or (text(app, "appns") or each.namespace,)
+    pods = [pod for space in spaces for pod in state.selected("Pod", space, labels)]
+    return tuple(dict.fromkeys(state.workload_of(pod).ref for pod in pods))
+
+
+CHAOS_GROUPS: Final = frozenset({"chaos-mesh.org", "litmuschaos.io"})
 
 
 def _products(each: ClusterObject) -> Iterator[ObjectRef]:
@@ -132,7 +151,11 @@ def _index(state: ClusterState) -> _Index:
 
 
 def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:
-    """Return what makes the object, or makes it work. The object might not exist, its producers do."""
+    """Return what makes the object, or makes it work. The object might not exist, its producers do.
+
+    A quota that leaves no room for a missing object counts as a producer, because it decides whether the object exists,
+    and so does a chaos experiment for the workloads that it disturbs.
+    """
     if ref.group:
         return controllers_of(state, ref.kind, ref.group)
     if ref.kind == "Node":
@@ -146,7 +169,8 @@ def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:
         return (found,) if found.name else ()
     index = _index(state)
     made = [by for product, by in index.patterns if _matches(product, ref)]
-    return (*index.makers.get(ref, ()), *made)
+    quotas = (quota.ref for quota, _ in exhausted_for(state, ref)) if state.find(ref) is None else ()
+    return (*index.makers.get(ref, ()), *made, *quotas)
 
 
 def _matches(product: ObjectRef, ref: ObjectRef) -> bool:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import is_ready
+from holmes.diagnosis.facts.probes import starting_until
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.kubernetes.fields import SERVICE_NAME, at, children, matches_map, moment, text, text_map
 
@@ -91,7 +92,12 @@ def _serves(endpoint: Mapping[str, object]) -> bool:
 
 
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
-    """Return the number of seconds since the pod became unready, or since its creation if the pod never ran."""
+    """Return the number of seconds since the pod became unready, or since its creation if the pod never ran.
+
+    Returns 0 within the time that the probes of the pod allow for its start.
+    """
+    if starting_until(state, pod):
+        return 0.0
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)
 

@@ -27,7 +27,7 @@ from holmes.kubernetes.fields import child, children, moment, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, Severity
 
@@ -46,6 +46,7 @@ _HEAD: Final = re.compile(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE |
 _PREEMPTION: Final = re.compile(r"[.,;]?\s*preemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
 _SCALING_GRACES: Final = 10
+_JOINING_GRACES: Final = 3
 _RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
 
 
@@ -121,7 +122,7 @@ def _unscheduled_pods(state: ClusterState) -> Iterator[Unscheduled]:
         condition = pod.condition("PodScheduled")
         if text(condition, "status") != "False" or text(condition, "reason") == "SchedulingGated":
             continue
-        if _node_is_coming(state, pod):
+        if coming_node(state, pod) is not None or _joins(state, pod):
             continue
         yield _unscheduled(state, pod, " ".join(text(condition, "message").split()))
 
@@ -212,9 +213,16 @@ def has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resou
 _RESOURCES: Final = ("cpu", "memory")
 
 
-def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
-    events = state.events_of(pod, *_SCALING)
-    return bool(events) and state.now - events[-1].last <= _SCALING_GRACES * state.patience_seconds
+def coming_node(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
+    """Return the event in which an autoscaler recently requested a node for the pod, or None."""
+    events = state.events_of(pod, *_SCALING)[-1:]
+    return next((each for each in events if state.now - each.last <= _SCALING_GRACES * state.patience_seconds), None)
+
+
+def _joins(state: ClusterState, pod: ClusterObject) -> bool:
+    """Return whether a node that joined the cluster moments ago could take the pod when it is ready."""
+    young = [node for node in state.of("Node") if state.age_seconds(node) < _JOINING_GRACES * state.patience_seconds]
+    return any(not node.boolean("spec", "unschedulable") and is_kept_away(state, pod, node) for node in young)
 
 
 def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:

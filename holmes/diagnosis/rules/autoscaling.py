@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
 
+_MEASURED: Final = ("resource", "containerResource")
 _HPA: Final = "HorizontalPodAutoscaler"
 _PATIENCE_GRACES: Final = 5
 _OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
@@ -158,7 +159,7 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
             continue
         for resource, only in _utilizations(scaler):
             lacking = list(_without_request(state, target, resource, only))
-            if not lacking:
+            if not lacking or _is_measured(scaler, resource):
                 continue
             path, name = lacking[0]
             yield Fault(
@@ -175,13 +176,23 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
             )
 
 
+def _is_measured(scaler: ClusterObject, resource: str) -> bool:
+    """Return whether the autoscaler computes the utilization now, which refutes that it cannot."""
+    if text(scaler.condition("ScalingActive"), "status") != "True":
+        return False
+    measured = (child(each, key) for each in scaler.children("status", "currentMetrics") for key in _MEASURED)
+    return any(
+        text(each, "name") == resource and at(each, "current", "averageUtilization") is not None for each in measured
+    )
+
+
 def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
     """Yield each resource that is measured as a percentage of its request, and the name of its container.
 
     The name is empty if the resource is measured for all containers.
     """
     for metric in scaler.children("spec", "metrics"):
-        for key in ("resource", "containerResource"):
+        for key in _MEASURED:
             measured = child(metric, key)
             if at(measured, "target", "averageUtilization") is not None:
                 yield text(measured, "name"), text(measured, "container")

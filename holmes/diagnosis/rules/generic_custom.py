@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.admission import QUOTA
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_resources import (
     describe,
@@ -15,9 +16,11 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
+from holmes.diagnosis.facts.edges import is_sick
+from holmes.diagnosis.facts.producers import controllers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.fields import child, children, duration, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _GATEWAY: Final = "gateway.networking.k8s.io"
 _NAMED: Final = re.compile(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
 _READS: Final = ("status.conditions", "status.phase", "status.observedGeneration", "metadata.ownerReferences")
+_LONG_GRACES: Final = 5
 _CERTIFICATES: Final = "cert-manager.io"
 _ARGO: Final = "argoproj.io"
 _ARGO_ERRORS: Final = re.compile(r"Error$")
@@ -84,14 +88,59 @@ def intended(state: ClusterState) -> Iterator[Fault]:
         trouble = intent_of(state, each)
         if trouble is not None:
             yield _fault(state, each, trouble, (), behind=False)
+            yield from _disturbed(state, each, trouble)
+
+
+def _disturbed(state: ClusterState, experiment: ClusterObject, trouble: Trouble) -> Iterator[Fault]:
+    """Report the workloads that a running chaos experiment disturbs."""
+    for ref in targets_of(state, experiment):
+        workload = state.find(ref)
+        sick = workload is not None and is_sick(state, workload)
+        action = experiment.text("spec", "action")
+        yield Fault(
+            subject=ref,
+            culprit=experiment.ref,
+            title="Chaos experiment disturbs the workload",
+            severity="critical" if sick else "info",
+            cause=f"The chaos experiment {experiment.ref}{f' ({action})' if action else ''} is running against {ref}",
+            evidence=(*trouble.proof, evidence.field(experiment, "spec")),
+            next_check=describe(state, experiment),
+            since=experiment.created,
+        )
+
+
+def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    """Report objects without a status whose operator is not running. Objects without a known operator are ignored."""
+    for each in objects:
+        young = state.age_seconds(each) < _LONG_GRACES * state.patience_seconds
+        if young or each.child("status") or each.deleted is not None or is_paused(each):
+            continue
+        operators = [found for ref in controllers_of(state, each.kind, each.group) if (found := state.find(ref))]
+        if operators and not any(found.integer("status", "readyReplicas") for found in operators):
+            yield Fault(
+                subject=each.ref,
+                role="symptom",
+                title="Custom resource is not processed",
+                cause=f"{each.ref} has no status after {duration(state.age_seconds(each))}, because its operator "
+                f"{operators[0].ref} is not running",
+                evidence=(
+                    evidence.value(each, "status", "(none)"),
+                    evidence.value(operators[0], "status.readyReplicas", 0),
+                ),
+                next_check=describe(state, each),
+                because=tuple(found.ref for found in operators),
+                since=each.created,
+            )
 
 
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    objects = tuple(objects)
     troubled = {
         each.ref: (each, trouble)
         for each in objects
         if (trouble := _special(state, each) or trouble_of(state, each)) and not is_superseded(state, each)
     }
+    yield from _unprocessed(state, [each for each in objects if each.ref not in troubled])
     for each, trouble in troubled.values():
         owned = [found.ref for found in _owned(state, each)]
         needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]
@@ -107,7 +156,7 @@ def _fault(
     state: ClusterState, each: ClusterObject, trouble: Trouble, needed: tuple[ObjectRef, ...], *, behind: bool
 ) -> Fault:
     missing = missing_object(state, each, trouble.why)
-    culprit, title, more, proof = each.ref, trouble.title, "", trouble.proof
+    culprit, title, more, proof = _quota(state, each, trouble.why) or each.ref, trouble.title, "", trouble.proof
     if missing is not None:
         existing = [found.name for found in state.of(missing.ref.kind, missing.ref.namespace)]
         more = f"; {missing.ref} does not exist{hint(missing.ref.name, existing)}"
@@ -125,6 +174,14 @@ def _fault(
         because=needed,
         since=trouble.since,
     )
+
+
+def _quota(state: ClusterState, each: ClusterObject, why: str) -> ObjectRef | None:
+    """Return the quota that refused what the controller wanted to create, or None."""
+    named = QUOTA.search(why)
+    places = (each.namespace, each.text("spec", "destination", "namespace"), each.text("spec", "targetNamespace"))
+    found = (state.get("ResourceQuota", place, named["quota"]) for place in places) if named else ()
+    return next((quota.ref for quota in found if quota is not None), None)
 
 
 def _needs(each: ClusterObject) -> Iterator[ObjectRef]:

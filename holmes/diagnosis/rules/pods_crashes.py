@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come
+from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come, default_words
 from holmes.diagnosis.facts.crashes import (
     EXIT_CODES,
     START_REASONS,
@@ -120,7 +120,7 @@ def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
     if limit:
         return (
             f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
-            f"(OOMKilled){times}"
+            f"(OOMKilled){times}{default_words(crash.container, state, 'memory')}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"

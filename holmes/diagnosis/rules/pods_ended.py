@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.crashes import job_recovered
-from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, repeated_evictions
+from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, preemptions, repeated_evictions
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, serves_elsewhere, spec_field, value
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.rule import Fault, Row
@@ -16,8 +16,8 @@ from holmes.values.findings import ObjectRef
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.evictions import RepeatedEviction
-    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.diagnosis.facts.evictions import Preemption, RepeatedEviction
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, Severity
 
@@ -81,7 +81,7 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
                 yield _eviction(pod, state)
         elif text(pod.condition("DisruptionTarget"), "status") == "True" and age_seconds <= RECENT_SECONDS:
             yield _disruption(pod, state)
-    yield from _preemptions(state)
+    yield from (_preemption(each, state) for each in preemptions(state))
 
 
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
@@ -172,24 +172,36 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
     )
 
 
-def _preemptions(state: ClusterState) -> Iterator[Fault]:
-    """Report preemptions of the last hour from events, because the preempted pods no longer exist."""
-    for each in state.events:
-        if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
-            continue
-        yield _preemption(each)
-
-
-def _preemption(found: ClusterEvent) -> Fault:
+def _preemption(found: Preemption, state: ClusterState) -> Fault:
+    by, victim = found.by, found.victim
+    if by is None or victim is None:
+        return Fault(
+            subject=found.event.ref,
+            title="Pod was preempted",
+            severity="info",
+            cause=f"{found.event.ref} was preempted by a pod of higher priority: {found.event.message}",
+            evidence=(event(found.event),),
+            next_check="kubectl get priorityclass",
+            since=found.event.first,
+        )
+    winner, name = state.workload_of(by), by.text("spec", "priorityClassName")
     return Fault(
-        subject=found.ref,
+        subject=victim.ref,
+        culprit=winner.ref,
         title="Pod was preempted",
-        severity="info",
-        cause=f"{found.ref} was preempted by a pod of higher priority: {found.message}",
-        evidence=(event(found),),
+        severity=_severity_of_lost(victim, state),
+        cause=f"The scheduler preempted {found.event.ref} of {victim.ref} to make room for {by.ref} of {winner.ref}, "
+        f"which has a higher priority{f' (PriorityClass {name})' if name else ''}",
+        evidence=(event(found.event), field(by, "spec", "priority")),
         next_check="kubectl get priorityclass",
-        since=found.first,
+        since=found.event.first,
     )
+
+
+def _severity_of_lost(victim: ClusterObject, state: ClusterState) -> Severity:
+    """Return info if the victim has all its pods again."""
+    waiting = [pod for pod in state.pods_of(victim) if not pod.text("spec", "nodeName") and pod.deleted is None]
+    return _severity_of_repeated(victim, state) if waiting else "info"
 
 
 @Row(

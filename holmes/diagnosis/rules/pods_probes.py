@@ -90,7 +90,8 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
-    enough = integer(probe.spec, "initialDelaySeconds") + state.patience_seconds * (starting_graces if starting else 1)
+    allowed = state.patience_seconds * starting_graces if starting else state.grace_seconds
+    enough = integer(probe.spec, "initialDelaySeconds") + allowed
     return since_seconds >= enough and (bool(failed) or since_seconds >= enough + probe.budget_seconds)
 
 
@@ -267,6 +268,11 @@ def _budget_evidence(probe: Probe, state: ClusterState) -> Iterator[Evidence]:
             yield probe.evidence(state, name)
 
 
+def _may_pass(probe: Probe, ran_seconds: float) -> bool:
+    """Return whether an application that answers may serve the path of its startup probe later, within the budget."""
+    return probe.field == "startupProbe" and ran_seconds < probe.budget_seconds
+
+
 def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
     """Report a clearly wrong probe before it kills the container. Ignore other probes, which may still succeed."""
     container = probe.container
@@ -278,7 +284,8 @@ def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
     if not recent or state.now - started < state.grace_seconds or recent[-1].last < started:
         return None
     why = verdict(probe, recent[-1].message)
-    if not why.probe_is_wrong:
+    answers = ("httpGet", "port") not in why.fields and probe.action == "httpGet"
+    if not why.probe_is_wrong or (answers and _may_pass(probe, state.now - started)):
         return None
     return Fault(
         subject=container.pod.ref,

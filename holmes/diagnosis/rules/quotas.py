@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import QUOTA, refused_with
+from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.quotas import exhausted_for, hard_of
+from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import quantity, violations
 from holmes.diagnosis.facts.services import nearest_workload
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import matches_selector, moment, text, text_map
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,7 +247,7 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
 def used_up(state: ClusterState) -> Iterator[Fault]:
     refused = {(refusal.maker.namespace, found["quota"]) for refusal, found in refused_with(state, QUOTA)}
     for quota in state.of("ResourceQuota"):
-        hard = text_map(quota.body, "status", "hard") or text_map(quota.body, "spec", "hard")
+        hard = hard_of(quota)
         used = text_map(quota.body, "status", "used")
         full = [name for name in sorted(hard) if _is_nearly_used(used.get(name, "0"), hard[name])]
         if not full or quota.deleted is not None:
@@ -270,6 +274,53 @@ def used_up(state: ClusterState) -> Iterator[Fault]:
 def _is_nearly_used(used: str, hard: str) -> bool:
     taken, allowed = quantity(used), quantity(hard)
     return taken is not None and allowed is not None and allowed > 0 and taken * 10 >= allowed * _NEARLY_TENTHS
+
+
+@Row(
+    id="Q03",
+    title="Quota leaves no room for an object that is missing",
+    severity="critical",
+    kinds=("ResourceQuota",),
+    needs=("Deployment", "StatefulSet", "DaemonSet", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service"),
+    reads=("status.used", "status.hard", "references in spec.template.spec"),
+    explanation=(
+        "A workload needs an object that does not exist, and a quota of the namespace allows no further object of "
+        "this kind, so the object cannot be created. Raise the quota, or delete objects that are no longer needed."
+    ),
+)
+def no_room_for_missing(state: ClusterState) -> Iterator[Fault]:
+    if not state.of("ResourceQuota"):
+        return
+    told: set[ObjectRef] = set()
+    for template in pod_templates(state):
+        workload = template.workload
+        if workload.at("spec", "replicas") == 0 or state.age_seconds(workload) < state.grace_seconds:
+            continue
+        for reference in references_of(template.spec):
+            ref = ObjectRef(kind=reference.kind, namespace=workload.namespace, name=reference.name)
+            if not reference.optional and not reference.key and reference.namespaced and ref not in told:
+                told.add(ref)
+                yield from _no_room(state, ref, workload)
+    for service, uses in edges(state).items():
+        if not uses[0].use.doubtful:
+            yield from _no_room(state, service, uses[0].consumer)
+
+
+def _no_room(state: ClusterState, ref: ObjectRef, workload: ClusterObject) -> Iterator[Fault]:
+    if not state.is_missing(ref.kind, ref.namespace, ref.name):
+        return
+    for quota, resource in list(exhausted_for(state, ref))[:1]:
+        used, hard = text(quota.body, "status", "used", resource), hard_of(quota)[resource]
+        yield Fault(
+            subject=ref,
+            culprit=quota.ref,
+            cause=f"{quota.ref} leaves no room for {ref}, which {workload.ref} needs: {resource} {used} of {hard}",
+            evidence=(
+                evidence.value(quota, f"status.used.{resource}", used),
+                evidence.value(quota, f"spec.hard.{resource}", hard),
+            ),
+            next_check=f"kubectl -n {quota.namespace} describe resourcequota {quota.name}",
+        )
 
 
 @Row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.evictions import preemptors_of
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
 from holmes.diagnosis.facts.nodes import (
     AFFINITY,
@@ -97,7 +98,10 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         cause=f"{who} {wish}, but {why}{found.others}",
         evidence=(*own, found.proof, *offers),
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
-        because=tuple(node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource),
+        because=(
+            *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
+            *preemptors_of(state, state.workload_of(pod)),
+        ),
         since=found.since,
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence, ObjectRef, Severity
 
 _MOST_EVIDENCE: Final = 4
+_CALM_LINES: Final = 20
+_ANSWERED: Final = re.compile(
+    r"(?i)\b(?:answer(?:ed|s)|return(?:ed|s)|respond(?:ed|s)(?: with)?|got) (?:with )?(?:HTTP )?[1-5]\d\d\b"
+    r"|(?:->|: ) ?[1-5]\d\d\b(?! ?ms)|\bstatus(?:_?code)?[=: ]{1,2}[1-5]\d\d\b|\bHTTP/\d(?:\.\d)?\"? [1-5]\d\d\b"
+)
+"""An HTTP status proves that a program listens at the address of the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +185,19 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
                 f"{about.ref} does not exist, but {who} {'needs' if len(named) == 1 else 'need'} it"
                 + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
                 + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
-                + ("" if about.orphan else hint(about.ref.name, existing))
+                + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
             ),
             evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
             logs=logs,
         )
+
+
+def _elsewhere(state: ClusterState, missing: ObjectRef) -> str:
+    """Return where a Service with the same name exists, as the end of a sentence, or an empty string."""
+    found = [each.ref for each in state.of("Service") if each.name == missing.name]
+    return f"; {found[0]} exists in another namespace" if len(found) == 1 else ""
 
 
 def _severity_of_missing(state: ClusterState, about: _Missing) -> Severity:
@@ -225,12 +239,23 @@ def _wrong_ports(state: ClusterState, service: ClusterObject) -> Iterator[Fault]
     agreed = everybody and len(wrong) == len(named)
     for edge, port in {(edge.consumer.uid, edge.named.object, port): (edge, port) for edge, port in wrong}.values():
         proofs = [each for each in failed if each.consumer is edge.consumer and each.use.port in {port, None}]
-        if edge.use.port is None and not proofs:
+        if (edge.use.port is None and not proofs) or _is_refuted(state, edge, proofs):
             continue
         lost = _listens(state, service, port) and (agreed or _was_service_changed(state, service, edge))
         yield _wrong_port(state, service, edge, proofs, blame_service=lost)
     if not wrong:
         yield from _unknown_wrong_port(service, failed, ports)
+
+
+def _is_refuted(state: ClusterState, edge: Edge, proofs: list[Failure]) -> bool:
+    """Return whether the consumer's log shows that the port answers, or that it answered with the same setting."""
+    if any(_ANSWERED.search(proof.line.value) for proof in proofs):
+        return True
+    place = state.find(edge.named.object)
+    since = edited_at(place) if place is not None else 0.0
+    groups = [group for _, story in stories_of(state, edge.consumer) for group in story.groups]
+    later = [group for group in groups if group.sudden and group.first > since and edge.use.host in group.record]
+    return bool(proofs and later)
 
 
 def _is_own(service: ClusterObject, consumer: ClusterObject) -> bool:
@@ -282,9 +307,15 @@ def _wrong_port(
         ),
         evidence=(*first, *(proof.line for proof in proofs))[:_MOST_EVIDENCE],
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
-        severity="critical" if proofs or is_sick(state, edge.consumer) else "warning",
+        severity="critical" if proofs or is_sick(state, edge.consumer) else _unproved(state, edge.consumer),
         logs=consumer_logs(state, [edge.consumer]),
     )
+
+
+def _unproved(state: ClusterState, consumer: ClusterObject) -> Severity:
+    """Return the severity for a consumer without failures. If its log was read, it does not use the port."""
+    calm = any(story.last_number >= _CALM_LINES for _, story in stories_of(state, consumer))
+    return "info" if calm else "warning"
 
 
 def _port_words(ports: list[int]) -> str:

@@ -105,6 +105,10 @@ def _numbered(
     ports: tuple[ContainerPort, ...],
 ) -> Iterator[Fault]:
     workload, target = state.workload_of(pods[0]), int(port.target)
+    protocols = {each.protocol for each in ports if each.number == target}
+    if protocols and protocols.isdisjoint(each.protocol for each in service_ports(service) if each.target == target):
+        yield _other_protocol(service, port, workload, "/".join(sorted(protocols)))
+        return
     declared = {(each.number, each.protocol) for each in ports}
     known = declared or {(number, "TCP") for number in _probe_ports(pods[0])}
     if not known or (target, port.protocol) in known or _speaks_of(pods[0], target):
@@ -122,8 +126,7 @@ def _numbered(
         culprit=service.ref,
         cause=(
             f"{service.ref} forwards port {port.port} to port {target} of its pods, but {workload.ref} {where} "
-            + written
-            + (", and client connections are refused" if proofs else "")
+            f"{written}{', and client connections are refused' if proofs else ''}"
         ),
         evidence=(
             _target(service, port),
@@ -133,6 +136,19 @@ def _numbered(
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="critical" if proofs else "warning" if listens_elsewhere else "info",
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
+    )
+
+
+def _other_protocol(service: ClusterObject, port: ServicePort, workload: ClusterObject, only: str) -> Fault:
+    ports = value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload))
+    return Fault(
+        subject=service.ref,
+        culprit=service.ref,
+        cause=f"{service.ref} forwards {port.protocol} port {port.port} to port {port.target} of its pods, which "
+        f"{workload.ref} declares for {only} only",
+        evidence=(_target(service, port), ports),
+        next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
+        severity="warning",
     )
 
 

@@ -20,6 +20,7 @@ from holmes.diagnosis.facts.admission import (
     refused_with,
     webhook_named,
 )
+from holmes.diagnosis.facts.quotas import largest_users
 from holmes.diagnosis.facts.resources import Violation, violations
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
@@ -72,11 +73,14 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
         ]
         if quota is not None:
             values += [evidence.field(quota, "status", "used")]
+        claim = "persistentvolumeclaims" in refusal.message
+        users = [largest_users(state, namespace, resource, limited.get(resource, "")) for resource in requested]
+        by = next((f"; most of it is used by {each}" for each in users if each), "")
         yield Fault(
             subject=refusal.maker.ref,
             culprit=ref,
             severity=refusal.severity,
-            cause=f"{ref} has no room for another pod of {refusal.workload.ref} ({told})",
+            cause=f"{ref} has no room for another {'claim' if claim else 'pod'} of {refusal.workload.ref} ({told}){by}",
             evidence=(*values, refusal.proof),
             next_check=f"kubectl -n {namespace} describe resourcequota {name}",
             since=refusal.since,

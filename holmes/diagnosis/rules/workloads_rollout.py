@@ -10,10 +10,12 @@ from holmes.diagnosis.facts.changes import (
     autoscalers_of,
     last_rollout,
     replica_sets_newest_first,
+    scaled_by,
     services_selecting,
     template_differences,
 )
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text, text_map
@@ -173,6 +175,8 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
             continue
         if state.now - since < state.patience_seconds + _waits_seconds(deployment, wanted):
             continue
+        if are_starting(state, deployment):
+            continue
         available = deployment.integer("status", "availableReplicas")
         yield Fault(
             subject=deployment.ref,
@@ -276,7 +280,8 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
             severity=severity,
             title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
-            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users)),
+            + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users))
+            + (f"; last scaled by {by}" if (by := scaled_by(state, workload)) else ""),
             evidence=(
                 evidence.field(workload, "spec", "replicas"),
                 *(evidence.field(each, "spec", "selector") for each in services),

@@ -8,6 +8,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
+from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
@@ -52,7 +54,7 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
         if workload.deleted is not None or ready >= wanted or state.age_seconds(workload) < state.grace_seconds:
             continue
         first = _first_not_ready(state, workload, wanted)
-        if first is None:
+        if first is None or are_starting(state, workload):
             continue
         name, pod, since = first
         if state.now - since < state.patience_seconds:
@@ -70,9 +72,15 @@ def incomplete(state: ClusterState) -> Iterator[Fault]:
                 *((_ready_condition(pod),) if pod is not None else ()),
             ),
             next_check=f"kubectl -n {workload.namespace} describe pod {name}",
-            because=sick_pods(state, workload),
+            because=(*sick_pods(state, workload), *_host_names(workload)),
             since=since,
         )
+
+
+def _host_names(workload: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the Service that gives the pods their host names."""
+    if workload.text("spec", "serviceName"):
+        yield ObjectRef(kind="Service", namespace=workload.namespace, name=workload.text("spec", "serviceName"))
 
 
 def _first_not_ready(
@@ -131,15 +139,17 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
         existing = [each.name for each in state.of("Service", namespace)]
         slip = meant(name, existing)
         missing = ObjectRef(kind="Service", namespace=namespace, name=name)
-        matters = slip or _is_named(state, namespace, name)
+        lines = [each.line for each in failures(state).get(missing, ()) if each.consumer is workload]
+        matters = slip or lines or _is_named(state, namespace, name)
         yield Fault(
             subject=workload.ref,
             culprit=workload.ref if slip else missing,
-            severity="warning" if matters else "info",
+            severity="critical" if lines else "warning" if matters else "info",
             cause=f"{missing} does not exist, but {workload.ref} names it in spec.serviceName for the host names of "
             f"its pods{hint(name, existing)}",
-            evidence=(evidence.field(workload, "spec", "serviceName"),),
+            evidence=(evidence.field(workload, "spec", "serviceName"), *lines[:1]),
             next_check=f"kubectl -n {namespace} get service",
+            logs=consumer_logs(state, [workload]) if not all(map(is_ready, state.pods_of(workload))) else (),
         )
 
 
@@ -168,7 +178,9 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
         if workload.deleted is not None or ready >= desired or state.age_seconds(workload) < state.grace_seconds:
             continue
         bad = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
-        if bad and not any(state.age_seconds(pod) >= state.grace_seconds for pod in bad):
+        if bad and not any(state.age_seconds(pod) >= state.patience_seconds for pod in bad):
+            continue
+        if are_starting(state, workload):
             continue
         yield Fault(
             subject=bad[0].ref if bad else workload.ref,
@@ -193,10 +205,9 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation=(
-        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. For labels that a "
-        "vendor or Kubernetes sets, for example for a GPU or an operating system, this is normal until a node has the "
-        "label. The severity is then info, unless the value is misspelled. A label such as `disabled`, which turns "
-        "the DaemonSet off, is not a fault."
+        "No node has the labels of the DaemonSet's nodeSelector, so the DaemonSet has no pods. This is normal until a "
+        "node has the label, for example for nodes with a GPU, and the severity is info. It is warning if the label "
+        "of the selector is clearly misspelled, or if its domain shows that users of the cluster set it."
     ),
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
@@ -218,7 +229,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=workload.ref,
-            severity="warning" if slip or _is_own_label(workload, key, value) else "info",
+            severity="warning" if slip or _is_own_label(key, value) else "info",
             cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
             evidence=(
                 evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
@@ -228,17 +239,11 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
-    """Return whether users, not vendor software, set the label on nodes.
-
-    A label that means "off", such as `disabled`, is excluded.
-    """
+def _is_own_label(key: str, value: str) -> bool:
+    """Return whether the domain of the label shows that users set it, unless the label means "off"."""
     domain, slash, name = key.rpartition("/")
-    if _NOWHERE.search(f"{name} {value}"):
-        return False
-    if not slash:
-        return workload.namespace != "kube-system"
-    return not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
+    own = bool(slash) and not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
+    return own and not _NOWHERE.search(f"{name} {value}")
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:

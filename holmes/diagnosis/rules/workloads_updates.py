@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
+from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
+from holmes.diagnosis.facts.services import unready_seconds
+from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, children, duration, moment, text
+from holmes.kubernetes.fields import at, child, duration, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +72,7 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     kinds=("StatefulSet", "DaemonSet", "Pod"),
     reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
     explanation="With the update strategy OnDelete, a change to the template reaches a pod only after the pod is "
-    "deleted. Pods of the older revision are still running.",
+    "deleted. Pods of the older revision are still running. The severity is info while all pods are ready.",
 )
 def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
     for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
@@ -77,8 +80,10 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
             continue
         old = _old_pods(state, workload)
         if old:
+            healthy = all(text(pod.condition("Ready"), "status") == "True" for pod in state.pods_of(workload))
             yield Fault(
                 subject=workload.ref,
+                severity="info" if healthy else None,
                 cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so pods such as "
                 f"{old[0].ref} keep the old template until they are deleted",
                 evidence=(
@@ -99,6 +104,35 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     )
     behind = workload.integer("status", "updatedNumberScheduled") < workload.integer("status", "currentNumberScheduled")
     return pods if counted and behind else []
+
+
+@Row(
+    id="W06c",
+    title="Corrected template does not reach a failing pod",
+    severity="critical",
+    kinds=("StatefulSet", "Pod"),
+    reads=("status.updateRevision", f"Pod metadata.labels[{_HASH}]", "Pod status.conditions[Ready]"),
+    explanation="A StatefulSet replaces a pod only after the pod is ready. If the old template was wrong, its pod "
+    "never becomes ready, and the corrected template is not used until the pod is deleted.",
+)
+def stays_old(state: ClusterState) -> Iterator[Fault]:
+    for workload in state.of("StatefulSet"):
+        update = workload.child("spec", "updateStrategy")
+        waits = text(update, "type") == "OnDelete" or integer(update, "rollingUpdate", "partition")
+        if waits or workload.deleted is not None or workload.text("spec", "podManagementPolicy") == "Parallel":
+            continue
+        for pod in _old_pods(state, workload):
+            if unready_seconds(state, pod) < 2 * state.patience_seconds or is_ready(pod):
+                continue
+            yield Fault(
+                subject=pod.ref,
+                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels[_HASH]} of {workload.ref}; a "
+                "StatefulSet replaces a pod only after it is ready, so the new template is used after the pod is "
+                "deleted",
+                evidence=(evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels[_HASH]), *_revisions(workload)),
+                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+                since=pod.created,
+            )
 
 
 def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
@@ -194,67 +228,37 @@ def _starves(container: Container, template: JsonObject) -> bool:
     title="Pods started before their configuration was changed",
     severity="info",
     kinds=("Pod", "ConfigMap", "Secret"),
-    reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
-    explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed "
-    "after the pods started, so they may still use old values. `kubectl rollout restart` loads the new values.",
+    reads=(
+        "ConfigMap metadata.managedFields[].time",
+        "Pod status.startTime",
+        "Pod spec.containers[].env",
+        "Pod spec.containers[].volumeMounts[].subPath",
+    ),
+    explanation="Environment variables are read once, when a container starts, and files that are mounted with subPath "
+    "are never updated. A ConfigMap or Secret was changed after the pods started, so they may still use old values. "
+    "`kubectl rollout restart` loads the new values.",
 )
-def stale_environment(state: ClusterState) -> Iterator[Fault]:
-    changed: dict[tuple[str, str, str], float | None] = {}
+def stale_configuration(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
-        started = moment(pod.text("status", "startTime"))
-        if started is None:
-            continue
-        for kind, name, path in _environment(pod):
-            key = (kind, pod.namespace, name)
-            if key not in changed:
-                changed[key] = _data_changed(state, *key)
-            edited = changed[key]
-            if edited is not None and _started(pod, started) < edited < state.now - state.patience_seconds:
-                workload = state.workload_of(pod)
-                yield Fault(
-                    subject=pod.ref,
-                    cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"the containers of {workload.ref} started earlier and read environment variables only at startup",
-                    evidence=(
-                        evidence.value(pod, path, name),
-                        evidence.field(pod, "status", "startTime"),
-                    ),
-                    next_check=f"kubectl -n {pod.namespace} get {kind.lower()} {name} --show-managed-fields -o yaml",
-                    since=edited,
-                )
-                break
+        stale = (each for each in stale_settings(state, pod) if each.edited < state.now - state.patience_seconds)
+        found = next(stale, None)
+        if found is not None:
+            yield Fault(
+                subject=pod.ref,
+                cause=f"{found.ref} was changed {duration(state.now - found.edited)} ago, but the containers of "
+                f"{_older(state, pod, found.edited)} started earlier and {found.reading}",
+                evidence=(
+                    evidence.value(pod, found.path, found.ref.name),
+                    evidence.field(pod, "status", "startTime"),
+                ),
+                next_check=f"kubectl -n {pod.namespace} get {found.ref.kind.lower()} {found.ref.name} "
+                "--show-managed-fields -o yaml",
+                since=found.edited,
+            )
 
 
-def _started(pod: ClusterObject, pod_started: float) -> float:
-    """Return the start time of the pod or of its last started container, whichever is later."""
-    times = [moment(text(container.status, "state", "running", "startedAt")) for container in containers_of(pod)]
-    return max([pod_started, *(time for time in times if time is not None)])
-
-
-def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
-    """Yield the kind, name and path of every source of environment variables."""
-    for key in ("initContainers", "containers"):
-        for index, container in enumerate(pod.children("spec", key)):
-            for position, source in enumerate(children(container, "envFrom")):
-                for kind, ref in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
-                    if text(source, ref, "name"):
-                        yield kind, text(source, ref, "name"), f"spec.{key}[{index}].envFrom[{position}].{ref}.name"
-            for position, variable in enumerate(children(container, "env")):
-                for kind, ref in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
-                    name = text(variable, "valueFrom", ref, "name") if "valueFrom" in variable else ""
-                    if name:
-                        yield kind, name, f"spec.{key}[{index}].env[{position}].valueFrom.{ref}.name"
-
-
-def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
-    """Return the time of the object's last change after its creation, or None if no such change is known."""
-    found = state.get(kind, namespace, name)
-    if found is None:
-        return None
-    times = [
-        moment(text(entry, "time")) or 0.0
-        for entry in found.children("metadata", "managedFields")
-        if text(entry, "subresource") != "status"
-    ]
-    edited = max(times, default=0.0)
-    return edited if edited > found.created + 1 else None
+def _older(state: ClusterState, pod: ClusterObject, edited: float) -> str:
+    """Return the workload, or only the pod if other pods of the workload started after the change."""
+    workload = state.workload_of(pod)
+    others = (each for each in state.pods_of(workload) if each is not pod and each.deleted is None)
+    return f"{pod.ref}, unlike its siblings," if any(each.created > edited for each in others) else str(workload.ref)

@@ -19,6 +19,7 @@ from holmes.server.chat.json_answers import find_json
 from holmes.server.errors import ApiError, documented
 from holmes.server.limits import client_of
 from holmes.settings.model import BUILTIN_MODEL
+from holmes.triage.question import states_health
 from holmes.values.json_types import JsonObject
 
 _DEFAULT_SECONDS: Final = 300.0
@@ -73,7 +74,7 @@ def _of_rules(run: ChatRun, body: CheckRequest, last: WireEvent) -> CheckAnswer:
     verdict = last.data.get("verdict")
     kind, summary = (verdict.get("kind"), verdict.get("summary")) if isinstance(verdict, dict) else ("", "")
     rationale = f"No LLM was used. {summary}"
-    if kind not in ("cause_found", "healthy"):
+    if kind not in ("cause_found", "healthy") or not states_health(body.query):
         return _failed(run, body, "no LLM answered, and the built-in rules cannot judge the statement", rationale)
     return _answer(run, body, passed=kind == "healthy", rationale=rationale)
 

@@ -67,6 +67,7 @@ def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -
     """Find an object by `kind/name` or name. Raises `ToolError` if it is not found."""
     kind, slash, name = resource.partition("/")
     kinds = [_kind(kind, state)] if slash else [*WORKLOADS, "Pod", "Service", "Ingress", "Node"]
+    kinds += WORKLOADS if kinds == ["Pod"] else ()  # models pass the name of a workload as the name of a pod
     name = name if slash else resource
     candidates = [
         each for one in kinds for each in state.of(one) if not namespaces or each.namespace in {*namespaces, ""}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import masked_report
 from holmes.diagnosis.scan import ScanRequest, scan, with_more_logs
+from holmes.diagnosis.usage import read_usage
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.scope import objection, scope_of
@@ -78,6 +79,11 @@ class Scans:
         if self._last is result:
             self._last = found
         return found
+
+    async def with_usage(self, result: ScanResult) -> ScanResult:
+        """Read the current use of CPU and memory, which is not kept."""
+        async with ClusterClient(await self._current_login()) as client:
+            return replace(result, usage=await read_usage(client, result.report.namespaces))
 
     def masked(self, result: ScanResult) -> ScanResult:
         """Mask the report and the logs, before any text is shortened: a part of a secret is not recognised.

@@ -17,7 +17,7 @@ from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.toolsets.kubernetes_diagnosis.scans import Scans
-from holmes.triage.looks import LookRequest, take_first_look, wanted_logs
+from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_to_yaml
@@ -158,6 +158,8 @@ class KubernetesDiagnosisToolset:
         request = LookRequest.of(arguments, namespaces[0] if namespaces else "")
         result = await self._scans.current((*namespaces, *request.named_namespaces))
         result = await self._scans.with_logs(result, lambda found: wanted_logs(request, found))
+        if await asyncio.to_thread(wants_usage, request, result):
+            result = await self._scans.with_usage(result)
         masked = await asyncio.to_thread(self._scans.masked, result)
         look = await asyncio.to_thread(take_first_look, request, masked)
         text = await asyncio.to_thread(look_to_yaml, look, self._mask)

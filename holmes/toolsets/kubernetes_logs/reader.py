@@ -51,7 +51,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The log of one container instance.
+    """The log of one container instance. `recent` contains the last lines without filters.
 
     `unread` explains why the log is missing, and each of the `notes` describes a missing part. `exact` is false if the
     log has more lines than were read. The counts are then lower bounds. `failure` is the error that caused `unread`, if
@@ -62,6 +62,7 @@ class Section:
     container: ContainerView
     previous: bool = False
     lines: tuple[bytes, ...] = ()
+    recent: tuple[bytes, ...] = ()
     matching_lines: int = 0
     total_lines: int = 0
     exact: bool = True
@@ -124,6 +125,7 @@ class LogReader:
         return replace(
             blank,
             lines=window.kept,
+            recent=window.recent,
             matching_lines=window.matching_lines,
             total_lines=window.total_lines,
             exact=end in {"complete", "past_end"} and (newest is None or window.stored_lines < newest),

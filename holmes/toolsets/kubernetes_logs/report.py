@@ -1,4 +1,4 @@
-"""Formats logs as text for the model: a summary line, the logs that could not be read, and one section per container.
+"""Formats logs as text for the model: a summary, unread logs, the trouble in the logs, and one section per container.
 
 Each section states how many of its matching lines it shows.
 """
@@ -9,13 +9,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.diagnosis.facts.log_groups import story_of
+from holmes.diagnosis.facts.log_numbers import risen_numbers
+from holmes.diagnosis.facts.logs import quoted
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.workloads import ContainerState, ContainerView, FoundPods, PodView
     from holmes.toolsets.kubernetes_logs.reader import Section
     from holmes.toolsets.kubernetes_logs.request import LogRequest
 
+_MOST_TROUBLES = 5
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d*(?=Z|[+-]\d\d:\d\d)")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -41,6 +48,7 @@ def report_text(report: LogReport) -> str:
         names = ", ".join(pod.name for pod in report.left_out[:20])
         more = f" and {len(report.left_out) - 20} more" if len(report.left_out) > 20 else ""
         parts.append(f"Omitted pods (max_pods is {report.request.max_pods}): {names}{more}")
+    parts += _troubles(read)
     parts += [_section(section, report.request) for section in read]
     return "\n".join(parts)
 
@@ -65,6 +73,28 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
     logs_text = f"{len(read)} container log{'' if len(read) == 1 else 's'}"
     return f"{what}: {pods_text}, {logs_text}, {counts}{_searched(request)}{hint}"
+
+
+def _troubles(read: list[Section]) -> Iterator[str]:
+    """Yield the groups of lines that report trouble, the most frequent first, as the built-in rules see them."""
+    found = [(section, story, group) for section in read for story, group in _groups(section)]
+    found.sort(key=lambda each: (each[2].weight != "kind", -each[2].count))
+    if found:
+        yield "Trouble in the last lines of these logs, found by the built-in rules:"
+    for section, story, group in found[:_MOST_TROUBLES]:
+        detail = f"{group.detail}: " if group.detail else f"{group.kind}: " if group.kind else ""
+        begins = "not before" if group.sudden else "from the beginning"
+        before = story.line_before(group) if group.sudden else ""
+        after = f"; just before the first: {quoted(before)}" if before else ""
+        yield f"- {_title(section)}, {group.span}, {begins}: {detail}{quoted(group.record)}{after}"
+
+
+def _groups(section: Section) -> Iterator[tuple[LogStory, LogGroup]]:
+    story = story_of("\n".join(map(readable, section.recent)))
+    ended = story.time_of(story.last_number)
+    for group in (*story.groups, *risen_numbers(story)):
+        if group.is_evidence(ended):
+            yield story, group
 
 
 def _is_filtered(request: LogRequest) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_logs.request import LineFilter
 
 LONGEST_LINE_BYTES = 8_000
+_RECENT_LINES = 2_000
+_RECENT_LINE_BYTES = 1_000
 _SEARCH_SECONDS = 10.0
 _STORED_PIECE_BYTES = 8_000  # minimum size of the pieces into which a container runtime splits a long line
 _OUT_OF_ORDER = timedelta(minutes=1)  # lines of stdout and stderr may be slightly out of order
@@ -41,6 +43,7 @@ class LineWindow:
         self._filter = line_filter
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
+        self._recent: deque[bytes] = deque(maxlen=_RECENT_LINES)
         self._pending = bytearray()
         self._search_seconds_left = _SEARCH_SECONDS
 
@@ -48,6 +51,11 @@ class LineWindow:
     def kept(self) -> tuple[bytes, ...]:
         """The last matching lines with their timestamps, oldest first. Very long lines are truncated and marked."""
         return tuple(self._kept)
+
+    @property
+    def recent(self) -> tuple[bytes, ...]:
+        """The last lines whether they match or not, for the analysis of the log. Long lines are truncated."""
+        return tuple(self._recent)
 
     def feed(self, piece: bytes) -> None:
         """Add bytes, which may end in the middle of a line. Raises `ToolError` if a pattern is too slow."""
@@ -67,6 +75,7 @@ class LineWindow:
 
     def _take(self, lines: list[bytes]) -> None:
         self.total_lines += len(lines)
+        self._recent.extend(line[:_RECENT_LINE_BYTES] for line in lines[-_RECENT_LINES:])
         long_lines = sum(len(line) // _STORED_PIECE_BYTES for line in lines if len(line) >= _STORED_PIECE_BYTES)
         self.stored_lines += len(lines) + long_lines
         if self._filter.takes_all:

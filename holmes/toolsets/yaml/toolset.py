@@ -18,6 +18,7 @@ import yaml
 
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
+from holmes.toolsets.yaml.object_names import Advice, advice_for, plain_object
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import command_environment, process_environment, refuse_outside, with_namespace
 from holmes.toolsets.yaml.views import ViewSettings, apply_view, view_of
@@ -94,9 +95,15 @@ class YamlToolset:
         )
         try:
             arguments = with_namespace(tool.tool, invocation.arguments, self.environment)
+            arguments = plain_object(arguments) if self.definition.chosen_cluster else arguments
             command = self._command(tool, arguments)
+            outcome, advice = await self._run_with_advice(tool, command, arguments, limits)
+            if advice.instead:
+                arguments = advice.instead
+                command = self._command(tool, arguments)
+                again = await self._run(tool, command, limits)
+                outcome = replace(again, stderr=f"{again.stderr}{advice.hint}\n")
             views = tuple(self._view(each, tool, arguments) for each in tool.transformers)
-            outcome = await self._run(tool, command, limits)
             if self.definition.chosen_cluster and outcome.return_code:
                 outcome = replace(
                     outcome, stderr=outcome.stderr + _release_hint(outcome.stderr, arguments, self.environment)
@@ -110,6 +117,17 @@ class YamlToolset:
             return ToolResult(status="error", error=str(error))
         stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)
         return self._result(tool, outcome, stdout, command.invocation)
+
+    async def _run_with_advice(
+        self, tool: YamlTool, command: RenderedCommand, arguments: JsonObject, limits: ProcessLimits
+    ) -> tuple[ProcessOutcome, Advice]:
+        """Run the command. If it does not find an object, also return advice, which is part of the error."""
+        outcome = await self._run(tool, command, limits)
+        if not self.definition.chosen_cluster or not outcome.return_code:
+            return outcome, Advice()
+        advice = await advice_for(outcome.stderr, arguments, self.environment)
+        stderr = f"{outcome.stderr.rstrip()}; {advice.hint}\n" if advice.hint else outcome.stderr
+        return replace(outcome, stderr=stderr), advice
 
     def _command(self, tool: YamlTool, arguments: JsonObject) -> RenderedCommand:
         command = render_command(tool, arguments, config=self.definition.config, environment=self.environment)
@@ -141,7 +159,7 @@ class YamlToolset:
         status: ToolStatus = "success" if stdout.strip() else "no_data"
         return ToolResult(
             status=status if error is None else "error",
-            data=_with_stderr(stdout, outcome.stderr),
+            data=stdout if _says(error, outcome.stderr) else _with_stderr(stdout, outcome.stderr),
             error=error,
             invocation=invocation,
             return_code=outcome.return_code,
@@ -181,6 +199,11 @@ def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) 
     namespace = arguments.get("namespace") or environment.get("HOLMES_KUBE_NAMESPACE")
     place = f", namespace {namespace}" if namespace else ""
     return f"(release {arguments.get('release')}{place}; helm_list shows every release and its namespace)\n"
+
+
+def _says(error: str | None, stderr: str) -> bool:
+    """Return whether the error message already contains everything that the program wrote to standard error."""
+    return error is not None and error.endswith(f": {' '.join(masked(stderr).split())}")
 
 
 def _with_stderr(stdout: str, stderr: str) -> str:

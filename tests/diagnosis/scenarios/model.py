@@ -7,6 +7,7 @@ name of the namespace with that alias, `<run>` by letters that are unique to the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,8 +20,16 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from holmes.values.findings import ObjectRef
 from holmes.values.json_types import JsonObject
+from tests.cluster.layout import REGISTRY
+from tests.support.certificates import new_private_key
 
 FOLDER: Final = Path(__file__).parent
+HARD: Final = FOLDER / "hard"
+"""The hard set: a folder for each half, with the same folders as `FOLDER`."""
+AT_ONCE: Final = FOLDER / "at_once"
+"""Questions that are asked two seconds after a definite fault began, or during a start."""
+PRIVATE_KEY: Final = "<private-key>"
+"""Replaced by a new private key, one line with escaped line ends. Write it in double quotes."""
 Expectation: TypeAlias = Literal["faults", "healthy"]
 Places: TypeAlias = Mapping[str, str]
 """Maps the alias of a namespace, or `run`, to its name on the cluster."""
@@ -153,7 +162,8 @@ class Header(Strict):
 
     `shows` proves that the fault, or the noise, is present. `room` is the number of pods that must fit on the node.
     `scan` are the namespaces of the scan, all by default; unless `narrow`, all are scanned a second time. Healthy
-    scenarios have no incident that is more severe than `tolerated`.
+    scenarios have no incident that is more severe than `tolerated`. Scenarios of the hard set have a `question`, and
+    `namespace` says whether it is asked with `--namespace`. All of their images exist but `missing_images`.
     """
 
     title: str
@@ -168,6 +178,9 @@ class Header(Strict):
     expected: tuple[Expected, ...] = ()
     innocent: tuple[Target, ...] = ()
     note: str = ""
+    question: str = ""
+    namespace: bool = False
+    missing_images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,9 +215,17 @@ class Scenario:
         text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
         return Header.model_validate(next(iter(yaml.safe_load_all(text)))).shows
 
+    @property
+    def images(self) -> frozenset[str]:
+        """The images of the registry that the scenario expects."""
+        named = re.findall(rf"\b{re.escape(REGISTRY)}/[\w./-]+:[\w.-]+", self.path.read_text(encoding="utf-8"))
+        return frozenset(named) - set(self.header.missing_images)
+
     def steps(self, places: Places) -> Iterator[Step | JsonObject]:
         """The steps and manifests with real names, in the order of the file."""
         text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
+        if PRIVATE_KEY in text:
+            text = text.replace(PRIVATE_KEY, new_private_key().replace("\n", "\\n"))
         for document in list(yaml.safe_load_all(text))[1:]:
             yield _STEP.validate_python(document) if "step" in document else document
 
@@ -222,14 +243,12 @@ def part_manifests(part: str, places: Places) -> tuple[JsonObject, ...]:
     return tuple(yaml.safe_load_all(replace_placeholders(text, places)))
 
 
-def load_scenarios(*names: str) -> tuple[Scenario, ...]:
+def load_scenarios(*names: str, folder: Path = FOLDER) -> tuple[Scenario, ...]:
     """All scenarios, or those with names that match a pattern; ValueError when a pattern matches none."""
-    found = tuple(
-        Scenario(path) for folder in ("faults", "healthy") for path in sorted((FOLDER / folder).glob("*.yaml"))
-    )
+    found = tuple(Scenario(path) for part in ("faults", "healthy") for path in sorted((folder / part).glob("*.yaml")))
     if not names:
         return found
     for name in names:
         if not any(fnmatchcase(each.name, name) for each in found):
-            raise ValueError(f"no scenario is called {name!r}: see the file names in {FOLDER}")
+            raise ValueError(f"no scenario is called {name!r}: see the file names in {folder}")
     return tuple(each for each in found if any(fnmatchcase(each.name, name) for name in names))

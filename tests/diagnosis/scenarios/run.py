@@ -115,18 +115,19 @@ class Run:
 
     def _record(self, scenario: Scenario, places: Places, folder: Path) -> None:
         with self.scanning:
-            record(scenario, places, folder, lambda *arguments: self._holmes("snapshot", "create", *arguments))
+            record(scenario, places, folder, lambda *arguments: self.holmes("snapshot", "create", *arguments))
 
     def _scan(self, namespaces: Sequence[str]) -> DiagnosisReport:
         options = [word for namespace in namespaces for word in ("-n", namespace)]
         with self.scanning:
-            text = self._holmes("scan", *options, "-o", "json", f"--grace={GRACE_SECONDS}")
+            text = self.holmes("scan", *options, "-o", "json", f"--grace={GRACE_SECONDS}")
         try:
             return report_from_json(text)
         except ValueError as error:
             raise ScanFailedError(str(error)) from error
 
-    def _holmes(self, *arguments: str) -> str:
+    def holmes(self, *arguments: str) -> str:
+        """Run the command as the user of the run and return its output; raises ScanFailedError."""
         environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig(self.user))}
         done = subprocess.run(
             [HOLMES, *arguments],

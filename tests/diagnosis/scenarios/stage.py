@@ -42,13 +42,15 @@ def make_places(scenario: Scenario) -> Places:
 
 
 @contextmanager
-def staged(scenario: Scenario, api: Api, places: Places, *, patience: float = 1) -> Iterator[None]:
+def staged(
+    scenario: Scenario, api: Api, places: Places, *, patience: float = 1, settle_seconds: float = SETTLE_SECONDS
+) -> Iterator[None]:
     """Stages the scenario until it shows its fault; raises DidNotShowError otherwise.
 
-    `patience` multiplies the deadline of the scenario, for a busy machine.
+    `patience` multiplies the deadline of the scenario, for a busy machine. A fault is at least `settle_seconds` old.
     """
     deadline = time.monotonic() + scenario.header.deadline_seconds * patience
-    stage = Stage(scenario, Observer(api, places, deadline))
+    stage = Stage(scenario, Observer(api, places, deadline), settle_seconds)
     try:
         try:
             stage.set_up()
@@ -65,6 +67,7 @@ class Stage:
 
     scenario: Scenario
     observer: Observer
+    settle_seconds: float
     held: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
@@ -82,7 +85,7 @@ class Stage:
         for condition in self.scenario.conditions(self.observer.places):
             self.observer.wait(condition)
         if self.scenario.expectation == "faults":
-            time.sleep(max(0, changed + SETTLE_SECONDS - time.monotonic()))
+            time.sleep(max(0, changed + self.settle_seconds - time.monotonic()))
 
     def tear_down(self) -> None:
         """Deletes everything without waiting for the end."""

@@ -6,21 +6,16 @@ from collections import Counter
 
 import pytest
 
-from tests.diagnosis.scenarios.model import FOLDER, Scenario, UseStep, load_scenarios, part_manifests
+from tests.diagnosis.scenarios.model import AT_ONCE, FOLDER, HARD, Scenario, UseStep, load_scenarios, part_manifests
 
 ALL = load_scenarios()
-PLACES = {
-    "shop": "shop-1",
-    "billing": "billing-1",
-    "platform": "platform-1",
-    "sandbox": "sandbox-1",
-    "preview": "preview-1",
-}
+SETS = (HARD / "blind", HARD / "development", AT_ONCE)
+OTHERS = tuple(each for folder in SETS for each in load_scenarios(folder=folder))
 
 
-@pytest.mark.parametrize("scenario", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("scenario", [*ALL, *OTHERS], ids=lambda each: each.name)
 def test_a_scenario_says_what_it_expects_and_its_steps_can_be_read(scenario: Scenario) -> None:
-    places = {alias: PLACES[alias] for alias in scenario.header.namespaces} | {"run": "abc123"}
+    places = {alias: f"{alias}-1" for alias in scenario.header.namespaces} | {"run": "abc123"}
 
     steps = tuple(scenario.steps(places))
     parts = [part for step in steps if isinstance(step, UseStep) for part in step.parts]
@@ -28,6 +23,7 @@ def test_a_scenario_says_what_it_expects_and_its_steps_can_be_read(scenario: Sce
     assert steps
     assert all(part_manifests(part, places) for part in parts)
     assert bool(scenario.header.expected) == (scenario.expectation == "faults")
+    assert bool(scenario.header.question) == (scenario in OTHERS)
     assert set(scenario.scanned) <= set(scenario.header.namespaces)
     assert all(
         target.namespace in {None, "", *scenario.header.namespaces}

@@ -29,10 +29,10 @@ async def test_no_output_is_no_data_even_when_something_was_said_aside() -> None
     assert (result.status, result.data) == ("no_data", "stderr:\nnothing found\n")
 
 
-async def test_an_exit_code_is_an_error_that_keeps_both_outputs() -> None:
+async def test_an_exit_code_is_an_error_that_says_once_what_the_program_wrote() -> None:
     result = await run_command("echo out; echo 'Error: Forbidden' >&2; exit 4")
     assert (result.status, result.return_code) == ("error", 4)
-    assert result.data == "out\nstderr:\nError: Forbidden\n"
+    assert result.data == "out\n"
     assert result.error == "exit code 4: Error: Forbidden"
     assert (await run_command("exit 1")).error == "exit code 1, no output"
 

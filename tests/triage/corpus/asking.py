@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from holmes.assets import demo_recording
@@ -17,7 +18,7 @@ from holmes.snapshot.server.serving import serve_snapshot
 from holmes.toolsets.kubernetes_diagnosis.toolset import FIRST_LOOK, KubernetesDiagnosisToolset
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import SeenLook
-from holmes.triage.looks import LookRequest, take_first_look
+from holmes.triage.looks import LookRequest, take_first_look, wanted_logs
 from holmes.values.environment import Environment
 from holmes.values.first_look import FirstLook, look_from_yaml, look_to_yaml
 from holmes.values.messages import ToolCallId
@@ -46,12 +47,13 @@ def answers_to(cases: Sequence[Case]) -> tuple[Answer, ...]:
 
 def _ask(case: Case) -> Answer:
     try:
-        scan, about = scan_for(case), tuple[str, ...]()
+        about = tuple[str, ...]()
         for question in case.earlier:
             earlier = LookRequest(question=question, namespace=case.namespace, about=about)
-            about = take_first_look(earlier, scan).subject or about
+            about = take_first_look(earlier, scan_for(case)).subject or about
         alerts = (case.alert,) if case.alert else ()
         request = LookRequest(question=case.question, namespace=case.namespace, about=about, alerts=alerts)
+        scan = scan_for(case, partial(wanted_logs, request))
         return _answer(case, look_to_yaml(take_first_look(request, scan)))
     except Exception as error:  # noqa: BLE001  a crash is reported with its case
         return _crashed(case, error)

@@ -6,8 +6,8 @@ share. README.md describes the format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -15,12 +15,16 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import yaml
 
 from holmes.diagnosis.engine import all_rules
-from holmes.diagnosis.scan import ScanRequest, ScanResult, result_of, run_rules
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.scan import LOG_ROUNDS, ScanRequest, ScanResult, result_of, run_rules
+from holmes.kubernetes.cluster_state import ClusterState, LogKey
 from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.log_reader import LogLimits
 from holmes.kubernetes.one_list import slim
 from holmes.values.findings import ScanCost
 from holmes.values.verdicts import VERDICT_KINDS, VerdictKind
 from tests.diagnosis.row_cases import state_of
+from tests.triage.corpus.servers import log_name, log_text, server_objects
 
 Half: TypeAlias = Literal["blind", "development"]
 Corpus: TypeAlias = Literal["questions", "alerts", "classes"]
@@ -30,7 +34,7 @@ CORPORA: Final[tuple[Corpus, ...]] = get_args(Corpus)
 DEMO: Final = "demo"
 """The cluster of cases that are asked of the recorded demo cluster."""
 FOLDER: Final = Path(__file__).parent
-_CLUSTER: Final = frozenset({"objects", "events", "logs"})
+_CLUSTER: Final = frozenset({"objects", "events", "logs", "servers"})
 _EXPECTED: Final = frozenset({"verdict", "culprit", "says", "never_says", "innocent"})
 _ASKED: Final = frozenset({"id", "title", "class", "language", "question", "namespace", "earlier", "cluster"})
 _ALERT: Final = frozenset({"alert", "labels", "annotations"})
@@ -136,14 +140,19 @@ def _alert(raw: Mapping[str, Any]) -> Mapping[str, str]:
     return {**labels, **{name: value[:_ANNOTATION_CHARACTERS] for name, value in notes.items()}}
 
 
-def scan_for(case: Case) -> ScanResult:
-    """Return the scan of the cluster of a case. Cases with the same shared cluster get the same scan."""
-    return _shared_scan(case.half, case.cluster) if case.cluster else scan_of(case.own_cluster)
+def scan_for(case: Case, wanted: Callable[[ScanResult], Sequence[LogKey]] | None = None) -> ScanResult:
+    """Return the scan of the cluster of a case. Cases with the same shared cluster get the same scan, with all logs.
+
+    The scan of a cluster of its own has only the logs that the rules request, and those that are `wanted`.
+    """
+    if case.cluster:
+        return _shared_scan(case.half, case.cluster)
+    return scan_of(case.own_cluster) if wanted is None else _scan_with(case.own_cluster, wanted)
 
 
 def cluster_of(case: Case) -> Mapping[str, Any]:
-    """Return the compact cluster of a case as written."""
-    return _shared_cluster(case.half, case.cluster) if case.cluster else case.own_cluster
+    """Return the compact cluster of a case, without short forms."""
+    return _shared_cluster(case.half, case.cluster) if case.cluster else _written_out(case.own_cluster)
 
 
 @cache
@@ -158,8 +167,50 @@ def _shared_cluster(half: Half, name: str) -> Mapping[str, Any]:
 
 def scan_of(cluster: Mapping[str, Any]) -> ScanResult:
     """Run all rules over a compact cluster. Objects are as a scan reads them, and all logs have been read."""
-    objects = [_as_read(each) for each in cluster.get("objects", ())]
-    state = state_of({**cluster, "objects": objects})
+    return _judged(_state_of(cluster))
+
+
+def _scan_with(cluster: Mapping[str, Any], wanted: Callable[[ScanResult], Sequence[LogKey]]) -> ScanResult:
+    """Scan a compact cluster, and read logs in the rounds in which the toolset reads them."""
+    full = _state_of(cluster)
+    logs = full.timed_logs
+    state = _state_of({**cluster, "logs": {}})
+    requested = run_rules(all_rules(), state).wanted_logs[: LogLimits().logs]
+    scan = _judged(state.with_logs(_served(state, logs, requested)))
+    for _ in range(LOG_ROUNDS):
+        more = _served(state, logs, [key for key in wanted(scan) if key not in scan.state.timed_logs])
+        if not more:
+            break
+        scan = _judged(scan.state.with_logs(more))
+    return scan
+
+
+def _served(state: ClusterState, logs: Mapping[LogKey, str], keys: Iterable[LogKey]) -> dict[LogKey, str]:
+    """Return logs as the API server does: while a container waits, both of its logs are that of its last instance."""
+    found = {}
+    for key in keys:
+        pod = state.find(key.pod)
+        waits = any(each.name == key.container and each.waiting for each in containers_of(pod)) if pod else False
+        log = logs.get(key, logs.get(replace(key, previous=not key.previous)) if waits else None)
+        if log is not None:
+            found[key] = log
+    return found
+
+
+def _state_of(cluster: Mapping[str, Any]) -> ClusterState:
+    written = _written_out(cluster)
+    return state_of({**written, "objects": [_as_read(each) for each in written["objects"]]})
+
+
+def _written_out(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """Expand the short forms of a cluster."""
+    servers = cluster.get("servers", {})
+    bodies = [*cluster.get("objects", ()), *(each for name in servers for each in server_objects(name, servers[name]))]
+    logs = {log_name(name, servers): log_text(log) for name, log in cluster.get("logs", {}).items()}
+    return {**{key: cluster[key] for key in cluster if key != "servers"}, "objects": bodies, "logs": logs}
+
+
+def _judged(state: ClusterState) -> ScanResult:
     cost = ScanCost(list_calls=0, requests=0, logs_read=0, seconds=0)
     return result_of(state, run_rules(all_rules(), state), ScanRequest(), cost=cost)
 

@@ -19,12 +19,12 @@ Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
 # none false.
 FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
-    ("blind", "questions"): Score(cases=200, verdict_right=167, wholly_right=148, false=11),
+    ("blind", "questions"): Score(cases=200, verdict_right=173, wholly_right=157, false=6),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
-    ("blind", "classes"): Score(cases=198, verdict_right=161, wholly_right=136, false=28),
-    ("development", "questions"): Score(cases=300, verdict_right=297, wholly_right=292, false=0),
-    ("development", "classes"): Score(cases=228, verdict_right=184, wholly_right=148, false=39),
-    ("development", "alerts"): Score(cases=96, verdict_right=96, wholly_right=96, false=0),
+    ("blind", "classes"): Score(cases=198, verdict_right=175, wholly_right=160, false=7),
+    ("development", "questions"): Score(cases=505, verdict_right=504, wholly_right=502, false=0),
+    ("development", "classes"): Score(cases=263, verdict_right=245, wholly_right=235, false=4),
+    ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
     id="example",

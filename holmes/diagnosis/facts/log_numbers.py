@@ -1,0 +1,132 @@
+"""Finds numbers in a log that rise and stay high: response times, memory, queues.
+
+Counters rise in every healthy program, so only numbers whose name speaks of an amount in use count. A number that also
+falls, for example the memory of a program with garbage collection, is healthy.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.log_groups import group_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.previews.log_patterns import Pattern
+
+_MOST_SAMPLES: Final = 120
+_LEAST_SAMPLES: Final = 8
+_LINE_CHARACTERS: Final = 1_000
+_LEVEL: Final = re.compile(r"(?i)\b(?:level=)?(?:info|warn(?:ing)?|error|debug|notice)\b\W*")
+_PAIR: Final = re.compile(
+    r"\b(?P<key>[A-Za-z_][\w.-]{1,40})[\"']?[=:] ?[\"']?(?P<number>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[a-zA-Zµ%]{0,8})"
+)
+_NAMED: Final = re.compile(
+    r"(?i)\b(?P<key>heap(?: \w{1,12})?|rss|memory(?: \w{1,12})?|queue (?:length|size|depth)|backlog|lag)\b"
+    r"[^\d\n]{1,12}?(?P<number>\d{1,15}(?:\.\d{1,9})?) ?(?P<unit>[kmgt]?i?b)?\b"
+)
+_DURATION: Final = re.compile(r"(?<![\w.=:])(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|µs|us)\b")
+_TIMED: Final = re.compile(r"(?i)latency|duration|elapsed|took|(?:^|_)(?:dur|rt|time|millis|ms|secs?|seconds)$")
+_AMOUNT: Final = re.compile(
+    r"(?i)heap|rss|mem(?:ory)?(?:_|$)|queue|backlog|(?:^|_)lag|pending|waiting|in_?flight|goroutines|threads|open_(?:files|fds)"
+    r"|sessions|connections|cached"
+)
+_NO_AMOUNT: Final = re.compile(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
+_MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "us": 0.001, "µs": 0.001, "": 1.0}
+_SLOWER: Final = 5.0
+_SLOW_MILLISECONDS: Final = 500.0
+_GROWN: Final = 2.0
+_MOST_FALL: Final = 0.1
+
+
+def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
+    """Yield a group for each pattern with a number that rose and stayed high."""
+    alike: dict[str, list[Pattern]] = defaultdict(list)
+    for pattern in story.patterns:
+        if not pattern.is_cause and "*" in pattern.text:
+            alike[_LEVEL.sub("", pattern.text)].append(pattern)
+    for patterns in alike.values():
+        numbers = sorted(number for each in patterns for number in each.numbers)
+        if len(numbers) >= _LEAST_SAMPLES:
+            yield from _risen(max(patterns, key=lambda each: each.last_number), numbers, story)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    """The numbers with one name in the lines of a pattern, each with the number of its line."""
+
+    key: str
+    unit: str
+    values: tuple[tuple[int, float], ...]
+
+    @property
+    def is_time(self) -> bool:
+        return (not self.key or _TIMED.search(self.key) is not None) and self.unit in _MILLISECONDS
+
+    @property
+    def is_amount(self) -> bool:
+        return _AMOUNT.search(self.key) is not None and _NO_AMOUNT.search(self.key) is None
+
+    def begun(self) -> int | None:
+        """Return the index since which the number is high, or None."""
+        if self.is_time:
+            return _slower([value * _MILLISECONDS[self.unit] for _, value in self.values])
+        return _grown([value for _, value in self.values]) if self.is_amount else None
+
+
+def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterator[LogGroup]:
+    sampled = numbers[:: max(1, len(numbers) // _MOST_SAMPLES)]
+    found: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
+    for number in sampled:
+        line = story.lines[number - 1][:_LINE_CHARACTERS]
+        pairs = [(match["key"], match) for match in _PAIR.finditer(line)]
+        words = [(match["key"].lower(), match) for match in _NAMED.finditer(line)]
+        for key, match in (*pairs, *words, *(("", match) for match in _DURATION.finditer(line))):
+            found[key, match["unit"] or ""].append((number, float(match["number"])))
+    for (key, unit), values in found.items():
+        series = _Series(key=key, unit=unit, values=tuple(values))
+        enough = len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5)
+        begun = series.begun() if enough else None
+        if begun is not None:
+            yield _group(pattern, story, series, begun)
+            return
+
+
+def _slower(milliseconds: Sequence[float]) -> int | None:
+    """Return the index since which the durations are long, or None if they are not."""
+    third = max(2, len(milliseconds) // 3)
+    usual, recent = statistics.median(milliseconds[:third]), milliseconds[-max(3, len(milliseconds) // 8) :]
+    if statistics.median(recent) < max(_SLOW_MILLISECONDS, _SLOWER * usual) or min(recent) < 2 * usual:
+        return None
+    middle = (usual * statistics.median(recent)) ** 0.5
+    return next((index for index, value in enumerate(milliseconds) if value >= middle), None)
+
+
+def _grown(amounts: Sequence[float]) -> int | None:
+    """Return the index of the first value if the amount grows without falling, or None."""
+    highest = 0.0
+    for amount in amounts:
+        highest = max(highest, amount)
+        if amount < highest * (1 - _MOST_FALL):
+            return None
+    rises = sum(later > earlier for earlier, later in pairwise(amounts))
+    steady = rises * 3 >= len(amounts)
+    return 0 if steady and amounts[-1] >= _GROWN * max(1.0, amounts[0]) else None
+
+
+def _group(pattern: Pattern, story: LogStory, series: _Series, begun: int) -> LogGroup:
+    name = f"`{series.key}`" if series.key else "The time"
+    usual = statistics.median(value for _, value in series.values[: max(1, begun)])
+    number, newest = series.values[-1]
+    detail = f"{name} rose from {usual:g}{series.unit} to {newest:g}{series.unit}"
+    kind: LineKind | None = "slow" if series.is_time else None
+    group = group_of(pattern, story, record=story.lines[number - 1].strip(), kind=kind, weight="kind", detail=detail)
+    return group.since(story, series.values[begun][0])

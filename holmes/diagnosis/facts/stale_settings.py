@@ -1,0 +1,66 @@
+"""Finds the ConfigMaps and Secrets that changed after the containers started that read them only at their start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.references import references_of
+from holmes.kubernetes.fields import children, moment, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.references import Reference
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
+    from holmes.values.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleSetting:
+    """An object that is newer than the pod's containers. `path` is the field of the pod that refers to it.
+
+    `reading` tells why the containers still have the old content. `edited` is in seconds since the epoch.
+    """
+
+    ref: ObjectRef
+    path: str
+    reading: str
+    edited: float
+
+
+def stale_settings(state: ClusterState, pod: ClusterObject) -> Iterator[StaleSetting]:
+    """Yield the objects that changed after all containers of the pod started, in the order of the spec."""
+    started = _started(pod)
+    if not started:
+        return
+    spec = pod.child("spec")
+    for reference in references_of(spec):
+        reading = _reading(spec, reference)
+        found = state.get(reference.kind, pod.namespace, reference.name) if reading else None
+        edited = edited_at(found) if found is not None else 0.0
+        if found is not None and edited > max(started, found.created + 1):
+            yield StaleSetting(ref=found.ref, path=f"spec.{reference.path}", reading=reading, edited=edited)
+
+
+def _started(pod: ClusterObject) -> float:
+    """Return the start time of the pod or of its last started container, whichever is later, or 0."""
+    times = [moment(text(container.status, "state", "running", "startedAt")) for container in containers_of(pod)]
+    return max(filter(None, (moment(pod.text("status", "startTime")), *times)), default=0.0)
+
+
+def _reading(spec: JsonObject, reference: Reference) -> str:
+    """Return how the containers read the object, or an empty string if they get its changes."""
+    if reference.kind not in ("ConfigMap", "Secret"):
+        return ""
+    if reference.use in ("variable", "variables"):
+        return "read environment variables only at startup"
+    name = reference.user.removeprefix("volume ")
+    mounts = (mount for container in children(spec, "containers") for mount in children(container, "volumeMounts"))
+    if reference.use == "volume" and any(text(each, "name") == name and text(each, "subPath") for each in mounts):
+        return "mount it with subPath, which is never updated"
+    return ""

@@ -1,0 +1,116 @@
+"""Rules for workloads that others change or hold back: a CronJob that restarts them, a Lease of a pod that is gone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.rule import Fault, Row
+from holmes.kubernetes.fields import children, duration, moment, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_KINDS: Final = {
+    "deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet", "sts": "StatefulSet", "daemonset": "DaemonSet", "daemonsets": "DaemonSet",
+    "ds": "DaemonSet",
+}  # fmt: skip
+_ACTION: Final = re.compile(
+    r"\bkubectl\b[^;&|]*?\b(?P<verb>rollout restart|scale|set image|set env|patch)\b[^;&|]*?\s"
+    r"(?P<kind>deploy(?:ments?)?|statefulsets?|sts|daemonsets?|ds)(?:\.apps)?[/ ](?P<name>[a-z0-9][a-z0-9.-]*)"
+)
+_NAMESPACE: Final = re.compile(r"\s(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]+)")
+_HOLDERS: Final = frozenset({"kube-node-lease"})
+_IDENTITY: Final = re.compile(r"[_/]")
+
+
+@Row(
+    id="W14",
+    title="CronJob changes the workload",
+    severity="info",
+    kinds=("CronJob", "Deployment", "StatefulSet", "DaemonSet"),
+    reads=("spec.jobTemplate.spec.template.spec.containers[].command", "status.lastScheduleTime"),
+    explanation="A CronJob restarts, scales or patches the workload with kubectl at fixed times. This is usually "
+    "intended, and it explains new pods or a changed number of replicas.",
+)
+def changed_by_cron_job(state: ClusterState) -> Iterator[Fault]:
+    for cron_job in state.of("CronJob"):
+        if cron_job.boolean("spec", "suspend") or not cron_job.text("status", "lastScheduleTime"):
+            continue
+        spec = cron_job.child("spec", "jobTemplate", "spec", "template", "spec")
+        for index, container in enumerate(children(spec, "containers")):
+            command = " ".join((*texts(container, "command"), *texts(container, "args")))
+            for found in _ACTION.finditer(command):
+                yield from _changes(state, cron_job, f"spec.jobTemplate.spec.template.spec.containers[{index}]", found)
+
+
+def _changes(state: ClusterState, cron_job: ClusterObject, path: str, found: re.Match[str]) -> Iterator[Fault]:
+    place = _NAMESPACE.search(found.string)
+    namespace = place["namespace"] if place else cron_job.namespace
+    workload = state.get(_KINDS[found["kind"]], namespace, found["name"])
+    last = moment(cron_job.text("status", "lastScheduleTime"))
+    if workload is None or last is None:
+        return
+    yield Fault(
+        subject=workload.ref,
+        culprit=cron_job.ref,
+        cause=f"{cron_job.ref} runs `kubectl {found['verb']}` for {workload.ref} (schedule "
+        f"{cron_job.text('spec', 'schedule')}), the last time {duration(state.now - last)} ago",
+        evidence=(
+            evidence.value(cron_job, f"{path}.command", found.string),
+            evidence.field(cron_job, "spec", "schedule"),
+            evidence.field(cron_job, "status", "lastScheduleTime"),
+        ),
+        next_check=f"kubectl -n {cron_job.namespace} get jobs",
+    )
+
+
+@Row(
+    id="W15",
+    title="Lease is held by a pod that no longer exists",
+    severity="warning",
+    kinds=("Lease", "Pod"),
+    reads=("spec.holderIdentity", "spec.renewTime", "spec.leaseDurationSeconds"),
+    explanation="Processes that elect a leader wait until the Lease expires before one of them takes it over. A holder "
+    "that ended without releasing a Lease with a long duration blocks all others. Delete the Lease, or wait until it "
+    "expires.",
+)
+def held_by_the_dead(state: ClusterState) -> Iterator[Fault]:
+    for lease in state.of("Lease"):
+        holder = _IDENTITY.split(lease.text("spec", "holderIdentity"))[0]
+        renewed, lasts = moment(lease.text("spec", "renewTime")), lease.integer("spec", "leaseDurationSeconds")
+        if not holder or renewed is None or lease.namespace in _HOLDERS or not state.covers("Pod", lease.namespace):
+            continue
+        waits = state.now - renewed >= 2 * state.patience_seconds and renewed + lasts > state.now
+        workload = _owner_of(state, lease, holder) if waits else None
+        if workload is not None:
+            yield Fault(
+                subject=workload.ref,
+                culprit=lease.ref,
+                cause=f"{lease.ref} is held by {holder}, a pod that no longer exists, so no pod of {workload.ref} can "
+                f"take it over for another {duration(renewed + lasts - state.now)}; it was renewed "
+                f"{duration(state.now - renewed)} ago",
+                evidence=(
+                    evidence.field(lease, "spec", "holderIdentity"),
+                    evidence.field(lease, "spec", "renewTime"),
+                    evidence.field(lease, "spec", "leaseDurationSeconds"),
+                ),
+                next_check=f"kubectl -n {lease.namespace} get lease {lease.name} -o yaml",
+                since=renewed,
+            )
+
+
+def _owner_of(state: ClusterState, lease: ClusterObject, holder: str) -> ClusterObject | None:
+    """Return the workload with running pods to which the missing holder belonged, or None."""
+    if state.get("Pod", lease.namespace, holder) is not None or state.get("Node", "", holder) is not None:
+        return None
+    for kind in ("Deployment", "StatefulSet"):
+        for workload in state.of(kind, lease.namespace):
+            if holder.startswith(f"{workload.name}-") and state.pods_of(workload):
+                return workload
+    return None

@@ -1,0 +1,122 @@
+"""A question with everything that answers it, and the parts that answers about causes have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.status import status_of
+from holmes.triage.connections import connections, identity
+from holmes.triage.ledger import Ledger
+from holmes.values.first_look import FirstLook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.usage import Usage
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Named, Subject
+    from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
+    from holmes.values.verdicts import VerdictKind
+
+_MOST_OTHERS: Final = 8
+_MOST_GAPS: Final = 6
+_MOST_NEIGHBOURS: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question about a cluster, with the scan that answers it, and the ledger of the parts of the question.
+
+    `usage` is None if the usage of pods and nodes was not read.
+    """
+
+    question: Question
+    subject: Subject
+    state: ClusterState
+    report: DiagnosisReport
+    ledger: Ledger = field(default_factory=Ledger)
+    usage: Usage | None = None
+
+
+def look_about(
+    asked: Asked, named: Named | None, verdict: VerdictKind, summary: str, *, told: Incident | None = None
+) -> FirstLook:
+    """Return a look at a named subject, or at the scope of the question. `told` is the incident that it reports."""
+    return FirstLook(
+        verdict=verdict,
+        summary=summary,
+        subject=_subject_words(named),
+        scope=asked.subject.place,
+        neighbours=_neighbours(asked, named),
+        others=_others(asked, told),
+        not_checked=tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked[:_MOST_GAPS]),
+        notes=tuple(_notes(asked, named)),
+        taken_at=asked.report.taken_at,
+    )
+
+
+def refs_of(incident: Incident) -> set[ObjectRef]:
+    """Return the objects that an incident involves."""
+    found = {incident.culprit, *incident.affected}
+    return found | {each.subject for each in (*incident.findings, *incident.symptoms)}
+
+
+def incidents_of_subject(asked: Asked) -> tuple[str, ...]:
+    """Return the incidents of the named objects, one line each, for an answer that blames none of them."""
+    own = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    found = [each for each in asked.report.incidents if each.severity != "info" and own & refs_of(each)]
+    return tuple(line_of(each) for each in found[:_MOST_OTHERS])
+
+
+def line_of(incident: Incident) -> str:
+    """Return an incident on one line."""
+    return f"{incident.severity}: {incident.culprit}: {one_sentence(incident.cause or incident.title)}"
+
+
+def one_sentence(text: str) -> str:
+    """Return `text` on one line with a full stop."""
+    line = " ".join(text.split())
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+
+
+def is_in_scope(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident involves a namespace of the question and is not about what the question leaves out."""
+    refs = refs_of(incident)
+    if not any(asked.subject.holds(ref.name if ref.kind == "Namespace" else ref.namespace) for ref in refs):
+        return not asked.subject.namespaces and all(not ref.namespace for ref in refs)
+    excluded = {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
+    return incident.culprit not in excluded and not any(each.subject in excluded for each in incident.findings)
+
+
+def _subject_words(named: Named | None) -> tuple[str, ...]:
+    names = dict.fromkeys(str(each.ref) for each in named.objects) if named is not None else ()
+    return tuple(names)[:4]
+
+
+def _neighbours(asked: Asked, named: Named | None) -> tuple[str, ...]:
+    if named is None:
+        return ()
+    found = connections(asked.state, named.objects[:1])
+    refs = [each.ref for each in found.values() if each.hops <= 1 and each.ref != named.objects[0].ref]
+    known = [each for ref in refs if (each := asked.state.find(ref)) is not None]
+    return tuple(f"{each.ref}: {status_of(each)}" for each in known[:_MOST_NEIGHBOURS])
+
+
+def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
+    rest = (
+        each
+        for each in asked.report.incidents
+        if each is not told and each.severity != "info" and is_in_scope(asked, each)
+    )
+    return tuple(map(line_of, rest))[:_MOST_OTHERS]
+
+
+def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
+    if named is not None and named.match != "exact":
+        kind = "pod" if named.match == "gone" else "object"
+        yield f"No {kind} is named `{named.name}`; this answer is about {named.objects[0].ref}."
+    if asked.subject.unknown:
+        words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
+        yield f"Not understood, and not taken into account: {words}."

@@ -1,0 +1,77 @@
+"""Builds the looks that name a cause: an incident, the lines of a log, or a setting that stops an object on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import written
+from holmes.triage.asked import look_about, one_sentence
+from holmes.triage.markdown import fix_commands
+from holmes.triage.states import stop_of
+from holmes.values.first_look import FixStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.log_evidence import LogCause
+    from holmes.triage.log_reasons import Reason
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.first_look import FirstLook
+
+ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
+_MOST_EVIDENCE: Final = 3
+_VALUE_CHARACTERS: Final = 260
+
+
+def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
+    """Return the look that names an incident as the cause. `path` leads from the subject to the culprit."""
+    chain = tuple(dict.fromkeys(map(str, (*path, incident.culprit))))
+    look = look_about(asked, named, "cause_found", one_sentence(incident.cause or incident.title), told=incident)
+    return replace(
+        look,
+        severity=incident.severity,
+        culprit=str(incident.culprit),
+        since=incident.since,
+        evidence=tuple(_evidence(incident)),
+        chain=chain if len(chain) > 1 else (),
+        fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
+    )
+
+
+def _evidence(incident: Incident) -> Iterator[str]:
+    for each in incident.evidence[:_MOST_EVIDENCE]:
+        value = " ".join(each.value.split())
+        shown = value if len(value) <= _VALUE_CHARACTERS else f"{value[:_VALUE_CHARACTERS]}…"
+        yield f"{each.object}, {each.path}: {shown or '(empty)'}"
+
+
+def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
+    """Return the look that quotes the trouble that logs report."""
+    begun = found.troubles[0].group.first
+    look = look_about(asked, named, "cause_found", one_sentence(found.sentence))
+    return replace(
+        look,
+        severity="warning",
+        culprit=str(found.culprit),
+        since=written(begun) if begun else "",
+        evidence=found.evidence,
+        chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
+        notes=(ONLY_LOGS, *look.notes),
+    )
+
+
+def from_reason(asked: Asked, named: Named | None, found: Reason) -> FirstLook:
+    """Return the look that names a setting or an object which no rule judges on its own."""
+    look = look_about(asked, named, "cause_found", one_sentence(found.words))
+    return replace(look, severity="warning", culprit=str(found.culprit), evidence=found.evidence)
+
+
+def stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
+    """Return the look that names a setting which stops an object on purpose."""
+    setting, effect = stop_of(each)
+    look = look_about(asked, named, "cause_found", f"{each.ref} {effect} ({setting}).")
+    return replace(look, severity="info", culprit=str(each.ref), evidence=(f"{each.ref}, {setting}",))

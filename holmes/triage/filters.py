@@ -1,0 +1,334 @@
+"""The conditions of a question on objects: labels, states, readiness, bounds on numbers, ages and periods.
+
+Each filter takes its parts of the question from the ledger, so that a part without a filter is left over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import child, children, duration, text_map
+from holmes.triage.asked import refs_of
+from holmes.triage.names import plain_value
+from holmes.triage.states import last_ends, lives, pod_ready, restarts, state_test
+from holmes.triage.vocabulary import vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.asked import Asked
+    from holmes.values.json_types import JsonObject
+
+WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
+WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
+_PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
+_HALF_MINUTE: Final = 30.0
+_NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
+_RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
+_AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
+_CREATED: Final = word_list("created")
+_NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
+    "repl": lambda each: each.integer("spec", "replicas"),
+    "cont": lambda each: len(children(pod_spec(each), "containers")),
+}
+"""The numbers that bounds limit, by the beginning of the word after the number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A condition of the question. `told` describes it, for example `older than 3d`."""
+
+    told: str
+    holds: Callable[[ClusterObject], bool]
+
+
+def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
+    """Return the conditions on objects of `kinds`, except those on named objects and images."""
+    filters = [
+        *_label_filters(asked),
+        *_state_filters(asked, kinds),
+        *_health_filters(asked, kinds),
+        *_key_filters(asked, kinds),
+        *_bound_filters(asked, kinds),
+        *_lacking_filters(asked),
+        *_port_filters(asked),
+        *_time_filters(asked, kinds),
+    ]
+    for value in asked.subject.values:
+        asked.ledger.take("value", value)
+        filters.append(_value_filter(value))
+    return filters
+
+
+def negated_before(asked: Asked, index: int, most: int = 3) -> bool:
+    """Return whether a negation is at most `most` words before a word, and use it."""
+    for each in asked.question.found:
+        if each.sense == "concept" and each.name == "negation" and 0 < index - each.last <= most:
+            asked.ledger.take("concept", "negation", at=each.first)
+            return True
+    return False
+
+
+def position_of(asked: Asked, word: str) -> int:
+    """Return the position of a word in the question, or -1."""
+    return asked.question.words.index(word) if word in asked.question.words else -1
+
+
+def _label_filters(asked: Asked) -> list[Filter]:
+    annotation = _is_annotation(asked)
+    terms = asked.question.labels
+    found = [
+        _label_filter(
+            each.key,
+            each.value,
+            negated=each.negated or negated_before(asked, position_of(asked, each.key), most=4),
+            annotation=annotation,
+        )
+        for each in terms
+    ]
+    return either(asked, found)
+
+
+def either(asked: Asked, filters: list[Filter]) -> list[Filter]:
+    """Return one filter for "a or b", or the filters."""
+    if len(filters) < 2 or not asked.question.asks("either"):
+        return filters
+    asked.ledger.take("concept", "either")
+    told = " or ".join(each.told for each in filters)
+    return [Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters))]
+
+
+def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
+    found = []
+    for name in asked.question.states:
+        if name == "running" and _is_located(asked):
+            asked.ledger.take("state", name)
+            continue
+        made = _state_filter(asked, name, kinds)
+        if made is not None:
+            asked.ledger.take("state", name)
+            asked.ledger.take("concept", "trouble", "health")
+            found.append(made)
+    return either(asked, found)
+
+
+_HEALTH: Final = (("trouble", ("failing", "not_ready")), ("health", ("ready", "running")))
+
+
+def _health_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for words such as "broken" and "healthy", by the readiness of the objects."""
+    for concept, states in _HEALTH:
+        places = [each for each in asked.question.found if each.sense == "concept" and each.name == concept]
+        if not places or not asked.ledger.left_concepts((concept,)):
+            continue
+        name = next((state for state in states if all(state_test(kind, state) for kind in kinds)), "")
+        if name:
+            negated = negated_before(asked, places[0].first, most=2)
+            asked.ledger.take("concept", concept)
+            yield _state_test_filter(name, kinds, negated=negated)
+        elif asked.question.asks("list", "count") and not asked.question.states:
+            asked.ledger.take("concept", concept)
+            yield _incident_filter(asked, healthy=concept == "health")
+
+
+def _incident_filter(asked: Asked, *, healthy: bool) -> Filter:
+    """Return the filter for objects without a state of their own, for example Services: they are in an incident."""
+    found = {ref for each in asked.report.incidents if each.severity != "info" for ref in refs_of(each)}
+    told = "in no incident" if healthy else "in an incident"
+    return Filter(told=told, holds=lambda each: (each.ref in found) != healthy)
+
+
+def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    question, state = asked.question, asked.state
+    for seconds, older in ((question.older_seconds, True), (question.newer_seconds, False)):
+        if seconds:
+            negated = negated_before(asked, next((i for i, w in enumerate(question.words) if w in _AGED), -1), most=1)
+            yield _age_filter(state, seconds, older=older != negated)
+    period = question.period
+    if period is None:
+        return
+    start, end = period.bounds(state.now)
+    ended = bool({"restarting", "crashing", "oom", "failing"} & set(question.states)) and kinds == ("Pod",)
+    if ended and not any(each.how for each in question.comparisons):
+        asked.ledger.take("period")
+        yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
+    elif question.asks("age") or _CREATED & set(question.words):
+        asked.ledger.take("period")
+        yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
+
+
+def _lacking_filters(asked: Asked) -> Iterator[Filter]:
+    for what in ("limits", "requests", "probes", "endpoints"):
+        if asked.question.lacks(what):
+            asked.ledger.take("concept", "negation")
+            asked.ledger.take("kind", "EndpointSlice")
+            asked.ledger.take("symptom", *vocabulary().absences[what])
+            yield Filter(
+                told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
+            )
+
+
+def _port_filters(asked: Asked) -> Iterator[Filter]:
+    """Yield the filter for "port 8080": of a Service, or of a container."""
+    for match in _PORT.finditer(asked.question.text):
+        asked.ledger.take("bound", match[1])
+        yield Filter(told=match[0], holds=lambda each, port=match[1]: port in _ports(each))  # type: ignore[misc]
+
+
+def _ports(each: ClusterObject) -> set[str]:
+    if each.kind == "Service":
+        return {str(one.get(key)) for one in each.children("spec", "ports") for key in ("port", "targetPort")}
+    containers = children(pod_spec(each), "containers") if each.kind in WITH_TEMPLATE else ()
+    return {str(one.get("containerPort")) for container in containers for one in children(container, "ports")}
+
+
+def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
+    def holds(each: ClusterObject) -> bool:
+        selector = text_map(each.body, "spec", "selector")
+        return each.kind == "Service" and not any(
+            pod_ready(pod) for pod in asked.state.selected("Pod", each.namespace, selector)
+        )
+
+    return holds
+
+
+def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for bounds on numbers of replicas and containers. Bounds on restarts belong to a state."""
+    for bound in asked.question.comparisons:
+        value = _NUMBERS.get(next((name for name in _NUMBERS if bound.of.startswith(name)), ""))
+        if value is not None and (bound.of.startswith("cont") or not {"Pod", "Service"} & set(kinds)):
+            asked.ledger.take("bound", str(bound))
+            yield Filter(
+                told=f"{bound.of} {bound.how} {bound.number:g}",
+                holds=lambda each, bound=bound, value=value: bound.holds(value(each)),  # type: ignore[misc]
+            )
+
+
+def _is_located(asked: Asked) -> bool:
+    """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
+    past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
+    return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
+
+
+def _is_annotation(asked: Asked) -> bool:
+    return any(word.startswith(("annotat", "annotation", "anotac")) for word in asked.question.words)
+
+
+def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
+    noun = "annotation" if annotation else "label"
+
+    def holds(each: ClusterObject) -> bool:
+        own = each.annotations if annotation else each.labels
+        template = text_map(each.body, "spec", "template", "metadata", "annotations" if annotation else "labels")
+        found = key in own or key in template
+        matches = found and (not value or value in (own.get(key), template.get(key)))
+        return matches != negated
+
+    return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
+
+
+def _key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
+    words = asked.question.words
+    for index, word in enumerate(words):
+        if not word.startswith(("annotation", "anotac", "annotat", "label", "etiqueta")):
+            continue
+        for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
+            keys = {key for one in asked.state.of(kinds[0]) for key in (*one.labels, *one.annotations)}
+            if (
+                near in vocabulary().stop
+                or not any(near in key for key in keys)
+                or any(near in str(t) for t in asked.question.labels)
+            ):
+                continue
+            lacking = any(
+                each in words[max(0, index - 4) : index]
+                for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
+            )
+            asked.ledger.take("word", near)
+            asked.ledger.take("symptom", near)
+            if lacking:
+                asked.ledger.take("concept", "negation")
+            yield _key_filter(near, lacking=lacking)
+
+
+def _key_filter(part: str, *, lacking: bool) -> Filter:
+    def holds(each: ClusterObject) -> bool:
+        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
+
+    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
+
+
+def _value_filter(value: str) -> Filter:
+    plain = value.strip("#@")
+    return Filter(
+        told=f"label or annotation {plain}",
+        holds=lambda each: any(
+            plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())
+        ),
+    )
+
+
+def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | None:
+    """Return the filter for a state, or None if the state does not exist for one of the kinds."""
+    bounds = (each for each in asked.question.comparisons if not each.of or each.of.startswith(_RESTARTS))
+    bound = next(bounds, None) if name == "restarting" and kinds == ("Pod",) else None
+    if bound is not None:
+        asked.ledger.take("bound", str(bound))
+        return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
+    if any(state_test(kind, name) is None for kind in kinds):
+        return None
+    return _state_test_filter(name, kinds, negated=name not in _NEGATIVE and _is_negated(asked, name))
+
+
+def _is_negated(asked: Asked, name: str) -> bool:
+    """Return whether a negation is directly before or after a state, and use it: `do not run`, `laufen nicht`."""
+    for place in asked.question.found:
+        if place.sense == "state" and place.name == name:
+            if negated_before(asked, place.first, most=2):
+                return True
+            for each in asked.question.found:
+                if each.name == "negation" and each.first - place.last == 1:
+                    asked.ledger.take("concept", "negation", at=each.first)
+                    return True
+    return False
+
+
+def _state_test_filter(name: str, kinds: tuple[str, ...], *, negated: bool) -> Filter:
+    by_kind = {kind: state_test(kind, name) for kind in kinds}
+
+    def holds(each: ClusterObject) -> bool:
+        test = by_kind.get(each.kind) or by_kind.get(f"{each.kind}.{each.group}")
+        return test is not None and test(each) != negated
+
+    return Filter(told=f"{'not ' if negated else ''}{name.replace('_', ' ')}", holds=holds)
+
+
+def pod_spec(each: ClusterObject) -> JsonObject:
+    """Return the spec of a pod, or of the pods of a workload."""
+    return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
+
+
+def _lacking(what: str) -> Callable[[ClusterObject], bool]:
+    def holds(each: ClusterObject) -> bool:
+        if each.kind not in WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
+            return False
+        containers = children(pod_spec(each), "containers")
+        if what == "probes":
+            return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
+        return any(not child(one, "resources", what) for one in containers)
+
+    return holds
+
+
+def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
+    def holds(each: ClusterObject) -> bool:
+        age = state.age_seconds(each)
+        return age > seconds if older else age <= seconds + _HALF_MINUTE
+
+    return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)

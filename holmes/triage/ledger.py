@@ -1,0 +1,111 @@
+"""Accounts for every part of a question.
+
+The subject, the filters, the period and the plan take the parts that they use. `weighing.py` decides what an answer may
+claim if parts are left over, or if a kind that it needs was not read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.triage.vocabulary import symptoms_in, vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+PartSense: TypeAlias = Literal["word", "symptom", "value", "concept", "state", "kind", "bound", "period"]
+_WEIGHTY: Final = frozenset(
+    {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login"}
+)
+"""Concepts that change what a number or a list means."""
+_NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
+STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
+_SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
+"""Namespaces of every cluster, in which few have workloads. A reading without them still counts as complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a question. `at` is the position of its first word, or -1."""
+
+    sense: PartSense
+    name: str
+    text: str
+    at: int = -1
+
+
+class Ledger:
+    """The parts of one question that no filter, period or plan has used yet."""
+
+    def __init__(self, parts: Iterable[Part] = ()) -> None:
+        self._left = dict.fromkeys(parts)
+
+    @classmethod
+    def of(cls, question: Question, subject: Subject) -> Ledger:
+        """Open the ledger of a question."""
+        parts = [Part(sense="word", name=word, text=word) for word in subject.unknown]
+        parts += [Part(sense="value", name=value, text=value) for value in subject.values]
+        named = {each.name for each in subject.named}
+        known = {index for each in question.found for index in range(each.first, each.last + 1)}
+        for index, word in enumerate(question.words):
+            written = {part for term in question.labels for part in (term.key, term.value, str(term))}
+            plain = index not in known and word not in named | written and word not in vocabulary().stop
+            if plain and symptoms_in((word,)):
+                parts.append(Part(sense="symptom", name=word, text=word, at=index))
+        for each in question.found:
+            if each.sense in ("state", "kind") or (each.sense == "concept" and each.name in _WEIGHTY):
+                beyond = 2 if each.name in STRUCTURAL else 0
+                text = " ".join(question.words[each.first : each.last + 1 + beyond])
+                parts.append(Part(sense=each.sense, name=each.name, text=text, at=each.first))
+        parts += [Part(sense="bound", name=str(each), text=str(each)) for each in question.comparisons]
+        parts += [Part(sense="bound", name=number, text=number) for number in _numbers(question, named)]
+        if question.period is not None:
+            parts.append(Part(sense="period", name="period", text=question.period.text))
+        return cls(parts)
+
+    def take(self, sense: PartSense, *names: str, at: int | None = None) -> None:
+        """Mark parts as used: those with one of `names`, or all of the sense."""
+        for part in [*self._left]:
+            if part.sense == sense and (not names or part.name in names) and at in (None, part.at):
+                del self._left[part]
+
+    def left(self, *senses: PartSense) -> tuple[str, ...]:
+        """Return the texts of the parts that are left over."""
+        return tuple(dict.fromkeys(part.text for part in self._left if not senses or part.sense in senses))
+
+    def left_concepts(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the texts of the concepts that are left over."""
+        wanted = set(names)
+        return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
+
+
+def _numbers(question: Question, named: set[str]) -> Iterator[str]:
+    """Yield the numbers of a question that are neither bounds, times, ages, names nor the length of a list."""
+    used = " ".join((*map(str, question.comparisons), *map(str, question.labels), *named, *question.quoted))
+    period = question.period.text if question.period is not None else ""
+    for match in _NUMBER.finditer(question.text):
+        before = question.text[: match.start()].split()[-1:]
+        length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
+        aged = question.older_seconds or question.newer_seconds
+        if match[0] not in used and match[0] not in period and not length and not aged:
+            yield match[0]
+
+
+def unread(state: ClusterState, kinds: Iterable[str], namespaces: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the kinds that were not read completely in the namespaces. Empty namespaces mean the whole cluster."""
+    found = [
+        kind
+        for kind in dict.fromkeys(kinds)
+        if not all(state.covers(kind, namespace) for namespace in namespaces or ("",))
+    ]
+    limited = state.reading.namespaces
+    known = {each.name for each in state.of("Namespace")} if state.covers("Namespace") else None
+    if not found and limited and not namespaces and (known is None or not known <= limited | _SELDOM_USED):
+        found.append(f"namespaces other than {', '.join(sorted(limited))}")
+    return tuple(found)

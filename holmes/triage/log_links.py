@@ -1,0 +1,97 @@
+"""Follows the names in the lines of a log: the Services and other objects that a workload waits for or cannot use."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.edges import host_uses
+from holmes.kubernetes.fields import text_map
+from holmes.triage.log_troubles import troubles_of, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+_FROM_CLIENT: Final = re.compile(
+    r"(?i)\b(?:(?:requests?|connections?|calls?|quer(?:y|ies)|traffic|logins?|attempts?) from|for client|by client)"
+    r"[ \"']{1,3}\S+"
+    r"|\b(?:client|caller|referer|referrer|origin|remote(?:_addr)?)[=: ]{1,2}\"?\S+"
+)
+"""A client that a line names is not something that the workload needs."""
+_NAME_SERVER: Final = re.compile(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
+"""A name server that did not answer. The name that was looked up is not at fault."""
+_KINDS: Final = {
+    kind.lower(): kind
+    for kind in (
+        "Job", "CronJob", "Lease", "Secret", "ConfigMap", "PersistentVolumeClaim", "Deployment", "StatefulSet",
+        "DaemonSet", "Pod", "ServiceAccount",
+    )
+}  # fmt: skip
+_OBJECT: Final = re.compile(
+    rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
+)
+_MOST_HOPS: Final = 4
+
+
+def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
+    """Return the objects that the logs of the subjects blame or wait for, each with the objects up to it.
+
+    The logs behind a Service are followed in turn. The nearest objects come first.
+    """
+    found: dict[ObjectRef, tuple[ObjectRef, ...]] = {}
+    waiting: list[tuple[ClusterObject, tuple[ObjectRef, ...]]] = [
+        (each, (each.ref,)) for each in workloads_of(state, subjects)
+    ]
+    seen = {each.ref for each, _ in waiting}
+    while waiting:
+        workload, path = waiting.pop(0)
+        if len(path) > _MOST_HOPS:
+            break
+        for ref in _named(state, workload):
+            found.setdefault(ref, (*path, ref))
+            for behind in behind_service(state, ref) if ref.kind == "Service" else ():
+                if behind.ref not in seen:
+                    seen.add(behind.ref)
+                    found.setdefault(behind.ref, (*path, ref, behind.ref))
+                    waiting.append((behind, (*path, ref, behind.ref)))
+    return found
+
+
+def _named(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+    for trouble in troubles_of(state, workload):
+        if trouble.group.is_lasting:
+            yield from named_services(state, trouble)
+            yield from objects_named(state, trouble)
+
+
+def objects_named(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the existing objects that the lines name with their kind, for example `job schema-2`."""
+    for match in _OBJECT.finditer(trouble.group.record):
+        space, _, name = match[2].rstrip(".").rpartition("/")
+        each = state.get(_KINDS[match[1].lower()], space or trouble.workload.namespace, name)
+        if each is not None and each.ref != trouble.workload.ref:
+            yield each.ref
+
+
+def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the Services that the lines name, without those that only sent a request."""
+    record = _FROM_CLIENT.sub(" ", trouble.group.record)
+    server = _NAME_SERVER.search(record)
+    if server is not None:
+        record = f"dial {server[1]}"
+    found = (use.service for use in host_uses(record, trouble.workload.namespace, state))
+    own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
+    return tuple(each for each in dict.fromkeys(found) if each not in own)
+
+
+def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose pods a Service selects."""
+    found = state.find(service)
+    selector = text_map(found.body, "spec", "selector") if found is not None else {}
+    pods = state.selected("Pod", service.namespace, selector)
+    return tuple(dict.fromkeys(map(state.workload_of, pods)))

@@ -1,0 +1,213 @@
+"""Explains what logs report by settings and objects that no rule judges on their own.
+
+A hostAliases entry, endpoints that were written by hand, or another workload that the lines name can be the reason of
+trouble. A Lease, a suspended CronJob and a setting that is newer than its process explain a workload that only waits,
+or that works with old values.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.stale_settings import stale_settings
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import boolean, child, children, text, texts, written
+from holmes.triage.log_links import named_services, objects_named
+from holmes.triage.log_troubles import REACHED, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+_SERVICE: Final = "kubernetes.io/service-name"
+_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+_CONTROLLER: Final = "endpointslice-controller.k8s.io"
+_OF_RIVALS: Final[frozenset[LineKind | None]] = frozenset({
+    "lock", "rate limited", "pool exhausted", "queue full", "slow", "connection timeout",
+})  # fmt: skip
+"""Kinds of which another client of the same server can be the reason."""
+_OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+"""Kinds of which an old password, key or certificate can be the reason."""
+_RIVALRY: Final = re.compile(r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\brate.?limit|\btoo many\b")
+_WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
+_NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
+_LEAST_LINES: Final = 3
+_SHORTLY_SECONDS: Final = 300.0
+_MOST_LINES: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A setting or an object that explains the lines of a log. `words` is a clause that names the mechanism."""
+
+    culprit: ObjectRef
+    words: str
+    evidence: tuple[str, ...]
+
+
+def reason_of(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return what explains the trouble. `path` contains the objects from the subject to the trouble."""
+    found = (
+        _host_alias(trouble),
+        _endpoints_by_hand(state, trouble),
+        _rival(state, trouble, frozenset(path)),
+        _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
+        _changed_before(state, trouble),
+    )
+    return next((each for each in found if each is not None), None)
+
+
+def _host_alias(trouble: Trouble) -> Reason | None:
+    """Return the hostAliases entry whose host and address the lines name."""
+    record = trouble.group.record
+    template = template_of(trouble.workload)
+    for index, alias in enumerate(children(template.spec, "hostAliases")):
+        address = text(alias, "ip")
+        for host in texts(alias, "hostnames"):
+            unreached = trouble.group.kind in REACHED or address in record
+            if unreached and re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", record):
+                where = f"{template.path}.hostAliases[{index}]"
+                words = f"its pods resolve {host} to {address}, because hostAliases says so, not to the Service"
+                return Reason(
+                    culprit=trouble.workload.ref,
+                    words=words,
+                    evidence=(f"{trouble.workload.ref}, {where}: {address} {host}",),
+                )
+    return None
+
+
+def _endpoints_by_hand(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the endpoints that no controller wrote, behind a Service that cannot be reached."""
+    for ref in named_services(state, trouble) if trouble.group.kind in REACHED else ():
+        service = state.find(ref)
+        if service is None or child(service.body, "spec", "selector") or service.text("spec", "externalName"):
+            continue
+        for piece in state.of("EndpointSlice", ref.namespace):
+            if (
+                piece.labels.get("kubernetes.io/service-name") != ref.name
+                or piece.labels.get(_MANAGED_BY) == _CONTROLLER
+            ):
+                continue
+            addresses = sorted({each for one in piece.children("endpoints") for each in texts(one, "addresses")})
+            pods = {pod.text("status", "podIP") for pod in state.of("Pod")}
+            if addresses and not pods.intersection(addresses):
+                said = ", ".join(addresses)
+                words = f"{ref} has no selector, and {piece.ref}, written by hand, sends its clients to {said}"
+                evidence = (f"{piece.ref}, endpoints[].addresses: {said}", f"{ref}, spec.selector: (not set)")
+                return Reason(culprit=piece.ref, words=words, evidence=evidence)
+    return None
+
+
+def _rival(state: ClusterState, trouble: Trouble, path: frozenset[ObjectRef]) -> Reason | None:
+    """Return the only other workload of the namespace that lines about locks, limits and the like name."""
+    if trouble.group.kind not in _OF_RIVALS:
+        return None
+    others = {
+        each.name: each
+        for kind in _WORKLOADS
+        for each in state.of(kind, trouble.workload.namespace)
+        if each.ref not in path and each.owner is None
+    }
+    found: dict[ObjectRef, str] = {}
+    for line in _lines(state, trouble.workload):
+        if _RIVALRY.search(line):
+            found |= {others[name].ref: line for name in _NAME.findall(line) if name in others}
+    if len(found) != 1:
+        return None
+    ((ref, line),) = found.items()
+    words = f"its log names {ref} as the reason: {quoted(line)}"
+    return Reason(
+        culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log of container {trouble.key.container}: {line}",)
+    )
+
+
+def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the Lease that the lines wait for, if it is held by a pod of the workload that does not exist."""
+    named = (state.find(ref) for ref in objects_named(state, trouble) if ref.kind == "Lease")
+    found = (_without_holder(state, lease, trouble.workload) for lease in named if lease is not None)
+    return next((each for each in found if each is not None), None)
+
+
+def _without_holder(state: ClusterState, lease: ClusterObject, workload: ClusterObject) -> Reason | None:
+    held_by = lease.text("spec", "holderIdentity")
+    holder = held_by.partition("_")[0]
+    if not holder.startswith(f"{workload.name}-") or not state.is_missing("Pod", lease.namespace, holder):
+        return None
+    renewed = lease.text("spec", "renewTime") or "(not set)"
+    evidence = (f"{lease.ref}, spec.holderIdentity: {held_by}", f"{lease.ref}, spec.renewTime: {renewed}")
+    words = f"{lease.ref}, for which {workload.ref} waits, is held by {held_by}, which does not exist"
+    return Reason(culprit=lease.ref, words=words, evidence=evidence)
+
+
+def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the only ConfigMap or Secret of the workload that changed shortly before its first line of trouble."""
+    first = trouble.group.first
+    found: dict[ObjectRef, float] = {}
+    for reference in references_of(template_of(trouble.workload).spec):
+        each = state.get(reference.kind, trouble.workload.namespace, reference.name)
+        if each is not None and reference.kind in ("ConfigMap", "Secret"):
+            edited = edited_at(each)
+            if edited > each.created + 1 and 0 <= first - edited <= _SHORTLY_SECONDS:
+                found[each.ref] = edited
+    if len(found) != 1:
+        return None
+    ((ref, edited),) = found.items()
+    words = f"{ref} was changed at {written(edited)}, just before the first of these lines"
+    return Reason(culprit=ref, words=words, evidence=(f"{ref}, last change: {written(edited)}",))
+
+
+def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason | None:
+    """Return what the workloads wait for or lack, although no line of their logs reports trouble."""
+    for workload in workloads_of(state, subjects):
+        for find in _FOR_WORKLOADS:
+            found = find(state, workload)
+            if found is not None:
+                return found
+    return None
+
+
+def _suspended(state: ClusterState, workload: ClusterObject) -> Reason | None:
+    """Return the suspended CronJob that the log names again and again."""
+    for job in state.of("CronJob", workload.namespace):
+        lines = [line for line in _lines(state, workload) if job.name in _NAME.findall(line)]
+        if len(lines) >= _LEAST_LINES and boolean(job.body, "spec", "suspend") and job.ref != workload.ref:
+            words = f"{job.ref} is suspended (spec.suspend), and the log of {workload.ref} says: {quoted(lines[-1])}"
+            return Reason(culprit=job.ref, words=words, evidence=(f"{job.ref}, spec.suspend: true",))
+    return None
+
+
+def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Reason | None:
+    """Return the ConfigMap or Secret that changed after the containers of all pods started that read it once."""
+    pods = state.pods_of(workload)
+    stale = [{each.ref: each for each in stale_settings(state, pod)} for pod in pods]
+    for ref, found in stale[0].items() if stale else ():
+        if all(ref in each for each in stale):
+            words = (
+                f"{workload.ref} still uses the old content of {ref}, which was changed at {written(found.edited)}: "
+                f"its containers started earlier and {found.reading}"
+            )
+            evidence = (f"{ref}, last change: {written(found.edited)}", f"{pods[0].ref}, {found.path}: {ref.name}")
+            return Reason(culprit=ref, words=words, evidence=evidence)
+    return None
+
+
+_FOR_WORKLOADS: Final[tuple[Callable[[ClusterState, ClusterObject], Reason | None], ...]] = (
+    _suspended,
+    _older_than_its_setting,
+)
+
+
+def _lines(state: ClusterState, workload: ClusterObject) -> Iterator[str]:
+    for _, story in stories_of(state, workload):
+        yield from story.lines[-_MOST_LINES:]

@@ -1,0 +1,102 @@
+"""Collects what the logs of a workload report: groups of lines with trouble, joined over its pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.log_numbers import risen_numbers
+from holmes.diagnosis.facts.logs import quoted
+from holmes.kubernetes.fields import text_map
+from holmes.triage.connections import connections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.values.findings import ObjectRef
+
+REACHED: Final[frozenset[LineKind | None]] = frozenset({
+    "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
+})  # fmt: skip
+"""Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
+_STARTING: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "unknown host"})
+"""Kinds that programs report while they and their neighbours start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A group of lines in the log of a workload. `before` is the line just before the first one."""
+
+    workload: ClusterObject
+    key: LogKey
+    group: LogGroup
+    before: str = ""
+
+    @property
+    def quote(self) -> str:
+        return quoted(self.group.record)
+
+
+def workloads_of(state: ClusterState, subjects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose logs speak for the subjects: their own, or those behind a Service or an Ingress."""
+    return tuple(dict.fromkeys(chain.from_iterable(_workloads_of(state, each) for each in subjects)))
+
+
+def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:
+    if each.kind == "Ingress":
+        found = connections(state, (each,)).values()
+        services = [state.find(one.ref) for one in found if one.hops == 1 and one.ref.kind == "Service"]
+    else:
+        services = [each] if each.kind == "Service" else []
+    for service in filter(None, services):
+        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
+            yield state.workload_of(pod)
+    if each.kind == "Pod" or state.pods_of(each):
+        yield state.workload_of(each)
+
+
+_TROUBLES: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, tuple[Trouble, ...]]]] = WeakKeyDictionary()
+
+
+def troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
+    """Return the groups of lines that report trouble in the logs of a workload's running containers.
+
+    The result is cached for each state.
+    """
+    known = _TROUBLES.setdefault(state, {})
+    if workload.ref not in known:
+        known[workload.ref] = _troubles_of(state, workload)
+    return known[workload.ref]
+
+
+def _troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
+    found: dict[str, Trouble] = {}
+    for key, story in stories_of(state, workload):
+        pod = state.find(key.pod)
+        starting = pod is not None and state.age_seconds(pod) < state.grace_seconds
+        for group in (*story.groups, *risen_numbers(story)):
+            if not (starting and group.kind in _STARTING):
+                name = f"{group.template} {group.detail[:20]}"
+                trouble = Trouble(workload=workload, key=key, group=group)
+                found[name] = _joined(found[name], trouble) if name in found else trouble
+    return tuple(found.values())
+
+
+def _joined(one: Trouble, other: Trouble) -> Trouble:
+    newest, older = (one, other) if one.group.last >= other.group.last else (other, one)
+    group = replace(
+        newest.group,
+        count=one.group.count + other.group.count,
+        first=min(filter(None, (one.group.first, other.group.first)), default=0.0),
+        share=max(one.group.share, other.group.share),
+        sudden=one.group.sudden or other.group.sudden,
+        over=newest.group.over and older.group.over,
+    )
+    return replace(newest, group=group)

@@ -1,0 +1,117 @@
+"""Answers about the past: whether an incident was there in the period of a question, and when containers last ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.fields import duration, integer, moment, text, written
+from holmes.triage.asked import look_about
+from holmes.triage.states import restarts
+from holmes.triage.vocabulary import word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident
+    from holmes.values.first_look import FirstLook
+
+NOW_SECONDS: Final = 600.0
+_TOLERANCE_SECONDS: Final = 900.0
+_QUOTED: Final = 240
+_ENDS: Final = frozenset({"crash", "memory"})
+_STEADY: Final = word_list("steady")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """The end of a container's previous instance. `log` is the last line that it wrote, or empty."""
+
+    pod: ClusterObject
+    container: str
+    reason: str
+    code: int
+    at: float
+    log: str
+
+    @property
+    def told(self) -> str:
+        said = f"; its last log line was: {self.log}" if self.log else ""
+        how = f"{self.reason} (exit code {self.code}){said}"
+        return f"container {self.container} of {self.pod.ref} ended at {written(self.at)}: {how}"
+
+
+def is_past(asked: Asked) -> bool:
+    """Return whether the question is only about a time that is over."""
+    period = asked.question.period
+    now = asked.question.asks("now")  # "I released it two hours ago, why does the old one still run?"
+    return period is not None and not now and period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
+
+
+def was_there(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident was there in the period of the question, and, for "since …", began then."""
+    period, since = asked.question.period, moment(incident.since) if incident.since else None
+    if period is None or asked.question.asks("now"):
+        return True
+    start, end = period.bounds(asked.state.now)
+    if since is None:
+        return not is_past(asked)
+    if period.opens and since - start > max(_TOLERANCE_SECONDS, (asked.state.now - start) / 2):
+        return False
+    return since <= end
+
+
+def last_end(asked: Asked, named: Named) -> FirstLook | None:
+    """Answer from the last end of the subject's containers, if the question is about crashes or a past time."""
+    words = asked.question.words
+    wanted = asked.question.symptoms & _ENDS or "restarting" in asked.question.states or not _STEADY.isdisjoint(words)
+    if (not wanted or asked.question.asks("now")) and not is_past(asked):
+        return None
+    now, period = asked.state.now, asked.question.period
+    start, end = period.bounds(now) if period is not None else (0.0, now)
+    found = sorted(_ends(asked, named), key=lambda each: -each.at)
+    ended = next((each for each in found if start <= each.at <= end), None)
+    if ended is None:
+        return None if not wanted or is_past(asked) else _none(asked, named, found)
+    number = sum(map(restarts, {each.pod for each in found}))
+    ago = duration(asked.state.now - ended.at)
+    summary = f"{ended.told[0].upper()}{ended.told[1:]}. That was {ago} ago; {number} restarts so far, and it runs now."
+    caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or ended.log)
+    look = look_about(asked, named, "cause_found" if caused else "answered", summary)
+    if not caused:
+        return look
+    culprit = asked.state.workload_of(ended.pod).ref
+    evidence = (f"{ended.pod.ref}, container {ended.container}, lastState: {ended.reason}, exit code {ended.code}",)
+    return replace(look, severity="warning", culprit=str(culprit), evidence=evidence)
+
+
+def _none(asked: Asked, named: Named, found: list[_End]) -> FirstLook | None:
+    """Answer that nothing ended, if the question is not about the cause."""
+    ends = "crash" in asked.question.symptoms or "restarting" in asked.question.states
+    if not ends or found or asked.question.asks("why", "health") or asked.question.symptoms - _ENDS:
+        return None
+    pods = [pod for each in named.objects for pod in asked.state.pods_of(each)]
+    if not pods or any(map(restarts, pods)):
+        return None
+    return look_about(asked, named, "answered", f"No container of {named.objects[0].ref} has restarted.")
+
+
+def _ends(asked: Asked, named: Named) -> Iterator[_End]:
+    for pod in dict.fromkeys(pod for each in named.objects for pod in asked.state.pods_of(each)):
+        for one in containers_of(pod):
+            ended = one.last_terminated
+            at = moment(text(ended, "finishedAt"))
+            if at and integer(ended, "exitCode"):
+                log = (asked.state.log_of(pod, one.name, previous=True) or "").strip().splitlines()
+                yield _End(
+                    pod=pod,
+                    container=one.name,
+                    reason=text(ended, "reason") or "Error",
+                    code=integer(ended, "exitCode"),
+                    at=at,
+                    log=log[-1][:_QUOTED] if log else "",
+                )

@@ -1,0 +1,131 @@
+"""Answers about all that a namespace, the cluster, a kind or a label contains, instead of named objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.asked import is_in_scope, look_about, refs_of
+from holmes.triage.blame import from_logs, with_cause
+from holmes.triage.connections import identity
+from holmes.triage.ledger import unread
+from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_words import cause_by_words
+from holmes.triage.names import names_of
+from holmes.triage.past import is_past, was_there
+from holmes.triage.subjects import narrowing
+from holmes.triage.vocabulary import symptoms_of_text
+
+if TYPE_CHECKING:
+    from holmes.triage.asked import Asked
+    from holmes.triage.log_evidence import LogCause
+    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.first_look import FirstLook
+
+LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
+_MOST_LOGGING: Final = 40
+VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
+"""Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
+_NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
+"""Kinds without which nothing can be said about the health of a namespace."""
+
+
+def of_scope(asked: Asked) -> FirstLook:
+    """Answer a question about a namespace, the whole cluster, or all objects of a kind or with a label."""
+    members = _members(asked)
+    incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
+    there = [each for each in incidents if was_there(asked, each)]
+    symptoms = _symptoms(asked)
+    matching = [each for each in there if not symptoms or _matches(asked, each)]
+    general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
+    vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
+    if matching and not vague:
+        return with_cause(asked, matching[0], None)
+    logged = logged_in_scope(asked, members)
+    if logged is not None:
+        return from_logs(asked, None, logged)
+    place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
+    gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
+    if gaps:
+        text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
+    elif matching:
+        words = ", ".join(f"`{word}`" for word in asked.subject.unknown or sorted(symptoms))
+        text = f"The cause cannot be determined: no object of this cluster is named by {words}."
+    elif len(there) < len(incidents) and asked.question.period is not None:
+        text = f"No fault {where} is known to be from `{asked.question.period.text}`."
+    elif symptoms and incidents:
+        text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
+    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or asked.subject.unknown):
+        text = f"The cause cannot be determined: no fault was found {where}."
+    else:
+        return look_about(asked, None, "healthy", f"No fault was found {where}.")
+    return look_about(asked, None, "inconclusive", text)
+
+
+def _symptoms(asked: Asked) -> frozenset[str]:
+    """Return the symptoms of the question. "Are all pods ready" asks for every trouble, not for one of readiness."""
+    positive = {"ready", "running", "completed"} & set(asked.question.states)
+    return asked.question.symptoms - ({"ready", "start"} if positive and not asked.question.asks("why") else set())
+
+
+def _matches(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident has a symptom of the question, or affects the namespace itself."""
+    itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
+    return itself or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
+
+
+def _needed(asked: Asked) -> tuple[str, ...]:
+    kinds = tuple(kind for kind in asked.subject.kinds if kind != "Namespace")
+    nodes = () if asked.subject.namespaces else ("Node",)
+    return (*kinds, *(("Pod",) if set(kinds) <= set(LOGGING) else ())) if kinds else (*_NEEDED, *nodes)
+
+
+def _members(asked: Asked) -> frozenset[ObjectRef]:
+    """Return the objects with the label values of the question, with their pods."""
+    names = names_of(asked.state)
+    found: set[ObjectRef] = set()
+    for value in asked.subject.values:
+        workloads = names.valued(value, asked.subject.namespaces)
+        asked.ledger.take("value", *((value,) if workloads else ("",)))
+        found |= {ref for each in workloads for ref in identity(asked.state, each)}
+    return frozenset(found)
+
+
+def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) -> bool:
+    if incident.severity == "info" or not is_in_scope(asked, incident):
+        return False
+    if asked.subject.values and not members & refs_of(incident):
+        return False
+    kinds = {kind for kind in asked.subject.kinds if kind != "Namespace"}
+    terms = asked.question.labels
+    refs = refs_of(incident)
+    objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
+    if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
+        return False
+    return not kinds or any(ref.kind in kinds for ref in refs)
+
+
+def logged_in_scope(
+    asked: Asked, members: frozenset[ObjectRef] = frozenset(), *, by_words: bool = False
+) -> LogCause | None:
+    """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them.
+
+    If it describes only a symptom, a workload must fit its words, as always `by_words`.
+    """
+    subject, question = asked.subject, asked.question
+    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels or is_past(asked):
+        return None
+    left_out = set(subject.excluded)
+    workloads = [
+        each
+        for kind in LOGGING
+        for each in asked.state.of(kind)
+        if subject.contains(each)
+        and (not members or each.ref in members)
+        and not left_out.intersection((each, *asked.state.pods_of(each)))
+    ]
+    if len(workloads) > _MOST_LOGGING:
+        return None
+    vague = not subject.namespaces and (subject.unknown or question.symptoms)
+    if vague or by_words:  # any error of any workload would look like the answer
+        return cause_by_words(asked, workloads)
+    return cause_in_logs(asked.state, question, workloads)

@@ -1,0 +1,391 @@
+"""Finds the subject of a question.
+
+Every word is looked up in the cluster before it is treated as an ordinary word. A word that must be a name, because it
+is quoted, is next to a kind, or cannot be a word of a language, but that no object has, is reported as missing with the
+most similar names. Words that are neither names nor in the vocabulary are kept, so that no answer ignores them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from holmes.triage.subjects import Missing, Named, Subject
+from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.names import Names
+    from holmes.triage.question import Question
+    from holmes.values.findings import ObjectRef
+
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_NUMBER: Final = re.compile(r"[\d.:/-]+[a-z%]{0,8}|[a-z]?\d{1,3}[a-z%]{0,3}|[<>]=?")
+_NAMING: Final = word_list("naming")
+_INSIDE: Final = word_list("inside")
+_LOCATING: Final = word_list("locating")
+_DETERMINERS: Final = word_list("determiners")
+_PLACES: Final = word_list("places")
+_PLACE_NOUNS: Final = word_list("place nouns")
+_ACTED_ON: Final = word_list("beside names")
+_INTERROGATIVES: Final = word_list("interrogatives")
+_CLAUSE_STARTS: Final = word_list("clause starts")
+_ADJECTIVES: Final = word_list("adjectives")
+_INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
+_SURE: Final = 0.8
+_LEAST_NAMED: Final = 4
+_LEAST_TYPED: Final = 5
+_MOST_UNKNOWN: Final = 6
+_MOST_COMPARED: Final = 12
+_MOST_CONTENT: Final = 3
+
+
+def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
+    """Find the subject of `question`. A namespace in the question takes precedence over `namespace`.
+
+    The returned question no longer contains the phrases that turned out to be names.
+    """
+    search = _Search(question, names)
+    subject = search.subject(namespace)
+    return search.question, subject
+
+
+class _Search:
+    """One search for the names in one question."""
+
+    def __init__(self, question: Question, names: Names) -> None:
+        self.question = question
+        self.names = names
+        self.words = question.words
+        self._known = {index for each in question.found for index in range(each.first, each.last + 1)}
+        self._used: set[int] = set()
+        self._compared = 0
+        self._quoted = {each.lower() for each in question.quoted}
+        excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
+        self._excluding = min(excluding, default=len(self.words))
+        after = range(self._excluding + 1, len(self.words))
+        self._included = next((index for index in after if self.words[index] in _CLAUSE_STARTS), len(self.words))
+
+    def subject(self, given: str) -> Subject:
+        missing: list[Missing] = []
+        places = tuple(self._namespaces(missing))
+        spaces = tuple(dict.fromkeys(name for index, name in places if not self._is_excluded(index)))
+        excluded_spaces = tuple(dict.fromkeys(name for index, name in places if self._is_excluded(index)))
+        if not spaces and not missing and given not in ("", "*") and not self.question.whole_cluster:
+            spaces = tuple(self._existing_namespace(given, missing))
+        missing += self._places()
+        named: list[Named] = []
+        excluded: list[ClusterObject] = []
+        unknown: list[str] = []
+        values: list[str] = []
+        elsewhere: list[ObjectRef] = []
+        for index, word in enumerate(self.words):
+            if index in self._used or self._is_data(word) or word in self.names.principals:
+                continue
+            found = None if self._is_value(index, word) else self._named(index, word, spaces)
+            if isinstance(found, Named) and self._excluding < index < self._included:
+                excluded += found.objects
+            elif isinstance(found, Named):
+                named.append(found)
+            elif isinstance(found, Missing):
+                missing.append(found)
+                elsewhere += [each.ref for each in self.names.named(found.name, found.kind)]
+            elif self._is_value(index, word):
+                values.append(word)
+            elif index not in self._known and not self._is_ordinary(word) and not symptoms_in((word,)):
+                unknown.append(word)
+        named += self._addressed(missing)
+        listed = [word for word in unknown if named and self._is_listed(word, named)]
+        missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
+        unknown = [word for word in unknown if word not in listed]
+        if not named and not missing and not excluded:
+            guessed, unknown = self._guess(unknown, spaces)
+            named += guessed
+        return Subject(
+            named=tuple({each.objects: each for each in named}.values()),
+            namespaces=spaces,
+            kinds=self.question.kinds,
+            missing=tuple(missing),
+            elsewhere=tuple(dict.fromkeys(elsewhere)),
+            values=tuple(dict.fromkeys(values)),
+            unknown=tuple(dict.fromkeys(unknown))[:_MOST_UNKNOWN],
+            excluded=tuple(excluded),
+            excluded_namespaces=excluded_spaces,
+        )
+
+    def _is_listed(self, word: str, named: Sequence[Named]) -> bool:
+        """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
+        names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
+        joined = r"(?:,| and| und| y| et|, and)"
+        last = rf"(?:{names}){joined} {name}(?=,| and| und| y| et|\?|$)"
+        found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", self.question.text)
+        return found is not None and not word.endswith(_INFLECTED)
+
+    def _is_excluded(self, index: int) -> bool:
+        """Return whether a word is after "except", or after "not in"."""
+        negations = [each.last for each in self.question.found if each.sense == "concept" and each.name == "negation"]
+        return self._excluding < index < self._included or any(
+            last < index and all(word in _LOCATING | _NAMING | {"namespace"} for word in self.words[last + 1 : index])
+            and index - last > 1
+            for last in negations
+        )  # fmt: skip
+
+    def _addressed(self, missing: list[Missing]) -> Iterator[Named]:
+        """Yield the objects at the addresses and hosts of the question. A host that is unknown here is missing."""
+        for address in (*self.question.addresses, *self.question.hosts):
+            objects = self.names.at_address(address) or self._of_host(address)
+            if objects:
+                yield Named(name=address, objects=objects)
+            else:
+                missing.append(Missing(name=address, kind="address"))
+
+    def _is_data(self, word: str) -> bool:
+        """Return whether a word is a number, a time, a label or an address."""
+        in_label = any(word in (term.key, term.value, str(term)) for term in self.question.labels)
+        in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.addresses)
+        in_period = self.question.period is not None and word in self.question.period.text.split()
+        number = _NUMBER.fullmatch(word) is not None and not self.names.named(word)
+        return in_label or in_address or in_period or number
+
+    def _is_value(self, index: int, word: str) -> bool:
+        """Return whether a word that names no object is the value of a label or an annotation."""
+        plain = word.strip("#@")
+        if index in self._known or plain in vocabulary().stop or plain not in self.names.values:
+            return False
+        return not self.names.named(plain) and not self.names.labelled(plain)
+
+    def _is_ordinary(self, word: str) -> bool:
+        parts = re.split(r"[-'/]", word)
+        return word in vocabulary().stop or all(part in vocabulary().stop or len(part) < 2 for part in parts)
+
+    def _places(self) -> Iterator[Missing]:
+        """Yield environments and other clusters, which the objects of this cluster do not name."""
+        for index, word in enumerate(self.words):
+            before = [each for each in self.words[max(0, index - 3) : index] if each not in _DETERMINERS]
+            beside = {*before[-1:], *self.words[index + 1 : index + 2]} & _PLACE_NOUNS
+            located = bool(_LOCATING.intersection(before[-2:] if beside else before[-1:]))
+            possible = (
+                located and index not in self._used and index not in self._known and word not in _PLACE_NOUNS
+                and (word in _PLACES or (beside and word not in vocabulary().stop))
+            )  # fmt: skip
+            known = self.names.named(word) or word in self.names.values or self._is_data(word)
+            if possible and not known and _NAME.fullmatch(word):
+                self._used.add(index)
+                yield Missing(name=word, kind="place")
+
+    def _namespaces(self, missing: list[Missing]) -> Iterator[tuple[int, str]]:
+        if self.question.namespace_flag:
+            yield from ((0, name) for name in self._existing_namespace(self.question.namespace_flag, missing))
+        for each in self.question.found:
+            if each.sense != "kind" or each.name != "Namespace":
+                continue
+            before, after = self._neighbours(each.first, each.last)
+            after = self._past_excluding(after)
+            known = [index for index in (*after, *before) if self.words[index] in self.names.namespaces]
+            if known:
+                yield from self._with_more(known[0])
+                continue
+            index = next(iter(after), None)
+            if index is not None and self._may_be_name(index) and each.last - each.first < _LEAST_NAMED - 1:
+                self._used.add(index)
+                yield from ((index, name) for name in self._existing_namespace(self.words[index], missing))
+        for index, word in enumerate(self.words):
+            plain = word.partition("/")[0]
+            if index in self._used or plain not in self.names.namespaces:
+                continue
+            inside = index > 0 and self.words[index - 1] in _INSIDE
+            if "/" not in word and (inside or not self._is_object(word)) and (inside or index not in self._known):
+                self._used.add(index)
+                yield index, word
+
+    def _past_excluding(self, after: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the position behind "except" in "all namespaces except shop"."""
+        return (after[0] + 1,) if after and after[0] == self._excluding and after[0] + 1 < len(self.words) else after
+
+    def _with_more(self, index: int) -> Iterator[tuple[int, str]]:
+        """Yield the namespace at `index`, and the namespaces of the list that it begins: `a, b and c`."""
+        while index < len(self.words):
+            if self.words[index] in self.names.namespaces:
+                self._used.add(index)
+                yield index, self.words[index]
+            elif self.words[index] not in ("and", "or", "und", "oder", "y", "e", "o", "et", "ou"):
+                return
+            index += 1
+
+    def _existing_namespace(self, name: str, missing: list[Missing]) -> Iterator[str]:
+        if name in self.names.namespaces or not self.names.state.covers("Namespace"):
+            yield name
+            return
+        near = difflib.get_close_matches(name, sorted(self.names.namespaces), n=2, cutoff=0.6)
+        refs = tuple(each.ref for one in near for each in self.names.state.of("Namespace") if each.name == one)
+        missing.append(Missing(name=name, kind="Namespace", nearest=refs))
+
+    def _is_object(self, word: str) -> bool:
+        return any(each.kind != "Namespace" for each in self.names.named(word))
+
+    def _neighbours(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the position before and the position after a phrase, without words such as "named"."""
+        after = last + 1
+        while after < len(self.words) and self.words[after] in _NAMING:
+            after += 1
+        before = (first - 1,) if first > 0 else ()
+        return before, (after,) if after < len(self.words) else ()
+
+    def _may_be_name(self, index: int) -> bool:
+        word = self.words[index].rstrip("…*")
+        return (
+            index not in self._known
+            and index not in self._used
+            and word not in vocabulary().stop
+            and _NAME.fullmatch(word) is not None
+            and not self._is_data(word)
+        )
+
+    def _kind_beside(self, index: int) -> tuple[str, bool]:
+        """Return the kind directly before or after a word, and whether the word is surely its name.
+
+        In "deployment invoices" and "the booking service", it is. Next to a plural, it can be an adjective.
+        """
+        for each in self.question.found:
+            if each.sense != "kind" or each.name == "Namespace" or each.first <= index <= each.last:
+                continue
+            before, after = self._neighbours(each.first, each.last)
+            plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
+            if (
+                index in after
+                and self.words[each.first - 1 : each.first]
+                and self.words[each.first - 1] in _INTERROGATIVES
+            ):
+                return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
+            if index in after:
+                romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
+                return each.name, not plural and not romance and index == each.last + 1
+            if index in before:
+                told = index > 0 and self.words[index - 1] in _DETERMINERS
+                return each.name, not plural and told and self.words[index] not in _ADJECTIVES
+        return "", False
+
+    def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
+        prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
+        plain = _PORT.sub("", plain)
+        if "/" in plain or ".svc" in plain:
+            return self._path(plain, spaces)
+        (kind, sure), quoted = self._kind_beside(index), plain in self._quoted
+        if not quoted and (index in self._known or plain in vocabulary().stop):
+            objects = self._of_ordinary_word(index, plain, kind, spaces)
+        else:
+            objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
+            if not objects and self._must_be_name(plain, kind, quoted=quoted, sure=sure):
+                return self._similar(plain, kind, spaces)
+            if not objects and index not in self._known and not self.question.asks("images") and spaces:
+                far = [each for each in self.names.named(plain) if each.kind != "Namespace"]
+                return Missing(name=plain, kind=kind, namespace=spaces[0]) if far else None
+        return Named(name=plain, objects=objects) if objects else None
+
+    def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the objects with the name of an ordinary word, if the sentence uses the word as a name."""
+        if word in _DETERMINERS:
+            return ()
+        objects = self.names.named(word, kind if kind != "Pod" else "", spaces)
+        if index not in self._known:
+            return objects if kind or len(word) >= _LEAST_NAMED else ()
+        here = [each for each in self.question.found if each.first <= index <= each.last]
+        beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
+        told = kind or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
+        if not served or not told or any(each.last > each.first for each in here):
+            return ()
+        self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
+        return tuple(served)
+
+    def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
+        """Return whether a word that names no object cannot be an ordinary word."""
+        if _NAME.fullmatch(word) is None:
+            return False
+        hyphenated = "-" in word and not self._is_ordinary(word)
+        made = quoted or hyphenated or any(sign.isdigit() for sign in word)
+        return made or sure or (bool(kind) and len(word) > 2 and not word.endswith(_INFLECTED))
+
+    def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
+        hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
+        if hosts or prefix:
+            return hosts or self.names.begins(name, kind, spaces)
+        if self.question.asks("permission"):  # an account may get rights in another namespace
+            spaces = () if self.names.named(name, "ServiceAccount") else spaces
+        exact = self.names.named(name, kind, spaces)
+        if exact and kind in ("", exact[0].kind):
+            return exact
+        if kind == "Pod":  # "the checkout pod" is a pod of the workload `checkout`
+            return self.names.named(name, "", spaces) or self.names.begins(name, "Pod", spaces)
+        return exact or self.names.labelled(name, spaces)
+
+    def _similar(self, name: str, kind: str, spaces: Sequence[str]) -> Named | Missing:
+        owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
+        if owner:
+            return Named(name=name, objects=owner, match="gone")
+        near = self._nearest(name, kind, spaces)
+        if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
+            same = self.names.named(near[0].name, kind, spaces)
+            if len({each.name for each in near if _alike(name, each.name) >= _SURE}) == 1:
+                return Named(name=name, objects=same, match="similar")
+        place = spaces[0] if len(spaces) == 1 else ""
+        return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
+
+    def _nearest(self, name: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the objects with the most similar names. A pasted text has too many words to compare each of them."""
+        self._compared += 1
+        return self.names.nearest(name, kind, spaces) if self._compared <= _MOST_COMPARED else ()
+
+    def _path(self, word: str, spaces: Sequence[str]) -> Named | Missing | None:
+        """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
+        if ".svc" in word:
+            objects = self._of_host(word)
+            missing = Missing(name=word.partition(".svc")[0], kind="Service")
+            return Named(name=word, objects=objects) if objects else missing
+        parts = word.split("/")
+        kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
+                 for sense, name in meant if sense == "kind"}  # fmt: skip
+        space, kind, name = "", "", parts[-1]
+        if len(parts) >= 2:
+            kind = kinds.get(parts[-2].partition(".")[0], "")
+            space = parts[0] if parts[0] in self.names.namespaces and (len(parts) > 2 or not kind) else ""
+        if not (kind or space) or not _NAME.fullmatch(name):
+            return None
+        places = (space,) if space else spaces
+        objects = self._objects(name, kind, places, prefix=False)
+        return Named(name=name, objects=objects) if objects else self._similar(name, kind, places)
+
+    def _of_host(self, host: str) -> tuple[ClusterObject, ...]:
+        """Find the Service of a host name such as `cart.shop.svc.cluster.local` or `cart.shop`."""
+        labels = host.partition(":")[0].split(".")
+        return self.names.named(labels[0], "Service", labels[1:2]) if len(labels) >= 2 else ()
+
+    def _guess(self, unknown: list[str], spaces: Sequence[str]) -> tuple[list[Named], list[str]]:
+        """Find workloads whose names contain an unknown word, or have a similar name."""
+        guessed, rest = [], []
+        match: Literal["part", "similar"]
+        for word in unknown:
+            found, match = self.names.containing(word, spaces), "part"
+            near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
+            if near and _alike(word, near[0].name) >= _SURE:
+                found, match = self.names.named(near[0].name, "", spaces), "similar"
+            if found and len({each.name for each in found}) <= _MOST_CONTENT:
+                guessed.append(Named(name=word, objects=found, match=match))
+            else:
+                rest.append(word)
+        return guessed, rest
+
+
+def _alike(one: str, other: str) -> float:
+    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return 0.0
+    parts, others = set(one.split("-")), set(other.split("-"))
+    if parts < others or others < parts:
+        return 0.0
+    return difflib.SequenceMatcher(a=one, b=other).ratio()

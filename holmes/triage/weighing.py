@@ -1,0 +1,82 @@
+"""Decides what an answer may claim: no number, list or "healthy" holds if a part of the question was not used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.ledger import STRUCTURAL
+from holmes.triage.past import NOW_SECONDS
+from holmes.triage.vocabulary import word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.triage.asked import Asked
+    from holmes.values.first_look import FirstLook
+
+_UNMEASURED: Final = word_list("unmeasured")
+_ASKING_LEAVE: Final = word_list("asking leave")
+_OF: Final = word_list("of")
+
+
+def weighed(asked: Asked, look: FirstLook) -> FirstLook:
+    """Return the look, or an inconclusive look if the question asks for more than the look is about."""
+    if look.verdict == "answered":
+        return _weighed_fact(asked, look)
+    if look.verdict == "healthy":
+        return _weighed_health(asked, look)
+    return look
+
+
+def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
+    left = (*asked.ledger.left("bound", "period"), *asked.ledger.left_concepts(STRUCTURAL - {"either"}))
+    if not left:
+        return look
+    parts = ", ".join(f"`{part}`" for part in left)
+    text = f"Not answered: {parts} could not be applied, so the answer would be about something else."
+    return replace(look, verdict="inconclusive", summary=text, table=None, lines=())
+
+
+def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
+    guessed = next((each for each in asked.subject.named if each.match in ("similar", "gone")), None)
+    if guessed is not None:
+        kind = "pod" if guessed.match == "gone" else "object"
+        nearest = f"The nearest is {guessed.objects[0].ref}, in which no fault was found."
+        text = f"No {kind} is named `{guessed.name}`. {nearest}"
+        return replace(look, verdict="not_found", summary=text)
+    reason = _doubt(asked)
+    return replace(look, verdict="inconclusive", summary=f"{look.summary} {reason}") if reason else look
+
+
+def _doubt(asked: Asked) -> str:
+    """Return why the absence of a fault does not answer the question, or an empty string."""
+    question = asked.question
+    if question.period is not None and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS:
+        return f"Only the present state is known, not that of `{question.period.text}`."
+    left = asked.ledger.left("word", "value", "bound")
+    if question.asks("health", "trouble"):
+        left = tuple(_possessed(asked))
+    if left:
+        parts = ", ".join(f"`{part}`" for part in left)
+        return f"But {parts} was not understood, so this may not answer the question."
+    leave = question.asks("change_order") and not _ASKING_LEAVE.isdisjoint(question.words)
+    if leave or question.asks("permission", "usage", "secret_value", "uses", "resources"):
+        return "The permission, amount or use in the question was not checked."
+    if question.asks("why"):
+        return "The reason for what was asked about is not visible in its objects, events and logs."
+    return ""
+
+
+def _possessed(asked: Asked) -> Iterator[str]:
+    """Yield what of the subject the question is about, for example the `backup` in "the backup of ledger"."""
+    words = asked.question.words
+    for index, word in enumerate(words[:-2]):
+        after = [each for each in words[index + 2 : index + 4] if each not in ("the", "der", "die", "la", "el", "le")]
+        if (
+            word in _UNMEASURED
+            and words[index + 1] in _OF
+            and after
+            and any(after[0] == each.name for each in asked.subject.named)
+        ):
+            yield word
