@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PartSense: TypeAlias = Literal["word", "symptom", "value", "concept", "state", "kind", "bound", "period"]
 _WEIGHTY: Final = frozenset(
-    {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events"}
+    {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login"}
 )
 """Concepts that change what a number or a list means."""
 _NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")

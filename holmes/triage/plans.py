@@ -34,7 +34,9 @@ _GENERAL: Final = re.compile(
 )
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
-_STATUS_CODE: Final = re.compile(r"\b[45](?:\d\d|xx)s?\b")
+_STATUS_CODE: Final = re.compile(
+    r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
+)
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
@@ -132,7 +134,7 @@ def _asks_amount(question: Question, _subject: Subject) -> bool:
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
-    return _asks_amount(question, subject) and not question.asks("trouble", "health")
+    return _asks_amount(question, subject) and not question.asks("trouble", "health", "when")
 
 
 def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
