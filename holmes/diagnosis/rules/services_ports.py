@@ -37,8 +37,7 @@ _MOST_PROOFS: Final = 2
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
-        "containers declare other ports, and only these ports appear in their commands, variables and probes. Usually "
-        "targetPort must be corrected, or the workload if its last rollout renamed the port."
+        "containers declare other ports, and only these ports appear in their commands, variables and probes."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
