@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis import rules
+from holmes.diagnosis.facts.fixes import kept_steps
 from holmes.diagnosis.rule import Rule
 from holmes.kubernetes.fields import written
 from holmes.values.errors import ConfigError
@@ -83,6 +84,7 @@ def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
         role=fault.role,
         because=tuple(dict.fromkeys(fault.because)),
         since=written(fault.since) if fault.since else "",
+        fix=kept_steps(fault.fix, state),
     )
 
 

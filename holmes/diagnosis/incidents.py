@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
 from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.kubernetes.fields import boolean, moment, text_map
 from holmes.kubernetes.kinds import WORKLOADS
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Change, Finding
+    from holmes.values.findings import Change, Finding, FixStep
 
 
 _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
@@ -181,6 +182,7 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
     affected |= {finding.culprit for finding in causes if state.find(finding.culprit) is not None}
     severity = min((finding.severity for finding in everything), key=SEVERITIES.index)
     since = min((finding.since for finding in everything if finding.since), default="")
+    changes = _changes(first, links, state, since) if severity != "info" else ()
     return Incident(
         id=_incident_id(first),
         severity=severity,
@@ -192,8 +194,18 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
         affected=tuple(sorted(affected)),
         affected_pods=_affected_pods(affected, everything, state),
         since=since,
-        changed_before=_changes(first, links, state, since) if severity != "info" else (),
+        changed_before=changes,
+        fix=_fix(first, changes, state),
     )
+
+
+def _fix(first: Finding, changes: Iterable[Change], state: ClusterState) -> tuple[FixStep, ...]:
+    """Return the fix of the rule, or the step back to the template before a rollout just before the trouble."""
+    culprit = state.find(first.culprit)
+    rolled_out = any(each.object == first.culprit and "rollout" in each.what for each in changes)
+    if culprit is None or not rolled_out or not first.evidence or any(each.kind != "instruction" for each in first.fix):
+        return first.fix
+    return kept_steps((rolled_back(state, culprit, first.evidence[0]),), state) or first.fix
 
 
 def _incident_id(finding: Finding) -> str:

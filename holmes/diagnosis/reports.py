@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import matches_map, text_map
 from holmes.values.findings import SEVERITIES
+from holmes.values.fixes import fix_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,7 +129,10 @@ def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
-    """Return the report with `mask` applied to all text from the cluster. Identical texts are masked only once."""
+    """Return the report with `mask` applied to all text from the cluster. Identical texts are masked only once.
+
+    Steps of a fix that contain a secret are dropped.
+    """
     mask = cache(mask)
     return replace(
         report,
@@ -144,6 +148,7 @@ def _masked_incident(incident: Incident, mask: Callable[[str], str]) -> Incident
         findings=tuple(_masked_finding(finding, mask) for finding in incident.findings),
         symptoms=tuple(_masked_finding(finding, mask) for finding in incident.symptoms),
         changed_before=tuple(replace(change, what=mask(change.what)) for change in incident.changed_before),
+        fix=tuple(step for step in incident.fix if mask(fix_line(step)) == fix_line(step)),
     )
 
 

@@ -28,7 +28,7 @@ from holmes.kubernetes.cluster_state import ClusterState
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import LogKey
-    from holmes.values.findings import Evidence, ObjectRef, Role, Severity
+    from holmes.values.findings import Evidence, FixStep, ObjectRef, Role, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ class Fault:
     one sentence that names the culprit, the field and the value. `because` contains objects whose own faults would
     explain this fault, for example the Service that a crashing pod cannot reach. The role `symptom` marks a failure
     without its cause (not ready, not available, no endpoints). A symptom ranks below every cause in the same workload.
-    `logs` contains the logs that can add detail, the most useful first.
+    `logs` contains the logs that can add detail, the most useful first. `fix` contains steps (`facts.fixes`) if the
+    rule knows what is right; steps that do not fit the state are dropped.
     """
 
     subject: ObjectRef
@@ -54,6 +55,7 @@ class Fault:
     because: tuple[ObjectRef, ...] = ()
     since: float | None = None
     logs: tuple[LogKey, ...] = ()
+    fix: tuple[FixStep | None, ...] = ()
 
 
 Check: TypeAlias = Callable[[ClusterState], Iterable[Fault]]

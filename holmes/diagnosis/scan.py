@@ -23,7 +23,7 @@ from holmes.kubernetes.fields import written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.kubernetes.scope import within
-from holmes.kubernetes.state_reader import ReadLimits, StateReader
+from holmes.kubernetes.state_reader import ReadLimits, Rights, StateReader
 from holmes.values.errors import ConfigError
 from holmes.values.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
 
@@ -57,7 +57,8 @@ _COUNTED: Final = (
 class ScanRequest:
     """The scope of a scan. Empty `namespaces` means the whole cluster, and empty `rules` means all rules.
 
-    `wanted` filters the incidents in the report and does not change which objects are read.
+    `rights` states what to read if the whole cluster may not be read. By default, this is the namespace of the
+    kubeconfig context. `wanted` filters the incidents in the report and does not change which objects are read.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ class ScanRequest:
     wanted: IncidentFilter = field(default_factory=IncidentFilter)
     read_limits: ReadLimits = field(default_factory=ReadLimits)
     log_limits: LogLimits = field(default_factory=LogLimits)
+    rights: Rights | None = None
     grace_seconds: float = 60.0
 
 
@@ -84,6 +86,22 @@ class ScanResult:
         """Return the report with only the incidents that match `wanted`."""
         kept = tuple(each for each in self.report.incidents if in_scope(each, self.state, (), wanted))
         return replace(self.report, incidents=kept, resource=wanted.resource)
+
+    def within(self, namespaces: tuple[str, ...]) -> ScanResult:
+        """Return the result for some namespaces of a scan of the whole cluster. Raises `ConfigError`."""
+        if not namespaces or namespaces == self.report.namespaces:
+            return self
+        _require_namespaces(self.state, namespaces)
+        state, logs = self.state, [each for each in self.report.not_checked if not each.kinds]
+        kept = tuple(each for each in self.report.incidents if in_scope(each, state, namespaces, IncidentFilter()))
+        report = replace(
+            self.report,
+            namespaces=namespaces,
+            incidents=kept,
+            checked=_checked(state, kept, namespaces),
+            not_checked=_not_checked(chosen_rules(()), state, logs, namespaces),
+        )
+        return replace(self, report=report)
 
 
 async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
@@ -122,6 +140,7 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
         client,
         namespaces=request.namespaces,
         limits=replace(request.read_limits, first_kinds=await asyncio.to_thread(known_kinds)),
+        rights=request.rights or Rights(namespaces=tuple(filter(None, (client.namespace,)))),
         grace_seconds=request.grace_seconds,
         progress=progress,
     )
@@ -283,21 +302,30 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
 
 
 def _not_checked(
-    rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
+    rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked], namespaces: Sequence[str] = ()
 ) -> tuple[NotChecked, ...]:
-    """Return the kinds and logs that could not be read, with the rules that need them."""
+    """Return the kinds and logs that could not be read, with the rules that need them.
+
+    `namespaces` selects the gaps that concern some namespaces of a scan of the whole cluster.
+    """
     alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
-        alike[gap.namespace, gap.category].append(gap)
+        if not namespaces or (gap.namespace in ("", *namespaces) and any(map(gap.hides, namespaces))):
+            alike[_place(gap), gap.category].append(gap)
     found = []
-    for (namespace, _), gaps in alike.items():
-        place = f" in namespace {namespace}" if namespace else ""
+    for (place, _), gaps in alike.items():
         together = len(gaps) > _MANY_GAPS
         for same in [gaps] if together else [[gap] for gap in gaps]:
             kinds = [gap.kind for gap in same]
             ids = tuple(rule.id for rule in rules if set(kinds) & set(rule.row.needed_kinds))
             found.append(NotChecked(what=f"{_named(kinds)}{place}", why=same[0].why, rules=ids, kinds=tuple(kinds)))
     return (*found, *unread_logs)
+
+
+def _place(gap: Gap) -> str:
+    if gap.namespace:
+        return f" in namespace {gap.namespace}"
+    return f" outside namespace {', '.join(gap.read_in)}" if gap.read_in else ""
 
 
 def _named(kinds: Sequence[str]) -> str:

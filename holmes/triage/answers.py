@@ -93,9 +93,8 @@ def _table(seen: SeenLook) -> str:
 def _fix(look: FirstLook) -> str:
     if not look.fix:
         return ""
-    lines = [f"{step.command}{f'  # {step.note}' if step.note else ''}" for step in look.fix]
     title = "Likely fix (not run)" if look.verdict == "cause_found" else "Command (not run)"
-    return f"{title}:\n{fenced(lines, 'sh')}"
+    return f"{title}:\n{fenced(look.fix, 'sh')}"
 
 
 def _rest(look: FirstLook, *, details: bool) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
-from holmes.triage.markdown import fix_commands
 from holmes.triage.states import stop_of
-from holmes.values.first_look import FixStep
+from holmes.values.fixes import fix_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tupl
         since=incident.since,
         evidence=tuple(_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
-        fix=tuple(FixStep(command=command) for command in fix_commands(incident)),
+        fix=fix_lines(incident.fix),
     )
 
 

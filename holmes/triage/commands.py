@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.fields import children, integer, text
 from holmes.triage.facts import fact
 from holmes.triage.filters import pod_spec
-from holmes.triage.markdown import namespace_option, resource_path
-from holmes.values.first_look import FixStep
+from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -46,7 +45,7 @@ def port_forward(asked: Asked) -> FirstLook:
     look = fact(
         asked, f"Run this command to reach port {port} of {found.ref} on localhost:{local}. Holmes does not run it."
     )
-    return replace(look, fix=(FixStep(command=command),))
+    return replace(look, fix=(command,))
 
 
 def exec_command(asked: Asked) -> FirstLook:
@@ -61,7 +60,7 @@ def exec_command(asked: Asked) -> FirstLook:
     look = fact(
         asked, f"Run this command to open a shell in container {container} of {found.ref}. Holmes does not run it."
     )
-    return replace(look, fix=(FixStep(command=command),))
+    return replace(look, fix=(command,))
 
 
 def _first(asked: Asked, kinds: tuple[str, ...]) -> ClusterObject | None:

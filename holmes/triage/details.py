@@ -17,10 +17,10 @@ from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
-from holmes.triage.markdown import counted, namespace_option, resource_path
+from holmes.triage.markdown import counted
 from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
-from holmes.values.first_look import FixStep
+from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -227,4 +227,4 @@ def described(asked: Asked) -> FirstLook:
     if first.kind == "Secret":
         return look
     command = f"kubectl get {shlex.quote(resource_path(first.ref))}{namespace_option(first.ref)} -o yaml"
-    return replace(look, fix=(FixStep(command=command, note="prints the whole object"),))
+    return replace(look, fix=(f"{command}  # prints the whole object",))

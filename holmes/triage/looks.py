@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,13 @@ _QUESTION_WORDS: Final = frozenset(
     {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
 )
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
+_MOST_NAMESPACES: Final = 4
+_MOST_ALERTS: Final = 50
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAMESPACE: Final = re.compile(
+    r"(?:(?<!\S)-n|\bnamespaces?|\bnamensraum|\bespacio de nombres|\bespace de noms)[ =`\"']{1,3}([a-z0-9-]{1,63})\b"
+    r"|\b([a-z0-9-]{1,63})[`\"']? namespace\b"
+)
 NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
     "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
@@ -67,6 +75,14 @@ class LookRequest:
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
 
+    @property
+    def named_namespaces(self) -> tuple[str, ...]:
+        """Words of the question, and labels of the alerts, that may be namespaces. Not checked against the cluster."""
+        words = (each for match in _NAMESPACE.findall(self.question.lower()) for each in match)
+        said = [each for each in words if each and each not in vocabulary().stop]
+        labels = [each["namespace"] for each in self.alerts if _NAME.fullmatch(each.get("namespace", ""))]
+        return tuple(dict.fromkeys((*said, *labels)))[:_MOST_NAMESPACES]
+
     @classmethod
     def of(cls, arguments: JsonObject, namespace: str) -> LookRequest:
         """Read the arguments of the tool. Raises `ToolError` if `alerts` is not a list of labels."""
@@ -86,7 +102,7 @@ def _alerts(text: str) -> tuple[Mapping[str, str], ...]:
         found = None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ToolError("alerts is not valid; expected a JSON list of objects with the labels of the alerts")
-    return tuple({str(key): str(value) for key, value in each.items()} for each in found)
+    return tuple({str(key): str(value) for key, value in each.items()} for each in found[:_MOST_ALERTS])
 
 
 def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:

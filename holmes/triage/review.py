@@ -16,6 +16,7 @@ from holmes.triage import TRIAGE_MODEL
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import FIRST_LOOK_NOTE, SECOND_LOOK_NOTE, read_conversation, second_look
 from holmes.triage.markdown import sentence
+from holmes.triage.question import parse_question
 from holmes.triage.verdicts import judge_answer, verdict_of_look
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.texts import shortened
@@ -39,6 +40,8 @@ _ASKED_FOR_EVIDENCE: Final = (
     "Your answer names a cause, but no result that it cites proves it. Cite the lines that prove it, call a tool that "
     "shows them, or answer `**Cause not found:**` and state what you checked."
 )
+_CLUSTER_CONCEPTS: Final = ("why", "trouble", "health", "changes", "logs", "events", "count", "usage")
+"""What a question without a subject must ask for to be about the cluster."""
 _MARKED: Final = re.compile(r"`[^`]+`|\w*\d\w*|\b[\w.]+[-/_]\w+|\b[A-Z][a-z]+[A-Z]\w*")
 """A name, a number or a quote that a cited line can show."""
 _DISTINCTIVE: Final = re.compile(r"[A-Z][a-z]+[A-Z]\w+|[A-Z]{2,}[A-Z_]*|[\w.]+[-_/.:]\w[\w.:/-]*|\d{3,}|[A-Za-z]{6,}")
@@ -70,8 +73,8 @@ class RulesReviewer:
 
     def is_useful(self, note: UserMessage, messages: Sequence[Message]) -> bool:
         """Return whether the look has a subject that no earlier look in the conversation has."""
-        seen = read_conversation((*messages, note)).look
-        if seen is None or seen.look.verdict == "not_understood":
+        seen = _relevant(read_conversation((*messages, note)))
+        if seen is None:
             return False
         return not seen.look.subject or seen.look.subject != read_conversation(messages).subject
 
@@ -90,15 +93,17 @@ class RulesReviewer:
         conversation = read_conversation(draft.messages)
         if conversation.look is None and not conversation.failure and draft.may_call:
             return Review(call=_call(conversation))
+        seen = _relevant(conversation)
         if draft.stopped:
-            return _stopped(draft, conversation.look)
+            return _stopped(draft, seen)
         if own.kind != "cause_found":
-            return _led(draft, conversation.look) if _is_worse(own, conversation.look) else as_written
+            return _led(draft, seen) if _is_worse(own, seen) else as_written
         return _of_cause(draft, own, conversation)
 
 
 def _of_cause(draft: Draft, own: Verdict, conversation: Conversation) -> Review:
-    look = conversation.look.look if conversation.look is not None else None
+    seen = _relevant(conversation)
+    look = seen.look if seen is not None else None
     request, checked = _request(draft, look), None
     if not request and not (look is not None and _agrees(draft.text, look)):
         checked = second_look(draft.messages)
@@ -110,7 +115,7 @@ def _of_cause(draft: Draft, own: Verdict, conversation: Conversation) -> Review:
     if request and not draft.is_final:
         return Review(request=request)
     if request and (checked is None or checked.verdict == "inconclusive"):
-        return _led(draft, conversation.look)
+        return _led(draft, seen)
     return Review(text=_with_doubts(draft.text, look, checked), verdict=own)
 
 
@@ -119,6 +124,16 @@ def _call(conversation: Conversation, *, claim: str = "") -> FactsCall:
     if claim:
         return FactsCall(name=SECOND_LOOK_NOTE, tool=FIRST_LOOK_TOOL, arguments={**arguments, "claim": claim})
     return FactsCall(name=FIRST_LOOK_NOTE, tool=FIRST_LOOK_TOOL, arguments=arguments)
+
+
+def _relevant(conversation: Conversation) -> SeenLook | None:
+    """Return the look, or None if the question is not about the cluster, for example "thank you"."""
+    seen = conversation.look
+    if seen is None or seen.look.verdict == "not_understood":
+        return None
+    question = parse_question(conversation.question)
+    asks = question.kinds or question.symptoms or question.asks(*_CLUSTER_CONCEPTS)
+    return seen if seen.look.subject or conversation.alerts or asks else None
 
 
 def _is_data(text: str) -> bool:

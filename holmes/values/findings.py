@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 Severity: TypeAlias = Literal["critical", "warning", "info"]
 Role: TypeAlias = Literal["cause", "symptom"]
+FixKind: TypeAlias = Literal["command", "patch", "instruction"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
 """Severities, highest first."""
@@ -51,13 +52,47 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """A state of the cluster without which a step of a fix is wrong.
+
+    `path` is a JSON pointer. If it is not empty, the field must have the JSON value `value`, or be unset if `value` is
+    empty.
+    """
+
+    object: ObjectRef
+    exists: bool = True
+    path: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixStep:
+    """One step of a fix, which Holmes never runs. `object` is what the step changes or creates.
+
+    `action` contains the arguments of kubectl without the namespace, quoted for a shell; the new value of a patched
+    field in JSON; or the sentence of an instruction. `path` is the JSON pointer of the patched field, and `old` is its
+    value in JSON, or empty if the field is not set. `requires` was true of the cluster that the rule saw. `check` is a
+    command that shows whether the step worked.
+    """
+
+    kind: FixKind
+    object: ObjectRef
+    action: str
+    path: str = ""
+    old: str = ""
+    requires: tuple[Precondition, ...] = ()
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A fault that one rule detected in one object.
 
     `subject` is the object with the fault. `culprit` is the object to change or create, usually the workload that owns
     the subject. `cause` is one sentence. `next_check` is one command or check. Faults of the objects in `because` would
     explain this finding. Every finding with the role `cause` explains the symptoms of the same workload. `since` is in
-    RFC 3339 format, or empty if unknown. `subjects` is the number of objects with the same finding.
+    RFC 3339 format, or empty if unknown. `subjects` is the number of objects with the same finding. `fix` is empty if
+    the rule does not know what is right.
     """
 
     rule_id: str
@@ -72,6 +107,7 @@ class Finding:
     because: tuple[ObjectRef, ...] = ()
     since: str = ""
     subjects: int = 1
+    fix: tuple[FixStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +129,7 @@ class Incident:
     `id` is the same in every scan that detects the same cause and culprit. The first of `findings` is the root cause,
     and the other findings add details. `symptoms` follow from the root cause. `affected` contains the affected
     workloads, Services and other objects. `affected_pods` is the number of affected pods. `since` is in RFC 3339
-    format, or empty if unknown.
+    format, or empty if unknown. `fix` contains the steps that would repair the root cause, if they are known.
     """
 
     id: str
@@ -107,6 +143,7 @@ class Incident:
     affected_pods: int = 0
     since: str = ""
     changed_before: tuple[Change, ...] = ()
+    fix: tuple[FixStep, ...] = ()
 
     @property
     def rule_id(self) -> str:

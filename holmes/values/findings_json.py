@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.values.codec import Codec
 from holmes.values.findings import DiagnosisReport, ObjectRef
+from holmes.values.fixes import fix_line
 
 if TYPE_CHECKING:
-    from holmes.values.findings import Finding, Incident
+    from holmes.values.findings import Finding, FixStep, Incident
     from holmes.values.json_types import JsonValue
 
 CONTRACT_VERSION: Final = 1
@@ -81,8 +82,22 @@ def _incident_document(incident: Incident) -> dict[str, JsonValue]:
         changed_before=[
             {"object": _ref_document(each.object), "what": each.what, "at": each.at} for each in incident.changed_before
         ],
+        fix=[_fix_document(each) for each in incident.fix],
         findings=[_finding_document(each) for each in incident.findings],
         symptoms=[_finding_document(each) for each in incident.symptoms],
+    )
+
+
+def _fix_document(step: FixStep) -> dict[str, JsonValue]:
+    """Include the step as a line of a shell script, which readers of this format ignore."""
+    return _filled(
+        kind=step.kind,
+        object=_spoken(step.object),
+        action=step.action,
+        path=step.path,
+        old=step.old,
+        check=step.check,
+        line=fix_line(step),
     )
 
 

@@ -27,15 +27,6 @@ _WIDE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixStep:
-    """One step of a likely fix. `command` was not run. `check` is a command that shows whether the fix worked."""
-
-    command: str
-    note: str = ""
-    check: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows that answer a question of fact, with cells separated by ` | `.
 
@@ -52,9 +43,9 @@ class FirstLook:
     """The verdict about a subject, and the facts behind it.
 
     `summary` is one sentence. `subject` contains objects such as `Deployment shop/checkout`. `scope` is the place that
-    the answer covers. `chain` contains the objects from the subject to the culprit. `others` describes incidents that
-    do not explain the subject's problem. `notes` contains everything that the answer could not take into account.
-    `against` contains what speaks against the cause.
+    the answer covers. `chain` contains the objects from the subject to the culprit. `fix` contains lines of a shell
+    script, which were not run. `others` describes incidents that do not explain the subject's problem. `notes` contains
+    everything that the answer could not take into account. `against` contains what speaks against the cause.
     """
 
     verdict: VerdictKind
@@ -66,7 +57,7 @@ class FirstLook:
     since: str = ""
     evidence: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
-    fix: tuple[FixStep, ...] = ()
+    fix: tuple[str, ...] = ()
     table: Table | None = None
     lines: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()

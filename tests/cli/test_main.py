@@ -349,7 +349,7 @@ def test_no_command_ends_the_session(slow_home: tuple[Home, Path]) -> None:
         screen.press("\x03")
         screen.wait_for("holmes: interrupted")
         open_now.touch()
-        typed(screen, "why?", "The database is down.")
+        typed(screen, "/details", "The database is down.")  # a question to the model
         typed(screen, "/context", "scripted")
         typed(screen, "/tools", "kubernetes/core")
         time.sleep(0.5)

@@ -135,7 +135,7 @@ def test_several_subjects_have_one_line_each() -> None:
 def test_facts_are_answered() -> None:
     assert "registry.shop.example/catalog:3.0.4" in look("which image does catalog use, list it").summary
     assert "average of `took` in 2 log lines" in look("average took in the logs of checkout").summary
-    assert "kubectl port-forward" in look("port-forward to checkout").fix[0].command
+    assert "kubectl port-forward" in look("port-forward to checkout").fix[0]
     assert "Deployment shop/checkout" in look("who uses the service payments?").summary
     assert "No:" in look("can the service account default list pods in shop?").summary
     assert look("when was payments last restarted?").summary.startswith("Pod shop/payments-5d9-x: last end")

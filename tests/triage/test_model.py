@@ -14,7 +14,7 @@ from holmes.triage.conversation import SeenLook, read_conversation
 from holmes.triage.looks import LookRequest, take_first_look
 from holmes.triage.verdicts import judge_answer
 from holmes.values.events import AnswerFinished, RunFailed, ToolCallStarted
-from holmes.values.first_look import FirstLook, FixStep, Table, look_from_yaml, look_to_yaml
+from holmes.values.first_look import FirstLook, Table, look_from_yaml, look_to_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, user_text
 from holmes.values.tools import ToolResult
 from tests.support.investigations import build_loop, events_of
@@ -144,7 +144,7 @@ def test_a_look_survives_its_yaml() -> None:
         verdict="cause_found",
         summary='it\'s "so": [1] # 2',
         evidence=("Pod a/b, x: - y: z", "`q` | {r}"),
-        fix=(FixStep(command="kubectl a", note="n"),),
+        fix=("kubectl a",),
         table=Table(header="a | b", rows=("1 | 2",), total=3),
     )
     assert look_from_yaml(look_to_yaml(found)) == found

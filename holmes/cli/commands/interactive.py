@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "/help": "show these commands",
+    "/details": "show everything behind the last answer",
     "/clear": "start a new conversation",
     "/tools": "show the toolsets",
     "/context": "show context window usage",
@@ -69,7 +70,9 @@ class InteractiveLoop:
                 continue
             if typed is None or typed.strip() == "/exit":
                 return 0
-            if typed.strip().startswith("/"):
+            if typed.strip() == "/details":
+                pending = Question(text="details", attachments=())
+            elif typed.strip().startswith("/"):
                 if (code := await self._obey(typed.strip())) in _FATAL_EXIT_CODES:
                     return code
             else:

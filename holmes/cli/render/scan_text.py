@@ -13,6 +13,7 @@ from holmes.diagnosis.reports import compare
 from holmes.kubernetes.fields import duration, moment
 from holmes.values.findings import SEVERITIES
 from holmes.values.findings_json import report_to_document, report_to_json
+from holmes.values.fixes import fix_lines
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _table(
         yield from _labelled(
             "changed", tuple(f"{each.at}  {each.object}: {each.what}" for each in incident.changed_before)
         )
+        yield from (sanitized(f"  {'fix':{_LABEL_WIDTH + 1}} {line}") for line in fix_lines(incident.fix))
         yield from _labelled("next", incident.next_checks[:2])
     for line in _gone(report, baseline, narrowed=narrowed):
         yield sanitized(line)
@@ -121,6 +123,8 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
             yield f"- affects: {_names(incident)}"
         for change in incident.changed_before:
             yield f"- recent change ({change.at}): {change.object}: {change.what}"
+        for line in fix_lines(incident.fix):
+            yield f"- fix (not run): {line}"
         for check in incident.next_checks[:2]:
             yield f"- next: {check}"
     yield from _gone(report, baseline, narrowed=narrowed)

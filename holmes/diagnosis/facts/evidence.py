@@ -63,6 +63,11 @@ def log_line(pod: ClusterObject, container: str, line: str, *, previous: bool) -
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
+def keys_of(path: str) -> tuple[str, ...]:
+    """Return the keys and list positions of a path (`containers[0].image`)."""
+    return tuple(key or position for key, position in _STEP.findall(path))
+
+
 def resolved(value_at: JsonValue, path: str) -> JsonValue:
     """Return the value at a path with list positions (`containers[0].image`), or None."""
     for key, position in _STEP.findall(path):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
+from holmes.diagnosis.facts.fixes import corrected, instruction, provided
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.kubernetes.fields import child, children, text, written
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +164,7 @@ class Missing:
     """A missing object or key.
 
     `path` is the field of the pod's spec that refers to the object or key. `culprit` is None if the referring workload
-    must be changed. `proof` contains the keys that exist.
+    must be changed, and `right` is then the name or key that was meant. `proof` contains the keys that exist.
     """
 
     title: str
@@ -173,6 +174,15 @@ class Missing:
     hint: str
     proof: tuple[Evidence, ...]
     next_check: str
+    right: str | None = None
+
+    def fix(self, wrong: Evidence, user: ObjectRef) -> FixStep | None:
+        """Return the step that corrects the reference, or that provides the object. `wrong` is the field `path`."""
+        if self.culprit is None:
+            return corrected(wrong, self.right)
+        if "key" in self.title.lower():
+            return instruction(self.culprit, f"Add the key {wrong.value} to {self.culprit}, or correct it in {user}.")
+        return provided(self.culprit, user)
 
 
 def missing_object(reference: Reference, namespace: str, state: ClusterState) -> Missing:
@@ -194,6 +204,7 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
         else "",
         proof=(),
         next_check=f"kubectl{option} get {_RESOURCES[reference.kind]}",
+        right=typo,
     )
 
 
@@ -212,7 +223,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
         shown = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
         proof = (value(found, "data keys", shown or "(none)"),)
     changed = found is not None and edited_at(found) > _template_changed(workload, state) + _SLACK_SECONDS
-    typo = meant(reference.key, keys) is not None and not changed
+    typo = meant(reference.key, keys) if not changed else None
     hint = f"; the closest existing key is {near}" if near else ""
     if found is not None and changed:
         hint += f"; {ref} was changed at {written(edited_at(found))}, after the workload"
@@ -224,6 +235,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
         hint=hint,
         proof=proof,
         next_check=f"kubectl -n {namespace} describe {_RESOURCES[reference.kind]} {reference.name}",
+        right=typo,
     )
 
 

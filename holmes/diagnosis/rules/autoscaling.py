@@ -7,8 +7,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.fixes import corrected, instruction, scaled_up
 from holmes.diagnosis.facts.templates import template_of
-from holmes.diagnosis.facts.typos import hint
+from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, moment, text
 from holmes.kubernetes.kinds import KINDS
@@ -155,7 +156,8 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):
         target = _target_of(state, scaler)
         said = _NO_REQUEST.search(text(scaler.condition("ScalingActive"), "message"))
-        if target is None or target.deleted is not None:
+        works = text(scaler.condition("ScalingActive"), "status") == "True"
+        if target is None or target.deleted is not None or works:
             continue
         for resource, only in _utilizations(scaler):
             lacking = list(_without_request(state, target, resource, only))
@@ -173,6 +175,7 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
                     evidence.field(scaler, "spec", "metrics"),
                 ),
                 next_check=_check(scaler),
+                fix=(instruction(target.ref, f"Set {path}.resources.requests.{resource} of {target.ref}."),),
             )
 
 
@@ -245,18 +248,21 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
             continue
         message = text(condition, "message")
         gone = absent or "not found" in message
-        near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed and gone else ""
+        existing = [each.name for each in state.of(kind, scaler.namespace)] if listed and gone else []
+        near, right = hint(name, existing), meant(name, existing)
+        wrong = evidence.field(scaler, "spec", "scaleTargetRef", "name")
         why = f"does not exist{near}" if gone else f"cannot be scaled: {message or 'its controller gives no reason'}"
         yield Fault(
             subject=scaler.ref,
             title=None if gone else "Autoscaler cannot scale its target",
             cause=f"{scaler.ref} has no effect because its target {kind} {scaler.namespace}/{name} {why}",
             evidence=(
-                evidence.field(scaler, "spec", "scaleTargetRef", "name"),
+                wrong,
                 *((_message(scaler, "AbleToScale"),) if failed else ()),
             ),
             next_check=f"kubectl -n {scaler.namespace} get {kind.lower()}",
             since=moment(text(condition, "lastTransitionTime")) if failed else None,
+            fix=(corrected(wrong, right) if right else None,),
         )
 
 
@@ -285,6 +291,7 @@ def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
                 evidence=(evidence.field(target, "spec", "replicas"), _message(scaler, "ScalingActive")),
                 next_check=_check(scaler),
                 because=(target.ref,),
+                fix=(scaled_up(state, target),),
             )
 
 

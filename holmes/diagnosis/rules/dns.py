@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
 from holmes.diagnosis.facts.evidence import field, log_line, value
+from holmes.diagnosis.facts.fixes import changed
 from holmes.diagnosis.facts.services import has_ready_endpoints
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import boolean, children, text, texts
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -338,7 +339,13 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl -n {workload.namespace} get {workload.kind.lower()} {workload.name} -o yaml",
             severity="critical" if lines and is_sick(state, workload) else "warning",
             logs=consumer_logs(state, [workload]),
+            fix=(_policy_fix(template),) if key == "dnsPolicy" else (),
         )
+
+
+def _policy_fix(template: PodTemplate) -> FixStep:
+    right = "ClusterFirstWithHostNet" if boolean(template.spec, "hostNetwork") else "ClusterFirst"
+    return changed(template.workload.ref, f"{template.path}.dnsPolicy", right)
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:

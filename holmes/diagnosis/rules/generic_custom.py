@@ -17,11 +17,12 @@ from holmes.diagnosis.facts.custom_resources import (
     trouble_of,
 )
 from holmes.diagnosis.facts.edges import is_sick
+from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.producers import controllers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -157,10 +158,13 @@ def _fault(
 ) -> Fault:
     missing = missing_object(state, each, trouble.why)
     culprit, title, more, proof = _quota(state, each, trouble.why) or each.ref, trouble.title, "", trouble.proof
+    fix: FixStep | None = None
     if missing is not None:
         existing = [found.name for found in state.of(missing.ref.kind, missing.ref.namespace)]
+        right = meant(missing.ref.name, existing)
+        fix = corrected(missing.written, right) if missing.written and right else provided(missing.ref, each.ref)
         more = f"; {missing.ref} does not exist{hint(missing.ref.name, existing)}"
-        culprit = each.ref if meant(missing.ref.name, existing) else missing.ref
+        culprit = each.ref if right else missing.ref
         proof = proof if missing.written is None else (missing.written, *proof)
     return Fault(
         subject=each.ref,
@@ -173,6 +177,7 @@ def _fault(
         next_check=describe(state, each),
         because=needed,
         since=trouble.since,
+        fix=(fix,),
     )
 
 

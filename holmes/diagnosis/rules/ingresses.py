@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.fixes import changed, corrected, exposed
 from holmes.diagnosis.facts.network import backends_of, has_address, ingress_class, service_ports
 from holmes.diagnosis.facts.services import (
     edited_at,
@@ -15,9 +16,9 @@ from holmes.diagnosis.facts.services import (
     was_edited,
 )
 from holmes.diagnosis.facts.templates import labels_of
-from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
+from holmes.diagnosis.facts.typos import hint, intended_service, meant, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import Evidence, FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def class_is_missing(state: ClusterState) -> Iterator[Fault]:
 
 def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) -> Iterator[Fault]:
     """Report a class that does not exist, unless a controller seems to handle the Ingress without an IngressClass."""
-    near = nearest(name, classes)
+    near, right = nearest(name, classes), meant(name, classes)
     by_annotation = not ingress.text("spec", "ingressClassName")
     if (has_address(ingress) and near is None) or (by_annotation and not classes):
         return
@@ -89,6 +90,7 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
         evidence=(value(ingress, path, name), field(ingress, "status", "loadBalancer")),
         next_check="kubectl get ingressclasses",
         severity="critical" if classes else "warning",
+        fix=(changed(ingress.ref, "spec.ingressClassName", right) if right and not by_annotation else None,),
     )
 
 
@@ -112,19 +114,21 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
         existing = [each.name for each in state.of("Service", ingress.namespace)]
         ref = ObjectRef(kind="Service", namespace=ingress.namespace, name=backend.service)
         orphan = workload_named(state, ref)
-        wrong_name = intended_service(state, ref, edited=was_edited(ingress)) is not None
+        right = intended_service(state, ref, edited=was_edited(ingress))
+        proof = value(ingress, f"{backend.path}.name", backend.service)
         yield Fault(
             subject=ingress.ref,
-            culprit=ingress.ref if wrong_name else ref,
+            culprit=ingress.ref if right else ref,
             cause=(
                 f"{ingress.ref} sends requests to Service {backend.service!r} ({backend.path}.name), "
                 f"but {ref} does not exist"
                 + (f"; {orphan.ref} exists, but no Service with this name selects it" if orphan else "")
                 + ("" if orphan else hint(backend.service, existing))
             ),
-            evidence=(value(ingress, f"{backend.path}.name", backend.service),),
+            evidence=(proof,),
             next_check=f"kubectl -n {ingress.namespace} get services",
             because=(ref,),
+            fix=(corrected(proof, right) if right else exposed(ref, orphan) if orphan else None,),
         )
 
 
@@ -162,8 +166,17 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
                 f"but the Service has only {known}"
             ),
             evidence=proof[::-1] if blame_service else proof,
+            fix=(_port_fix(service, proof[0]) if not blame_service else None,),
             next_check=f"kubectl -n {ingress.namespace} get service {service.name} -o yaml",
         )
+
+
+def _port_fix(service: ClusterObject, proof: Evidence) -> FixStep | None:
+    """Use the only port of the Service. With several ports, the right one is unknown."""
+    ports = service_ports(service)
+    if len(ports) != 1 or (proof.path.endswith(".name") and not ports[0].name):
+        return None
+    return corrected(proof, ports[0].name if proof.path.endswith(".name") else ports[0].port)
 
 
 @Row(

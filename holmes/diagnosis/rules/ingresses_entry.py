@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import event, field, value
+from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.network import backends_of, has_address, ingress_class, service_ports
 from holmes.diagnosis.facts.services import has_ready_endpoints
 from holmes.diagnosis.facts.typos import hint, meant
@@ -61,17 +62,20 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
         if each.text("spec", "secretName") == name
     ]
     path = f"spec.tls[{index}].secretName"
+    right = meant(name, existing)
+    proof = value(ingress, path, name)
     yield Fault(
         subject=ingress.ref,
-        culprit=ingress.ref if meant(name, existing) else missing,
+        culprit=ingress.ref if right else missing,
         cause=(
             f"{ingress.ref} uses the certificate in Secret {name!r} ({path}), but {missing} does not "
             f"exist{hint(name, existing)}"
         ),
-        evidence=(value(ingress, path, name),),
+        evidence=(proof,),
         next_check=f"kubectl -n {ingress.namespace} get secrets",
         role="symptom" if certificates else "cause",
         because=tuple(certificates),
+        fix=() if certificates else (corrected(proof, right) if right else provided(missing, ingress.ref),),
     )
 
 
@@ -252,12 +256,14 @@ def gateway_is_not_accepted(state: ClusterState) -> Iterator[Fault]:
         name = each.text("spec", "gatewayClassName")
         if each.kind == "Gateway" and state.is_missing(_CLASS, "", name):
             existing = [other.name for other in state.of(_CLASS)]
+            proof, right = value(each, "spec.gatewayClassName", name), meant(name, existing)
             yield Fault(
                 subject=each.ref,
                 title="Class of the Gateway does not exist",
                 cause=f"{each.ref} names the GatewayClass {name!r}, which does not exist{hint(name, existing)}",
-                evidence=(value(each, "spec.gatewayClassName", name),),
+                evidence=(proof,),
                 next_check="kubectl get gatewayclasses",
+                fix=(corrected(proof, right) if right else None,),
             )
 
 
@@ -350,25 +356,29 @@ def _backend(state: ClusterState, route: ClusterObject, backend: JsonObject, pat
     check = f"kubectl -n {namespace} get services"
     if service is None:
         existing = [each.name for each in state.of("Service", namespace)]
+        proof, right = value(route, f"{path}.name", name), meant(name, existing)
         if state.is_missing("Service", namespace, name):
             yield Fault(
                 subject=route.ref,
                 title="Service of the route does not exist",
-                culprit=route.ref if meant(name, existing) else ref,
+                culprit=route.ref if right else ref,
                 cause=f"{route.ref} sends requests to {ref} ({path}), which does not exist{hint(name, existing)}",
-                evidence=(value(route, f"{path}.name", name),),
+                evidence=(proof,),
                 next_check=check,
                 because=(ref,),
+                fix=(corrected(proof, right) if right else None,),
             )
         return
     known = [each.port for each in service_ports(service)]
     if port and known and port not in known:
+        proof = value(route, f"{path}.port", port)
         yield Fault(
             subject=route.ref,
             title="Route names a port that the Service does not have",
             cause=f"{route.ref} sends requests to port {port} of {ref}, which has only {', '.join(map(str, known))}",
-            evidence=(value(route, f"{path}.port", port), value(service, "spec.ports", service.at("spec", "ports"))),
+            evidence=(proof, value(service, "spec.ports", service.at("spec", "ports"))),
             next_check=check,
+            fix=(corrected(proof, known[0]) if len(known) == 1 else None,),
         )
     elif not has_ready_endpoints(state, service) and state.age_seconds(service) >= state.grace_seconds:
         yield Fault(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.crashes import crash_fault, crash_of, said
+from holmes.diagnosis.facts.fixes import changed
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.rule import Fault, Row
@@ -237,6 +238,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
                     cause=f"{each.ref} starts no {'pods' if kind == 'Job' else 'Jobs'} because spec.suspend is true",
                     evidence=(evidence.field(each, "spec", "suspend"),),
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
+                    fix=(changed(each.ref, "spec.suspend", right=False),),
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
@@ -13,12 +14,13 @@ from holmes.diagnosis.facts.access_review import (
     reason_of,
     role_of,
 )
+from holmes.diagnosis.facts.fixes import changed, corrected
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, text, texts
 from holmes.kubernetes.kinds import EVENT, KINDS
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +66,7 @@ def denied(state: ClusterState) -> Iterator[Fault]:
             cause=f"{denial.service_account} is not allowed to {denial.request}{why}",
             evidence=(*values, *(reason.evidence if reason is not None else ()), proof),
             next_check=_check(denial),
+            fix=() if values or reason is None else (_permission_fix(state, denial, reason),),
         )
 
 
@@ -101,6 +104,20 @@ def _culprit(
     return (reason.culprit if reason is not None else denial.service_account), ()
 
 
+def _permission_fix(state: ClusterState, denial: Denial, reason: Reason) -> FixStep | None:
+    """Correct the subject of the binding, or add a rule to the bound Role that grants the denied request alone."""
+    role = state.find(reason.culprit)
+    check = _check(denial)
+    if reason.culprit.kind in {"RoleBinding", "ClusterRoleBinding"} and reason.evidence[0].path.startswith("subjects["):
+        key = reason.evidence[0].path.rpartition(".")[2]
+        right = {"namespace": denial.account_namespace, "name": denial.account, "kind": "ServiceAccount"}[key]
+        return replace(corrected(reason.evidence[0], right), check=check) if key != "kind" else None
+    if role is None or role.kind not in {"Role", "ClusterRole"} or role.owner is not None:
+        return None
+    granted = {"apiGroups": [denial.group], "resources": [denial.resource], "verbs": [denial.verb]}
+    return replace(changed(role.ref, "rules.-", granted), check=check)
+
+
 def _check(denial: Denial) -> str:
     resource = f"{denial.resource}.{denial.group}" if denial.group else denial.resource
     where = f"-n {denial.namespace}" if denial.namespace else "-A"
@@ -133,6 +150,7 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
                 f"has no token because {switch.path} of {switch.object} is false",
                 evidence=(switch, evidence.log_line(pod, key.container, line, previous=key.previous)),
                 next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
+                fix=(corrected(switch, right=True),),
             )
 
 
@@ -208,13 +226,15 @@ def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
             if text(subject, "kind") != "ServiceAccount" or not state.is_missing("ServiceAccount", namespace, name):
                 continue
             key, right = _slip(state, binding, name, namespace)
+            wrong = evidence.value(binding, f"subjects[{index}].{key}", text(subject, key))
             if right:
                 yield Fault(
                     subject=binding.ref,
                     cause=f"{binding.ref} grants its role to ServiceAccount {namespace}/{name}, which does not "
                     f"exist; did you mean {right}?",
-                    evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
+                    evidence=(wrong,),
                     next_check=f"kubectl -n {namespace} get serviceaccount",
+                    fix=(corrected(wrong, right.split("/")[key == "name"]),),
                 )
 
 
@@ -255,6 +275,11 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
                         f"did you mean {right!r}?",
                         evidence=(found, evidence.value(role, f"rules[{index}]", rule)),
                         next_check=f"kubectl api-resources | grep -i {right}",
+                        fix=(
+                            corrected(
+                                found, [right if each == resource else each for each in texts(rule, "resources")]
+                            ),
+                        ),
                     )
 
 

@@ -74,19 +74,21 @@ def _reference_fault(container: Container, reference: Reference, state: ClusterS
         if _NO_KEY.search(message)
         else missing_object(reference, pod.namespace, state)
     )
+    wrong = spec_field(pod, state, missing.path)
     return Fault(
         subject=pod.ref,
         culprit=missing.culprit,
         title=missing.title,
         cause=_sentence(missing, reference, str(state.workload_of(pod).ref)),
         evidence=(
-            spec_field(pod, state, missing.path),
+            wrong,
             *missing.proof,
             container.evidence("state", "waiting", "message"),
             container.evidence("state", "waiting", "reason"),
         ),
         next_check=missing.next_check,
         since=pod.created,
+        fix=(missing.fix(wrong, state.workload_of(pod).ref),),
     )
 
 
@@ -215,6 +217,7 @@ def _bitten(reference: Reference, template: PodTemplate, state: ClusterState) ->
 def _static_fault(missing: Missing, reference: Reference, template: PodTemplate) -> Fault:
     workload = template.workload
     named = reference.key if missing.path == reference.key_path else reference.name
+    wrong = value(workload, f"{template.path}.{missing.path}", named)
     return Fault(
         subject=workload.ref,
         culprit=missing.culprit,
@@ -222,10 +225,11 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
         severity=_severity(reference, template),
         cause=f"{_sentence(missing, reference, str(workload.ref))}; new pods of the workload cannot start",
         evidence=(
-            value(workload, f"{template.path}.{missing.path}", named),
+            wrong,
             *missing.proof,
         ),
         next_check=missing.next_check,
+        fix=(missing.fix(wrong, workload.ref),),
     )
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.evidence import event, spec_field, value
+from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,7 +220,15 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
         ),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         since=pod.created,
+        fix=(_secret_fix(proof[0], culprit, pod, state),) if secret else (),
     )
+
+
+def _secret_fix(named: Evidence, missing: ObjectRef | None, pod: ClusterObject, state: ClusterState) -> FixStep | None:
+    if missing is not None:
+        return provided(missing, state.workload_of(pod).ref)
+    right = meant(named.value, [each.name for each in state.of("Secret", pod.namespace)])
+    return corrected(named, right) if right else None
 
 
 def _message(container: Container, state: ClusterState) -> str:

@@ -107,14 +107,16 @@ def _missing_fault(
     pod: ClusterObject, found: ClusterEvent, missing: tuple[Reference, Missing], state: ClusterState
 ) -> Fault:
     reference, gone = missing
+    wrong = spec_field(pod, state, gone.path)
     return Fault(
         subject=pod.ref,
         culprit=gone.culprit,
         title=gone.title,
         cause=f"{gone.what}, but {reference.user} of {owner_words(pod, state)} needs it{gone.hint}",
-        evidence=(spec_field(pod, state, gone.path), *gone.proof, event(found)),
+        evidence=(wrong, *gone.proof, event(found)),
         next_check=gone.next_check,
         since=found.first,
+        fix=(gone.fix(wrong, state.workload_of(pod).ref),),
     )
 
 

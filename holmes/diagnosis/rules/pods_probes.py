@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.container_settings import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
+from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.pods import container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import at, duration, integer, moment, text
+from holmes.kubernetes.fields import at, children, duration, integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.probes import Probe, ProbeField, ProbeVerdict
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
 
 _STARTING_GRACES: Final = 3
 _TITLES: Final[dict[ProbeField, str]] = {
@@ -117,7 +118,17 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
         because=words.blamed if words else (),
         since=moment(text(container.pod.condition("Ready"), "lastTransitionTime")),
         logs=(current,) if why.depends else (),
+        fix=(_port_fix(probe, why, state),),
     )
+
+
+def _port_fix(probe: Probe, why: ProbeVerdict, state: ClusterState) -> FixStep | None:
+    """Check the only port that the container declares, if the probe checks another one."""
+    declared = [integer(each, "containerPort") for each in children(probe.container.spec, "ports")]
+    wrong = any("port" in field for field in why.fields)
+    if not (why.probe_is_wrong and wrong) or len(declared) != 1:
+        return None
+    return corrected(probe.evidence(state, *why.fields[0]), declared[0])
 
 
 def _probe_evidence(
@@ -244,6 +255,7 @@ def _killed_fault(crash: Crash, probe: Probe, state: ClusterState) -> Fault:
         next_check=f"kubectl -n {crash.pod.namespace} describe pod {crash.pod.name}",
         because=words.blamed if words else (),
         since=began(crash, state),
+        fix=(_port_fix(probe, why, state),),
         logs=(LogKey(pod=crash.pod.ref, container=container.name, previous=bool(container.last_terminated)),),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evictions import preemptors_of
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
+from holmes.diagnosis.facts.fixes import corrected, uncordoned
 from holmes.diagnosis.facts.nodes import (
     AFFINITY,
     CORDON_TAINT,
@@ -27,7 +28,7 @@ from holmes.diagnosis.facts.resources import (
     requested,
     written_amount,
 )
-from holmes.diagnosis.facts.typos import nearest
+from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.facts.unscheduled import is_kept_away, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, text, text_map, texts
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.findings import Evidence, FixStep, ObjectRef
     from holmes.values.json_types import JsonObject
 
 
@@ -148,7 +149,15 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
             evidence=(*own, found.proof, *_label_evidence(nodes, path, child(pod.body, "spec"))),
             next_check="kubectl get nodes --show-labels",
             since=found.since,
+            fix=tuple(_label_fixes(own, child(pod.body, "spec"), nodes)) if path == "nodeSelector" else (),
         )
+
+
+def _label_fixes(own: Sequence[Evidence], spec: JsonObject, nodes: Sequence[ClusterObject]) -> Iterator[FixStep]:
+    for key, wanted in text_map(spec, "nodeSelector").items():
+        right = meant(wanted, {node.labels[key] for node in nodes if key in node.labels})
+        if right and not any(node.labels.get(key) == wanted for node in nodes):
+            yield corrected(own[0], right, key)
 
 
 def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, str]:
@@ -264,6 +273,7 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         next_check="kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",
         because=(*(node.ref for node in troubled), *_initializers(state, by)),
         since=found.since,
+        fix=tuple(uncordoned(node) for node in troubled[:1]),
     )
 
 

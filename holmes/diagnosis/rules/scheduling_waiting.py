@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import owner_words, pod_words, spec_field
+from holmes.diagnosis.facts.fixes import changed, corrected, provided
 from holmes.diagnosis.facts.nodes import host_ports
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
@@ -65,15 +66,17 @@ def _missing_claim(state: ClusterState, found: Unscheduled, path: str, name: str
     pod = found.pod
     claim = ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=name)
     existing = [each.name for each in state.of("PersistentVolumeClaim", pod.namespace)]
+    wrong, right = spec_field(pod, state, path), meant(name, existing)
     return Fault(
         subject=pod.ref,
-        culprit=None if meant(name, existing) else claim,
+        culprit=None if right else claim,
         title="PersistentVolumeClaim is missing",
         severity=waiting_severity(state, pod),
         cause=f"{claim} does not exist, but {owner_words(pod, state)} mounts it{hint(name, existing)}",
-        evidence=(spec_field(pod, state, path), found.proof),
+        evidence=(wrong, found.proof),
         next_check=f"kubectl -n {pod.namespace} get persistentvolumeclaim",
         since=found.since,
+        fix=(corrected(wrong, right) if right else provided(claim, state.workload_of(pod).ref),),
     )
 
 
@@ -309,7 +312,7 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
         if not name or state.get("Node", "", name) is not None or _asleep(template, state):
             continue
         nodes = [node.name for node in state.of("Node")]
-        workload = template.workload
+        workload, right = template.workload, meant(name, nodes)
         yield Fault(
             subject=workload.ref,
             cause=f"{workload.ref} assigns its pods to node {name}, which does not exist{hint(name, nodes)}",
@@ -319,6 +322,7 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check="kubectl get nodes",
             since=workload.created or None,
+            fix=(changed(workload.ref, f"{template.path}.nodeName", right) if right else None,),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import event, field, value
+from holmes.diagnosis.facts.fixes import changed, relabelled, scaled_up
 from holmes.diagnosis.facts.logs import wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.services import (
@@ -70,6 +71,7 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
     older = lost_by_rollout(state, workload, selector)
     chosen = field(service, "spec", "selector")
     labels = value(workload, mismatch.template.path.removesuffix("spec") + "metadata.labels", mismatch.template.labels)
+    severity = _severity(state, service, mismatch)
     lost = f"; the last rollout of {workload.ref} removed the label from its pods" if older else ""
     return Fault(
         subject=service.ref,
@@ -80,9 +82,10 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
         ),
         evidence=(labels, chosen) if older else (chosen, labels),
         next_check=f"kubectl -n {service.namespace} get pods --show-labels",
-        severity=_severity(state, service, mismatch),
+        severity=severity,
         since=older.created if older else None,
         logs=consumer_logs(state, _consumers(state, service)),
+        fix=() if older or severity == "info" else relabelled(chosen, selector, mismatch.template.labels),
     )
 
 
@@ -209,6 +212,7 @@ def _no_pods(state: ClusterState, service: ClusterObject) -> Fault | None:
         severity=("critical" if _is_consumed(state, service) else "info") if idle else None,
         role="symptom",
         because=tuple(each.ref for each in workloads),
+        fix=(scaled_up(state, workload),) if idle and _is_consumed(state, service) else (),
     )
 
 
@@ -390,4 +394,5 @@ def _cut_off(service: ClusterObject, consumer: ClusterObject, pod: ClusterObject
         ),
         evidence=(field(service, "spec", "internalTrafficPolicy"), field(pod, "spec", "nodeName")),
         next_check=f"kubectl -n {service.namespace} describe service {service.name}",
+        fix=(changed(service.ref, "spec.internalTrafficPolicy", "Cluster"),),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.fixes import exposed, replaced
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.pods import containers_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.edges import Edge, Failure
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, ObjectRef, Severity
+    from holmes.values.findings import Evidence, FixStep, ObjectRef, Severity
 
 _MOST_EVIDENCE: Final = 4
 _CALM_LINES: Final = 20
@@ -49,6 +50,12 @@ class _Missing:
     meant: str | None
     orphan: ClusterObject | None
     blocked: tuple[tuple[ClusterObject, Evidence], ...]
+
+    @property
+    def correction(self) -> tuple[str, str]:
+        """The wrong text in a setting and the right one. Both have a namespace if the namespace is wrong."""
+        right = self.meant or self.ref.name
+        return (f"{self.ref.name}.{self.ref.namespace}" if "." in right else self.ref.name), right
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
@@ -176,6 +183,7 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
             logs=logs,
+            fix=replaced(edge.named, *about.correction, edge.consumer.ref),
         )
     if not places:
         yield Fault(
@@ -191,6 +199,7 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
             logs=logs,
+            fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
         )
 
 
@@ -309,7 +318,17 @@ def _wrong_port(
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
         severity="critical" if proofs or is_sick(state, edge.consumer) else _unproved(state, edge.consumer),
         logs=consumer_logs(state, [edge.consumer]),
+        fix=() if blame_service else _port_fix(service, edge),
     )
+
+
+def _port_fix(service: ClusterObject, edge: Edge) -> tuple[FixStep | None, ...]:
+    """Use the only port of the Service in the setting, if the setting names a port."""
+    ports = service_ports(service)
+    if len(ports) != 1 or edge.use.port is None or f":{edge.use.port}" not in edge.named.value:
+        return ()
+    wrong, right = (f"{edge.use.host}:{port}" for port in (edge.use.port, ports[0].port))
+    return replaced(edge.named, wrong, right, edge.consumer.ref)
 
 
 def _unproved(state: ClusterState, consumer: ClusterObject) -> Severity:

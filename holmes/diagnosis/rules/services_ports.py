@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.fixes import retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
@@ -36,9 +37,7 @@ _MOST_PROOFS: Final = 2
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
-        "containers declare other ports, and only these ports appear in their commands, variables and probes. Refused "
-        "client connections confirm the fault. Usually targetPort must be corrected. If the last rollout of the "
-        "workload renamed the container port, correct the workload instead."
+        "containers declare other ports, and only these ports appear in their commands, variables and probes."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
@@ -80,6 +79,7 @@ def _named(
             + f"; declared ports: {', '.join(names) or 'none'}"
         ),
         evidence=(has, chosen) if renamed else (chosen, has),
+        fix=() if renamed else (retargeted(chosen, port.protocol, declared),),
         next_check=f"kubectl -n {service.namespace} get endpointslices -l kubernetes.io/service-name={service.name}",
     )
 

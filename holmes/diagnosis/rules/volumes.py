@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.fixes import changed, instruction
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.facts.unscheduled import unscheduled_pods
 from holmes.diagnosis.facts.volumes import (
@@ -22,7 +23,7 @@ from holmes.diagnosis.facts.volumes import (
 )
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, text, texts
-from holmes.values.findings import ObjectRef
+from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,10 +71,10 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
         existing = [each.name for each in state.of("StorageClass")]
         template = template_of_claim(state, claim)
         writer = claim if template is None else template.workload
-        missing = ObjectRef(kind="StorageClass", name=name)
+        missing, right = ObjectRef(kind="StorageClass", name=name), meant(name, existing)
         yield Fault(
             subject=claim.ref,
-            culprit=writer.ref if meant(name, existing) else missing,
+            culprit=writer.ref if right else missing,
             severity=_severity(claim, users),
             cause=f"{missing} does not exist, but {claim.ref} requests "
             f"it{'' if template is None else f' as {writer.ref} specifies'}{hint(name, existing) or _choice(existing)}",
@@ -84,7 +85,16 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check="kubectl get storageclass",
             since=claim.created or None,
+            fix=(_recreation(claim, right),) if right and template is None else (),
         )
+
+
+def _recreation(claim: ClusterObject, right: str) -> FixStep:
+    """Say that the claim must be created again, because the API server refuses to change its class."""
+    return instruction(
+        claim.ref,
+        f"Delete {claim.ref}, and create it again with storageClassName {right}. The field cannot be changed.",
+    )
 
 
 def _choice(existing: Sequence[str]) -> str:
@@ -124,6 +134,7 @@ def no_default_class(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check="kubectl get storageclass",
             since=claim.created or None,
+            fix=(changed(claim.ref, "spec.storageClassName", classes[0].name),) if len(classes) == 1 else (),
         )
 
 

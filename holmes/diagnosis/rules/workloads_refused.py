@@ -20,6 +20,7 @@ from holmes.diagnosis.facts.admission import (
     refused_with,
     webhook_named,
 )
+from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.quotas import largest_users
 from holmes.diagnosis.facts.resources import Violation, violations
 from holmes.diagnosis.facts.templates import template_of
@@ -210,14 +211,16 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
         missing = ObjectRef(kind="ServiceAccount", namespace=namespace, name=name)
         slip = meant(name, existing)
         path = f"{template_of(refusal.workload).path}.serviceAccountName"
+        wrong = evidence.value(refusal.workload, path, name)
         yield Fault(
             subject=refusal.maker.ref,
             culprit=refusal.workload.ref if slip else missing,
             severity=refusal.severity,
             cause=f"{missing} does not exist, but {refusal.workload.ref} names it in {path}{hint(name, existing)}",
-            evidence=(evidence.value(refusal.workload, path, name), refusal.proof),
+            evidence=(wrong, refusal.proof),
             next_check=f"kubectl -n {namespace} get serviceaccount",
             since=refusal.since,
+            fix=(corrected(wrong, slip) if slip else provided(missing, refusal.workload.ref),),
         )
 
 

@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.changes import (
     template_differences,
 )
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.fixes import changed, scaled_up
 from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
@@ -230,6 +231,7 @@ def paused(state: ClusterState) -> Iterator[Fault]:
             cause=f"{deployment.ref} is paused (spec.paused is true); {what}",
             evidence=(evidence.field(deployment, "spec", "paused"), *_difference_evidence(deployment, differences)),
             next_check=f"kubectl -n {deployment.namespace} rollout history deployment/{deployment.name}",
+            fix=(changed(deployment.ref, "spec.paused", right=False),) if waits else (),
         )
 
 
@@ -291,6 +293,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check=f"kubectl -n {workload.namespace} describe {workload.kind.lower()} {workload.name}",
             logs=consumer_logs(state, [edge.consumer for edge in users]),
+            fix=(scaled_up(state, workload),) if severity != "info" else (),
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
+from holmes.diagnosis.facts.fixes import changed
 from holmes.diagnosis.facts.probes import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
@@ -221,7 +222,8 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
             continue
         key, value = _missing_label(selector, nodes)
         values = sorted({node.labels[key] for node in nodes if key in node.labels})
-        slip = meant(value, values) or (not values and meant(key, {label for node in nodes for label in node.labels}))
+        right = meant(value, values)
+        slip = right or (not values and meant(key, {label for node in nodes for label in node.labels}))
         known = (
             f"; the nodes have {key}={', '.join(values)}"
             if values
@@ -236,6 +238,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
                 evidence.value(workload, "status.desiredNumberScheduled", 0),
             ),
             next_check=f"kubectl get nodes -L {key}",
+            fix=(changed(workload.ref, "spec.template.spec.nodeSelector", right, key) if right else None,),
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
 from holmes.diagnosis.facts.edges import is_ready
+from holmes.diagnosis.facts.fixes import changed, restarted
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.facts.services import unready_seconds
@@ -53,6 +54,7 @@ def held_by_partition(state: ClusterState) -> Iterator[Fault]:
                     *_revisions(workload),
                 ),
                 next_check=f"kubectl -n {workload.namespace} get statefulset {workload.name} -o yaml",
+                fix=(changed(workload.ref, ".".join(path), 0),),
             )
 
 
@@ -254,6 +256,7 @@ def stale_configuration(state: ClusterState) -> Iterator[Fault]:
                 next_check=f"kubectl -n {pod.namespace} get {found.ref.kind.lower()} {found.ref.name} "
                 "--show-managed-fields -o yaml",
                 since=found.edited,
+                fix=(restarted(state.workload_of(pod).ref),),
             )
 
 

@@ -1,27 +1,23 @@
 """The toolset `kubernetes/diagnosis` and its factory.
 
-`kubernetes_diagnose` runs the rules of `holmes.diagnosis` and returns ranked incidents as JSON. `kubernetes_related`
-returns the objects related to one object. Each call opens a new connection. The login is kept between calls, and the
-last scan is kept for 30 s.
+`kubernetes_first_look` answers a question by rules. `kubernetes_diagnose` returns the incidents of a scan as JSON, most
+important first. `kubernetes_related` returns the objects related to one object. All three use the same scan.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import IncidentFilter, masked_report
-from holmes.diagnosis.scan import ScanRequest, scan, with_more_logs
-from holmes.diagnosis.usage import read_usage
-from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
+from holmes.toolsets.kubernetes_diagnosis.scans import Scans
 from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
@@ -33,7 +29,6 @@ from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.diagnosis.scan import ScanResult
     from holmes.redaction.redactor import Redactor
     from holmes.toolsets.registry import ToolsetContext
     from holmes.values.environment import Environment
@@ -45,7 +40,6 @@ DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 RELATED_TOOL: Final = "kubernetes_related"
 DEFAULT_MAX_TOKENS: Final = 4_000
 _LEAST_TOKENS, _MOST_TOKENS = 500, 100_000
-_FRESH_SECONDS: Final = 30.0
 _SHORT_CHARACTERS: Final = 200
 _FEW_PIECES: Final = 4
 _FEW_NAMES: Final = 5
@@ -113,9 +107,7 @@ class KubernetesDiagnosisToolset:
     def __init__(self, environment: Environment, redactor: Redactor | None = None) -> None:
         self._environment = environment
         self._mask = strip_escape_sequences if redactor is None else redactor.redact
-        self._login: ClusterLogin | None = None
-        self._last: dict[tuple[str, ...], tuple[float, ScanResult]] = {}
-        self._reading = asyncio.Lock()
+        self._scans = Scans(environment, self._mask)
 
     @property
     def name(self) -> str:
@@ -158,7 +150,8 @@ class KubernetesDiagnosisToolset:
         namespaces = self._namespaces(arguments)
         if invocation.tool.name == FIRST_LOOK_TOOL:
             return await self._first_look(arguments, namespaces)
-        result = await self._scanned(namespaces)
+        result = await self._scans.current(namespaces)
+        result = await asyncio.to_thread(result.within, namespaces)
         if invocation.tool.name == RELATED_TOOL:
             text = await asyncio.to_thread(related_text, result.state, text_argument(arguments, "resource"), namespaces)
             return ToolResult(status="success", data=text, invocation=None)
@@ -170,17 +163,12 @@ class KubernetesDiagnosisToolset:
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
 
     async def _first_look(self, arguments: JsonObject, namespaces: tuple[str, ...]) -> ToolResult:
-        """Read the whole cluster if the rights allow it, because a cause can be in another namespace."""
         request = LookRequest.of(arguments, namespaces[0] if namespaces else "")
-        async with self._reading:
-            result = await self._read(())
-            if namespaces and not result.state.covers("Pod"):
-                result = await self._read(namespaces)
-            async with ClusterClient(await self._current_login()) as client:
-                result = await with_more_logs(client, result, lambda found: wanted_logs(request, found))
-                if await asyncio.to_thread(wants_usage, request, result):
-                    result = replace(result, usage=await read_usage(client, result.report.namespaces))
-        masked = replace(result, report=masked_report(result.report, self._mask))
+        result = await self._scans.current((*namespaces, *request.named_namespaces))
+        result = await self._scans.with_logs(result, lambda found: wanted_logs(request, found))
+        if await asyncio.to_thread(wants_usage, request, result):
+            result = await self._scans.with_usage(result)
+        masked = await asyncio.to_thread(self._scans.masked, result)
         look = await asyncio.to_thread(take_first_look, request, masked)
         fits = partial(EstimatingCounter().fits, limit_tokens=_max_tokens(arguments))
         text = await asyncio.to_thread(fitting_look, look, fits, self._mask)
@@ -189,25 +177,6 @@ class KubernetesDiagnosisToolset:
     def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
         given = text_argument(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
         return () if given == "*" else (given,)
-
-    async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
-        """Return a scan that is at most 30 s old. The tool calls of one turn share a scan."""
-        async with self._reading:
-            return await self._read(namespaces)
-
-    async def _read(self, namespaces: tuple[str, ...]) -> ScanResult:
-        found = self._last.get(namespaces)
-        if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
-            return found[1]
-        self._last.clear()
-        async with ClusterClient(await self._current_login()) as client:
-            result = await scan(client, ScanRequest(namespaces=namespaces))
-        self._last[namespaces] = (time.monotonic(), result)
-        return result
-
-    async def _current_login(self) -> ClusterLogin:
-        self._login = await ClusterLogin.load(self._environment, previous=self._login)
-        return self._login
 
 
 def _max_tokens(arguments: JsonObject) -> int:

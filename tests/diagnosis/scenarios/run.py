@@ -26,6 +26,7 @@ from tests.cluster.handle import Cluster, User
 from tests.cluster.layout import Layout
 from tests.cluster.lifecycle import describe, is_up
 from tests.cluster.locks import share
+from tests.diagnosis.fix_commands import refused_steps
 from tests.diagnosis.scenarios.api import Api
 from tests.diagnosis.scenarios.conditions import DidNotShowError
 from tests.diagnosis.scenarios.model import Places, Scenario, load_scenarios
@@ -98,7 +99,9 @@ class Run:
             if self.recordings is not None:
                 self._record(scenario, places, self.recordings)
             asked = tuple(places[alias] for alias in scenario.scanned)
-            score = judge(scenario, self._scan(asked), places)
+            report = self._scan(asked)
+            refused = tuple(refused_steps(report, self.cluster.attempt, "server"))
+            score = replace(judge(scenario, report, places), refused=refused)
             if scenario.header.narrow or scenario.scanned == scenario.header.namespaces:
                 return score
             # The noisy neighbour may be listed here, but must not hide the scanned objects.
@@ -189,6 +192,7 @@ def describe_score(score: Score) -> str:
     if not score.right:
         lines += [f"    expected: {score.expected}", f"    got:      {score.got}"]
         lines += [f"    blamed:   {each}" for each in score.blamed]
+        lines += [f"    refused:  {each}" for each in score.refused]
     return "\n".join(lines + [f"    extra:    {each}" for each in score.extra])
 
 

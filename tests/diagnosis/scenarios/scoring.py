@@ -18,7 +18,8 @@ class Score:
     """The outcome of one scenario. When `error` is set, all other fields are empty.
 
     `culprit` and `value`: every expected incident is among the first ones and names the exact object, or the changed
-    field or value. `blamed` are innocent culprits, `extra` other unexpected incidents.
+    field or value. `blamed` are innocent culprits, `extra` other unexpected incidents. `refused` are the steps of fixes
+    that the API server refuses.
     """
 
     scenario: str
@@ -29,6 +30,7 @@ class Score:
     culprit: bool = False
     value: bool = False
     blamed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     expected: str = ""
     got: str = ""
@@ -38,9 +40,9 @@ class Score:
 
     @property
     def right(self) -> bool:
-        """Every expected incident was found, and no innocent object is a culprit."""
+        """Every expected incident was found, no innocent object is a culprit, and every fix can be applied."""
         found = self.expectation == "healthy" or (self.culprit and self.value)
-        return self.shown and not self.error and found and not self.blamed
+        return self.shown and not self.error and found and not (self.blamed or self.refused)
 
 
 def unjudged(scenario: Scenario, error: str, *, shown: bool) -> Score:
