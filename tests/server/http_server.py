@@ -186,5 +186,7 @@ def _environment(folder: Path, provider_url: str, config: str, variables: Mappin
         "HOLMES_PORT": "0",
         "MODEL": "scripted" if provider_url else "builtin/triage",
         "MODEL_LIST_FILE_LOCATION": str(models),
+        "HOLMES_FIRST_LOOK": "false",  # the model's answers are shown as they are
+        "HOLMES_ANSWER_REVIEW": "false",
         **variables,
     }
