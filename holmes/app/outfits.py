@@ -40,7 +40,7 @@ _MOST_ESSENTIAL: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outfit:
-    """What a model gets. `warnings` name the omitted tools."""
+    """The system prompt and the tools of a model. `warnings` name the omitted tools."""
 
     system: SystemMessage
     toolsets: tuple[Toolset, ...]

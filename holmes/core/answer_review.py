@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.core.hooks import hook_call_id, hook_note
 from holmes.core.reviewer import Draft, Review
+from holmes.values.errors import StepLimitReached
 from holmes.values.events import AnswerFinished
 from holmes.values.messages import AssistantMessage, ToolCall, user_text
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holmes.values.errors import HolmesError
     from holmes.values.events import Citation
     from holmes.values.messages import Message, ToolMessage, UserMessage
+    from holmes.values.model import ModelReply
 
 Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
 _STUCK: Final = "the last three turns brought nothing new"
@@ -70,6 +72,18 @@ class AnswerReview:
         if answer is None:
             raise error
         return answer
+
+    async def unanswered(self, step: int, max_steps: int) -> AnswerFinished:
+        """Return the answer of the facts after the last step. Raises `StepLimitReached` if the facts give no answer.
+
+        The error message includes the model's last text.
+        """
+        found = next((text for text in map(_assistant_text, reversed(self._run.history)) if text), None)
+        last_words = f" Last reply of the model: {found}" if found else ""
+        text = f"No answer within {max_steps} steps: increase --max-steps or ask a narrower question."
+        if step < max_steps:
+            text = f"No answer after {step} steps: {_STUCK}. Use a larger model."
+        return await self.stopped(StepLimitReached(text + last_words), step)
 
     async def _without_model(self, reason: str, step: int, *, is_final: bool) -> AnswerFinished | None:
         if self._parts.reviewer is None:
@@ -136,6 +150,18 @@ class AnswerReview:
             citations=await self._run.citations(review.text),
             verdict=review.verdict,
         )
+
+
+def written(reply: ModelReply, run: LoopRun) -> str:
+    """Return the text of the reply, with a remark if the provider cut it off."""
+    if reply.finish_reason != "length":
+        return reply.message.text
+    limit = run.models.output_tokens
+    return f"{reply.message.text}\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
+
+
+def _assistant_text(message: Message) -> str:
+    return message.text.strip() if isinstance(message, AssistantMessage) else ""
 
 
 def _first_sentence(text: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from holmes.core.answer_review import AnswerReview
+from holmes.core.answer_review import AnswerReview, written
 from holmes.core.hook_runner import HookRunner
 from holmes.core.loop_run import LoopRun
 from holmes.core.tools_utils.tool_context_window_limiter import (
@@ -19,7 +19,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
 )
 from holmes.core.tools_utils.tool_executor import bound_reply, tool_result_message
-from holmes.values.errors import HolmesError, ModelError, StepLimitReached
+from holmes.values.errors import HolmesError, ModelError
 from holmes.values.events import (
     ApprovalRequired,
     AssistantReplied,
@@ -28,7 +28,7 @@ from holmes.values.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from holmes.values.messages import AssistantMessage, user_text
+from holmes.values.messages import user_text
 from holmes.values.steps import concurrently, stream_events
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class ToolCallingLLM:
                 await self._run_tool_calls(run, bounded, step)
             elif reply.message.text.strip():
                 await _run_hooks(hooks, run, "turn_end", step)
-                answer = await review.finish(_written(reply, run), step, is_final=last)
+                answer = await review.finish(written(reply, run), step, is_final=last)
                 if answer is not None:
                     return answer
                 continue
@@ -92,11 +92,10 @@ class ToolCallingLLM:
                 return await review.stopped(error, step)
             await _run_hooks(hooks, run, "turn_end", step)
             if run.is_stuck:
-                answer = await review.stuck(step)
+                answer, closing = await review.stuck(step), True
                 if answer is not None:
                     return answer
-                closing = True
-        return await review.stopped(StepLimitReached(self._unanswered(run, step, stuck=closing)), step)
+        return await review.unanswered(step, self._max_steps)
 
     async def _reply(self, run: LoopRun, step: int, *, last: bool) -> tuple[ModelReply, BoundedReply]:
         """Request a reply and add it to the history. The `last` reply cannot call tools."""
@@ -146,14 +145,6 @@ class ToolCallingLLM:
             run.models.useless(reply, problems[-1] if problems else None)
         except ModelError as error:
             await run.switch_model(error, step)
-
-    def _unanswered(self, run: LoopRun, step: int, *, stuck: bool) -> str:
-        """Return the error message for a run without an answer. It includes the model's last text."""
-        found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
-        last_words = f" Last reply of the model: {found}" if found else ""
-        if stuck:
-            return f"No answer after {step} steps: the model made no progress. Use a larger model.{last_words}"
-        return f"No answer within {self._max_steps} steps: increase --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
         """Run all calls of one reply concurrently, and add their results to the history in the order of the calls."""
@@ -225,15 +216,3 @@ class ToolCallingLLM:
 async def _run_hooks(hooks: HookRunner, run: LoopRun, moment: Moment, step: int) -> None:
     if run.models.current.policy.hooks:
         await hooks.run(moment, step)
-
-
-def _written(reply: ModelReply, run: LoopRun) -> str:
-    """Return the text of the reply, with a remark if the provider cut it off."""
-    if reply.finish_reason != "length":
-        return reply.message.text
-    limit = run.models.output_tokens
-    return f"{reply.message.text}\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
-
-
-def _assistant_text(message: Message) -> str:
-    return message.text.strip() if isinstance(message, AssistantMessage) else ""

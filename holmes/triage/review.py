@@ -41,7 +41,7 @@ _ASKED_FOR_EVIDENCE: Final = (
     "shows them, or answer `**Cause not found:**` and state what you checked."
 )
 _CLUSTER_CONCEPTS: Final = ("why", "trouble", "health", "changes", "logs", "events", "count", "usage")
-"""What a question without a subject must ask for to be about the cluster."""
+"""Concepts of questions that are about the cluster even if they name no object."""
 _MARKED: Final = re.compile(r"`[^`]+`|\w*\d\w*|\b[\w.]+[-/_]\w+|\b[A-Z][a-z]+[A-Z]\w*")
 """A name, a number or a quote that a cited line can show."""
 _DISTINCTIVE: Final = re.compile(r"[A-Z][a-z]+[A-Z]\w+|[A-Z]{2,}[A-Z_]*|[\w.]+[-_/.:]\w[\w.:/-]*|\d{3,}|[A-Za-z]{6,}")
