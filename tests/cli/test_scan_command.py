@@ -110,7 +110,11 @@ def test_what_cannot_be_read_is_told_and_never_called_healthy(
 ) -> None:
     seconds = {429: "2.5"}.get(answer.status, "2" if answer.delay_seconds else "20")
 
-    done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", seconds)
+    def answered(api: KubernetesApi) -> None:
+        for path in (PODS, "/api/v1/namespaces/shop/pods"):
+            api.on(path, answer)
+
+    done = scan_of(home, tmp_path, answered, "--timeout", seconds)
 
     assert done.exit_code == 0
     assert done.stdout.startswith("No incidents found in the whole cluster; some checks could not run\n")

@@ -86,8 +86,6 @@ def home(tmp_path: Path, bill: Bill) -> Iterator[Home]:
             tmp_path / "home",
             config=CONFIG,
             MODEL="scripted",
-            HOLMES_FIRST_LOOK="false",
-            HOLMES_ANSWER_REVIEW="false",
             HOLMES_PROMPT="full",
             MODEL_LIST_FILE_LOCATION=str(tmp_path / "models.json"),
             HOLMES_API_KEY=KEY,

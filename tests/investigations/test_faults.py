@@ -81,7 +81,7 @@ class FaultyProvider:
 
 def home_of(folder: Path, base_url: str) -> Path:
     """A home with a model that has a price: ten cents for each call."""
-    home = Home.make(folder / "home", config="model: scripted\nfirst_look: false\nanswer_review: false\n").path
+    home = Home.make(folder / "home", config="model: scripted\n").path
     (home / ".holmes" / "model_list.yaml").write_text(
         f"scripted: {{model: openai/scripted, api_base: '{base_url}', api_key: not-a-secret, "
         "input_cost_per_token: 0.0005, output_cost_per_token: 0.0025}\n"

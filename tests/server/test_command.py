@@ -115,7 +115,6 @@ def test_a_chat_may_finish_while_the_server_ends_and_one_that_hangs_is_told(tmp_
 
     with OpenAIServer(respond) as provider:
         variables = {"OPENAI_API_KEY": "any", "OPENAI_API_BASE": provider.base_url, "HOLMES_API_KEY": KEY}
-        variables |= {"HOLMES_FIRST_LOOK": "false", "HOLMES_ANSWER_REVIEW": "false"}
         home = Home.make(tmp_path / "home", HOLMES_DRAIN_SECONDS="3", **variables)
         arguments = ("serve", "--demo", "--host", "127.0.0.1", "--port", "0", "--model", "openai/scripted")
         with home.start(*arguments) as process:

@@ -40,9 +40,13 @@ class Home:
         return cls(path=path, variables=variables)
 
     def environment(self) -> dict[str, str]:
-        """What the process gets: the search path and the home, and what the test names."""
+        """What the process gets: the search path and the home, and what the test names.
+
+        The answers of scripted models are shown as they are, unless the test asks for the review.
+        """
         path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
-        return {"PATH": path, "HOME": str(self.path), "LANG": "C.UTF-8", **self.variables}
+        alone = {"HOLMES_FIRST_LOOK": "false", "HOLMES_ANSWER_REVIEW": "false"}
+        return {"PATH": path, "HOME": str(self.path), "LANG": "C.UTF-8", **alone, **self.variables}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `holmes` with these arguments, standard input empty."""
@@ -69,17 +73,10 @@ class Home:
         return Finished(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-_ALONE = ("first_look: false", "answer_review: false")
-
-
 def provider_config(base_url: str, *lines: str) -> str:
-    """A config file for a provider at `base_url` that speaks OpenAI's protocol.
-
-    Its failures are failures, and its answers are shown as they are: the rules neither open nor review them.
-    """
+    """A config file for a provider at `base_url` that speaks OpenAI's protocol; its failures are failures."""
     own = ("model: openai/scripted", f"api_base: {base_url}", "api_key: not-a-secret", "builtin_fallback: false")
-    alone = [each for each in _ALONE if not any(line.startswith(each.split(":")[0]) for line in lines)]
-    return "\n".join((*own, *alone, *lines, ""))
+    return "\n".join((*own, *lines, ""))
 
 
 def read_report(path: Path) -> dict[str, Any]:

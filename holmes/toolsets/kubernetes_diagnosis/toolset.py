@@ -180,7 +180,7 @@ class KubernetesDiagnosisToolset:
 
 
 def _max_tokens(arguments: JsonObject) -> int:
-    value = arguments.get("max_tokens")
+    value = arguments.get("max_tokens", DEFAULT_MAX_TOKENS)
     if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_TOKENS <= value <= _MOST_TOKENS:
         message = f"max_tokens is {value!r}; expected a number between {_LEAST_TOKENS} and {_MOST_TOKENS}"
         raise ToolError(message)
