@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.reports import IncidentFilter, masked_report
 from holmes.kubernetes.credentials import ClusterLogin
+from holmes.kubernetes.scope import objection, scope_of
 from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.toolsets.kubernetes_diagnosis.scans import Scans
 from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
-from holmes.values.errors import HolmesError, ToolError
+from holmes.values.errors import ConfigError, HolmesError, ToolError
 from holmes.values.findings_json import report_to_json
 from holmes.values.first_look import FIRST_LOOK_TOOL, fitting_look
 from holmes.values.texts import shortened
@@ -176,6 +177,9 @@ class KubernetesDiagnosisToolset:
 
     def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
         given = text_argument(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
+        outside = objection(given, scope_of(self._environment)) if given != "*" else None
+        if outside is not None:
+            raise ConfigError(outside)
         return () if given == "*" else (given,)
 
 

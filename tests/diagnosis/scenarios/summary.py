@@ -76,6 +76,6 @@ def load_scores(file: Path = FIRST_RUN) -> tuple[Score, ...]:
     if not file.exists():
         return ()
     return tuple(
-        Score(**{**each, "blamed": tuple(each["blamed"]), "extra": tuple(each["extra"])})
+        Score(**{name: tuple(value) if isinstance(value, list) else value for name, value in each.items()})
         for each in json.loads(file.read_text(encoding="utf-8"))
     )
