@@ -75,7 +75,8 @@ def load_scores(file: Path = FIRST_RUN) -> tuple[Score, ...]:
     """Reads scores; none when the file does not exist."""
     if not file.exists():
         return ()
+    tuples = ("blamed", "extra", "refused")
     return tuple(
-        Score(**{name: tuple(value) if isinstance(value, list) else value for name, value in each.items()})
+        Score(**{**each, **{name: tuple(each.get(name, ())) for name in tuples}})
         for each in json.loads(file.read_text(encoding="utf-8"))
     )
