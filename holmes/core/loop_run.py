@@ -128,7 +128,8 @@ class LoopRun:
         self._citations = CitationVerifier(parts.store)
         self._citations.note(history)
         self._handed_over = HandedOverSoFar()
-        self._progress = SearchProgress() if parts.reviewer is not None else None
+        reviews = parts.reviewer is not None and parts.reviewer.reviews
+        self._progress = SearchProgress() if reviews else None
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:

@@ -59,6 +59,11 @@ class Review:
 class Reviewer(Protocol):
     """Reviews the answers of a run. Must be deterministic, because a resumed run repeats its steps."""
 
+    @property
+    def reviews(self) -> bool:
+        """Whether answers are reviewed. If not, the loop does not end a search that makes no progress either."""
+        ...
+
     def opening(self, messages: Sequence[Message]) -> FactsCall | None:
         """Return the call of the first look, or None if the conversation needs none."""
         ...

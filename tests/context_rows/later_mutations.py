@@ -103,11 +103,11 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
         row="K13",
         what="a compaction ends the run",
         file="holmes/core/tool_calling_llm.py",
-        snippet="            await run.compact_if_necessary(step)\n",
-        replacement="            before = len(run.history)\n"
-        "            await run.compact_if_necessary(step)\n"
-        "            if len(run.history) < before:\n"
-        '                raise StepLimitReached("ask again to go on")\n',
+        snippet="        await run.compact_if_necessary(step)\n",
+        replacement="        before = len(run.history)\n"
+        "        await run.compact_if_necessary(step)\n"
+        "        if len(run.history) < before:\n"
+        '            raise HolmesError("ask again to go on")\n',
         test=f"{_TEST_LOOP}::test_a_long_conversation_never_exceeds_the_window_and_ends_with_an_answer[8000]",
     ),
     Mutation(

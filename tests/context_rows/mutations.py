@@ -235,7 +235,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         row="C1",
         what="compaction is never considered",
         file="holmes/core/tool_calling_llm.py",
-        snippet="            await run.compact_if_necessary(step)\n",
+        snippet="        await run.compact_if_necessary(step)\n",
         replacement="",
         test="tests/core/test_tool_calling_llm.py::"
         "test_a_long_conversation_never_exceeds_the_window_and_ends_with_an_answer[8000]",

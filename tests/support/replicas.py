@@ -36,7 +36,8 @@ def replica(home: Path, *, name: str = "replica", **variables: str) -> Iterator[
 
 def start_replica(home: Path, *, name: str = "replica", **variables: str) -> subprocess.Popen[str]:
     """The process of a replica that is ready."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **variables}
+    alone = {"HOLMES_FIRST_LOOK": "false", "HOLMES_ANSWER_REVIEW": "false"}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **alone, **variables}
     config = home / ".holmes" / "config.yaml"
     with (home / f"{name}.log").open("a") as log:
         process = subprocess.Popen(

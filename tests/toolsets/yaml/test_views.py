@@ -93,8 +93,8 @@ async def test_what_a_failed_command_wrote_is_shown_only_when_it_can_be_read(for
     for text in (f"password: {PLANTED}", OBJECTS[:-20]):
         result = await run(viewed('echo "$TEXT"; echo denied >&2; exit 3', form, ".", text=text))
         assert (result.status, result.return_code) == ("error", 3)
-        assert result.data.startswith("stderr:\ndenied\n")
-        assert "denied" in str(result.error)
+        assert str(result.error).startswith("exit code 3: denied")
+        assert f"{result.data}{result.error}".count("denied") == 1, "an error appears once"
         assert PLANTED not in str(result)
         assert ENCODED not in str(result)
 
@@ -102,7 +102,7 @@ async def test_what_a_failed_command_wrote_is_shown_only_when_it_can_be_read(for
 async def test_a_failed_command_keeps_its_exit_code_and_what_may_be_seen() -> None:
     result = await run(viewed('echo "$TEXT"; echo "pods x not found" >&2; exit 1', "columns", "N:.metadata.name"))
     assert (result.status, result.return_code, result.error) == ("error", 1, "exit code 1: pods x not found")
-    assert result.data == "N\ndb\nweb\nstderr:\npods x not found\n"
+    assert result.data == "N\ndb\nweb\n"
 
 
 async def test_a_wrong_argument_is_a_failure_like_that_of_a_program() -> None:
