@@ -54,7 +54,8 @@ class AnswerReview:
 
     async def finish(self, text: str, step: int, *, is_final: bool) -> AnswerFinished | None:
         """Return the reviewed answer, or None after a request to the model for a better answer."""
-        draft = self._draft(text=text, citations=await self._run.citations(text), is_final=is_final or self._asked)
+        citations = (await self._run.verified(text)).citations
+        draft = self._draft(text=text, citations=citations, is_final=is_final or self._asked)
         review, notes = await self._reviewed(draft, step)
         if review.request:
             self._asked = True
@@ -134,20 +135,23 @@ class AnswerReview:
         self, draft: Draft, review: Review, notes: tuple[UserMessage, ...], step: int
     ) -> AnswerFinished:
         """Return the answer. The conversation ends with the text that the user receives."""
-        messages: tuple[Message, ...] = draft.messages
-        if review.text != draft.text:
+        changed = review.text != draft.text
+        if changed:
             self._run.note_citable(notes)
+        found = await self._run.verified(review.text)
+        messages: tuple[Message, ...] = draft.messages
+        if changed:
             last = messages[-1] if draft.text else AssistantMessage(text="")
             earlier = messages[:-1] if draft.text else messages
             if isinstance(last, AssistantMessage):
-                messages = (*earlier, *notes, replace(last, text=review.text))
+                messages = (*earlier, *notes, replace(last, text=found.text))
         return AnswerFinished(
-            text=review.text,
+            text=found.text if changed else draft.text,
             messages=messages,
             stats=self._run.stats,
             steps=step,
             model=draft.model,
-            citations=await self._run.citations(review.text),
+            citations=found.citations,
             verdict=review.verdict,
         )
 

@@ -19,7 +19,7 @@ from holmes.core.truncation.context import CompactionContext, CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.plan import repair_pairing
 from holmes.evidence.handed_over import HandedOverSoFar
-from holmes.evidence.verification import CitationFilter, CitationVerifier, verify_citations
+from holmes.evidence.verification import CitationFilter, CitationVerifier, VerifiedText, verify_citations
 from holmes.redaction.redactor import redacted_requests
 from holmes.tokens import upper_bound_tokens
 from holmes.tokens.history import History
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.tokens import TokenCounter
     from holmes.values.errors import HolmesError
-    from holmes.values.events import AgentEvent, Citation
+    from holmes.values.events import AgentEvent
     from holmes.values.messages import HandedOver, Message, ToolCall
     from holmes.values.model import EmitEvent, ModelReply
     from holmes.values.stats import RequestStats
@@ -270,11 +270,11 @@ class LoopRun:
         """Allow citations of the results in `notes`."""
         self._citations.note(notes)
 
-    async def citations(self, text: str) -> tuple[Citation, ...]:
-        """Check all citations in `text` and return them."""
+    async def verified(self, text: str) -> VerifiedText:
+        """Check all citations in `text`, and write the outcomes into it."""
         if not self.models.current.policy.evidence.citations:
-            return ()
-        return (await verify_citations(text, self._citations)).citations
+            return VerifiedText(text=text)
+        return await verify_citations(text, self._citations)
 
     async def switch_model(
         self, error: ModelError | CompactionInsufficientError, step: int, *, larger_window: bool = False

@@ -112,6 +112,8 @@ async def test_a_cause_against_definite_facts_follows_them(first_look: bool) -> 
     assert RULES in answer.text.split("\n")[0]
     assert "> **Root cause:** the pod" in answer.text
     assert "not proved" in answer.text
+    assert answer.citations, "the facts are cited, and their citations are checked"
+    assert all(each.outcome != "not_found" for each in answer.citations)
     assert answer.messages[-1].text == answer.text
 
 
