@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.triage.grammar import qualifies
 from holmes.triage.vocabulary import symptoms_in, vocabulary
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
-PartSense: TypeAlias = Literal["word", "symptom", "value", "concept", "state", "kind", "bound", "period"]
+PartSense: TypeAlias = Literal["word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period"]
 _WEIGHTY: Final = frozenset(
     {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login"}
 )
@@ -49,7 +50,7 @@ class Ledger:
     @classmethod
     def of(cls, question: Question, subject: Subject) -> Ledger:
         """Open the ledger of a question."""
-        parts = [Part(sense="word", name=word, text=word) for word in subject.unknown]
+        parts = [_unknown_part(question, word) for word in subject.unknown]
         parts += [Part(sense="value", name=value, text=value) for value in subject.values]
         named = {each.name for each in subject.named}
         known = {index for each in question.found for index in range(each.first, each.last + 1)}
@@ -76,13 +77,20 @@ class Ledger:
                 del self._left[part]
 
     def left(self, *senses: PartSense) -> tuple[str, ...]:
-        """Return the texts of the parts that are left over."""
-        return tuple(dict.fromkeys(part.text for part in self._left if not senses or part.sense in senses))
+        """Return the texts of the parts that are left over. Words aside count only if they are asked for."""
+        wanted = [part for part in self._left if (part.sense in senses if senses else part.sense != "aside")]
+        return tuple(dict.fromkeys(part.text for part in wanted))
 
     def left_concepts(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the texts of the concepts that are left over."""
         wanted = set(names)
         return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
+
+
+def _unknown_part(question: Question, word: str) -> Part:
+    """Return the part of a word without a known meaning. It is aside if it cannot narrow what is asked for."""
+    at = question.words.index(word) if word in question.words else -1
+    return Part(sense="word" if at < 0 or qualifies(question, at) else "aside", name=word, text=word, at=at)
 
 
 def _numbers(question: Question, named: set[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.plans import plan_of
+from holmes.triage.plans import complains, plan_of
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
     plan = plan_of(question, asked.subject)
-    if plan is not None and plan.answer not in (look_for_cause, log_answer):
+    calm = not complains(question, asked.subject)
+    if plan is not None and plan.answer not in (look_for_cause, log_answer) and calm:
         return ()
     if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
         return ()

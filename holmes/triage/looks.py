@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
-from holmes.triage.asked import Asked, incidents_of_subject
+from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
-from holmes.triage.plans import plan_of
+from holmes.triage.plans import complains, plan_of
 from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
+from holmes.triage.spelling import spelled
 from holmes.triage.subjects import Named, with_known_kinds
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
@@ -31,11 +33,12 @@ from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.triage.plans import Plan
     from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
@@ -128,13 +131,25 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
         asked = next((each for each in found if each is not None), None) or _asked(request, scan)
         return second_look(asked, request.claim)
-    return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
+    if request.alerts:
+        return look_at_alerts(request.alerts, scan, request.namespace)
+    asked = judged_at_once(_asked(request, scan))
+    look = _first_look(asked)
+    return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked)))))
+
+
+def _readings(asked: Asked) -> Iterator[str]:
+    """Yield what was read as something else: misspelled words and names."""
+    yield from (f"Read `{written}` as `{meant}`." for written, meant in asked.question.corrections)
+    yield from guesses(asked.subject.named)
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    parsed = with_known_kinds(parse_question(request.question), scan.state)
+    names = names_of(scan.state)
+    written = with_known_kinds(parse_question(request.question), scan.state)
+    parsed = with_known_kinds(spelled(written, names, request.question), scan.state)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
+    question, subject = find_subject(parsed, names, request.namespace)
     subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
     ledger = Ledger.of(question, subject)
     return Asked(
@@ -186,8 +201,7 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
     return scan.state.get(kind, namespace, plain)
 
 
-def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
-    asked = judged_at_once(_asked(request, scan))
+def _first_look(asked: Asked) -> FirstLook:
     parsed, subject = asked.question, asked.subject
     reason = declined(parsed)
     if reason:
@@ -201,12 +215,21 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     if plan is None:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
-    for sense in plan.takes:
-        asked.ledger.take(sense)
-    look = weighed(asked, plan.answer(asked))
+    look = _answer(asked, plan)
     against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
     notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
     return replace(look, against=against, notes=notes)
+
+
+def _answer(asked: Asked, plan: Plan) -> FirstLook:
+    """Answer a question. If it complains about an object, a cause that is found is the answer, whatever else it asks."""
+    if plan.answer is not look_for_cause and complains(asked.question, asked.subject):
+        cause = look_for_cause(replace(asked, ledger=Ledger.of(asked.question, asked.subject)))
+        if cause.verdict == "cause_found":
+            return cause
+    for sense in plan.takes:
+        asked.ledger.take(sense)
+    return weighed(asked, plan.answer(asked))
 
 
 def _empty(asked: Asked) -> FirstLook:

@@ -61,6 +61,10 @@ class Names:
                     for value in (*each.labels.values(), *each.annotations.values())
                     if 0 < len(value) <= 63
                 }
+        self.keys = {
+            part for kind in state.kinds for each in state.of(kind) for key in (*each.labels, *each.annotations)
+            for part in _key_words(key)
+        }  # fmt: skip
         self.principals = {
             text(subject, "name").lower()
             for kind in ("RoleBinding", "ClusterRoleBinding")
@@ -85,6 +89,11 @@ class Names:
             if (is_of(each, kind) if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
         ]
         return tuple(sorted(found, key=_likely))
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is a name, an application, a namespace, a value, a key or a user of the cluster."""
+        indexes = (self._by_name, self._by_label, self._by_address, self.kinds)
+        return any(word in index for index in (*indexes, self.values, self.keys, self.principals, self.namespaces))
 
     def begins(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the objects whose names begin with `name`."""
@@ -170,6 +179,11 @@ def is_of(each: ClusterObject, kind: str) -> bool:
 def plain_value(value: str) -> str:
     """Return a label or annotation value as a word of a question."""
     return value.strip("#@ ").lower()
+
+
+def _key_words(key: str) -> tuple[str, ...]:
+    """Return the words by which a question can mean the key of a label: `team` for `example.com/team`."""
+    return key.lower(), key.lower().rpartition("/")[2]
 
 
 def _kind_words(state: ClusterState) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,8 @@ _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
+"""Symptoms that nobody asks about as facts. "Memory" and "image" also name what an object has."""
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
@@ -68,6 +70,21 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
 def _says_word(question: Question) -> bool:
     """Return whether the question names workloads or containers in general."""
     return any(each.sense == "word" for each in question.found)
+
+
+def complains(question: Question, subject: Subject) -> bool:
+    """Return whether a question complains about a named object, and does not ask for a fact."""
+    troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _JUDGED.isdisjoint(question.states)
+    unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
+    facts = question.asks("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
+    return bool(subject.named and (troubled or unfulfilled)) and not facts and not _asks_for_things(question)
+
+
+def _asks_for_things(question: Question) -> bool:
+    """Return whether a question asks for objects of a kind: "which pods", "list all deployments"."""
+    listed = (each for each in question.found if each.sense == "concept" and each.name == "list")
+    nouns = {each.first for each in question.found if each.sense in ("kind", "word")}
+    return any(not nouns.isdisjoint(range(each.last + 1, each.last + 4)) for each in listed)
 
 
 def _is_known(question: Question, subject: Subject) -> bool:
@@ -224,7 +241,7 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
     return _is_specific(question, subject) or (asks and not subject.unknown)
 
 
-_ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
+_ALL: Final[tuple[PartSense, ...]] = ("word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period")
 _PLANS: Final = (
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=_asks_permission, answer=permission, takes=_ALL),

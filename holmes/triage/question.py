@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
-from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
+from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,8 @@ _ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))
 _QUOTED: Final = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
+CLAUSE_ENDS: Final = re.compile(r"[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s")
+_NOT_GERMAN: Final = re.compile(r"\bhier\b")
 _FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = re.compile(
     r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
@@ -117,7 +119,8 @@ class Question:
     """A parsed question.
 
     `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `period` is the time that the question is about.
+    `newer_seconds` bound the age of objects. `period` is the time that the question is about. `breaks` contains the
+    positions of words after a punctuation mark. `corrections` contains misspelled words with what they were read as.
     """
 
     text: str
@@ -134,6 +137,14 @@ class Question:
     addresses: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
+    breaks: frozenset[int] = frozenset()
+    corrections: tuple[tuple[str, str], ...] = ()
+
+    def clause(self, index: int) -> range:
+        """Return the positions of the words between the punctuation marks around a word."""
+        first = max((each for each in self.breaks if each <= index), default=0)
+        end = min((each for each in self.breaks if each > index), default=len(self.words))
+        return range(first, end)
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
@@ -177,11 +188,22 @@ def parse_question(text: str) -> Question:
         comparisons=tuple(_comparisons(lowered if age is None else lowered.replace(age[0], " "))),
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
-        period=period_of(lowered),
+        period=period_of(_german(lowered) if language_of(words) == "de" else lowered),
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
+        breaks=_breaks(plain),
     )
+
+
+def _german(text: str) -> str:
+    """Return German text without words that mean a time in other languages: `hier` is French for yesterday."""
+    return _NOT_GERMAN.sub("da", text)
+
+
+def _breaks(text: str) -> frozenset[int]:
+    clauses = [words_of(each) for each in CLAUSE_ENDS.split(text)]
+    return frozenset(sum(map(len, clauses[:index])) for index in range(1, len(clauses)))
 
 
 def _both_ends(text: str) -> str:

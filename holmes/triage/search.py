@@ -35,6 +35,7 @@ _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
 _CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
+_INFINITIVES: Final = frozenset({"to", "zu"})
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
@@ -161,7 +162,7 @@ class _Search:
 
     def _is_ordinary(self, word: str) -> bool:
         parts = re.split(r"[-'/]", word)
-        return word in vocabulary().stop or all(part in vocabulary().stop or len(part) < 2 for part in parts)
+        return vocabulary().is_ordinary(word) or all(vocabulary().is_ordinary(part) or len(part) < 2 for part in parts)
 
     def _places(self) -> Iterator[Missing]:
         """Yield environments and other clusters, which the objects of this cluster do not name."""
@@ -171,7 +172,7 @@ class _Search:
             located = bool(_LOCATING.intersection(before[-2:] if beside else before[-1:]))
             possible = (
                 located and index not in self._used and index not in self._known and word not in _PLACE_NOUNS
-                and (word in _PLACES or (beside and word not in vocabulary().stop))
+                and (word in _PLACES or (beside and not vocabulary().is_ordinary(word)))
             )  # fmt: skip
             known = self.names.named(word) or word in self.names.values or self._is_data(word)
             if possible and not known and _NAME.fullmatch(word):
@@ -263,12 +264,17 @@ class _Search:
             ):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
-                romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
-                return each.name, not plural and not romance and index == each.last + 1
+                return each.name, not plural and not self._is_verb_or_adjective(index)
             if index in before:
-                told = index > 0 and self.words[index - 1] in _DETERMINERS
+                told = index == 0 or self.words[index - 1] in _DETERMINERS
                 return each.name, not plural and told and self.words[index] not in _ADJECTIVES
         return "", False
+
+    def _is_verb_or_adjective(self, index: int) -> bool:
+        """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
+        clause, word = self.question.clause(index), self.words[index]
+        follower = self.words[index + 1] if index + 1 in clause else ""
+        return word.endswith(_INFLECTED) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
@@ -280,7 +286,7 @@ class _Search:
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
-            if not objects and self._must_be_name(plain, kind, quoted=quoted, sure=sure):
+            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 far = [each for each in self.names.named(plain) if each.kind != "Namespace"]
@@ -296,20 +302,28 @@ class _Search:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
         here = [each for each in self.question.found if each.first <= index <= each.last]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
-        told = kind or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        told = kind or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
         served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
         self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
 
-    def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
+    def _acts(self, index: int) -> bool:
+        """Return whether a word begins a clause, and an unknown word follows: "history pages take a minute"."""
+        clause = self.question.clause(index)
+        leads = index == clause.start or (index - 1 == clause.start and self.words[clause.start] in _DETERMINERS)
+        follower = index + 1
+        known = follower in self._known or vocabulary().is_ordinary(self.words[follower]) if follower in clause else True
+        return leads and not known
+
+    def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
         """Return whether a word that names no object cannot be an ordinary word."""
         if _NAME.fullmatch(word) is None:
             return False
-        hyphenated = "-" in word and not self._is_ordinary(word)
-        made = quoted or hyphenated or any(sign.isdigit() for sign in word)
-        return made or sure or (bool(kind) and len(word) > 2 and not word.endswith(_INFLECTED))
+        ordinary = self._is_ordinary(word) or (not quoted and symptoms_in((word,)))
+        made = quoted or (not ordinary and ("-" in word or any(sign.isdigit() for sign in word)))
+        return bool(made or (sure and not ordinary))
 
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
         hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()

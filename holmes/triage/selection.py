@@ -6,6 +6,7 @@ is reported, so that no number and no list pretends to take it into account.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _POSSESSIVES: Final = word_list("possessives")
+_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
+_LEAST_LETTERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +155,18 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
     if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
         yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
-        if any(word in image.lower() for each in every for image in images_of(each)):
+        if any(is_part_of_image(word, image) for each in every for image in images_of(each)):
             asked.ledger.take("word", word)
+            asked.ledger.take("aside", word)
             yield _image_filter(word)
+
+
+def is_part_of_image(word: str, image: str) -> bool:
+    """Return whether a word is a reference to an image, or begins one of its parts: `postgres` for `postgresql:16`."""
+    if any(sign in word for sign in ":/.@"):
+        return word in image.lower()
+    parts = _IMAGE_PARTS.split(image.lower())
+    return word in parts or (len(word) >= _LEAST_LETTERS and any(part.startswith(word) for part in parts))
 
 
 def _is_latest(image: str) -> bool:
@@ -164,4 +176,6 @@ def _is_latest(image: str) -> bool:
 
 
 def _image_filter(word: str) -> Filter:
-    return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))
+    return Filter(
+        told=f"image with {word}", holds=lambda each: any(is_part_of_image(word, image) for image in images_of(each))
+    )

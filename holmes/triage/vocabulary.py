@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _LETTERS: Final = str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ø": "o", "\u2019": "'", "\u2018": "'", "`": "'"})
+_LEAST_LETTERS: Final = 4
+_SHARED: Final = frozenset({"hier"})
+"""Words that the lists know in fewer languages than have them."""
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
 _INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
@@ -44,14 +47,22 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """`phrases` maps the words of each phrase to its meanings. `longest` is the largest number of words in a phrase."""
+    """`phrases` maps the words of each phrase to its meanings. `longest` is the largest number of words in a phrase.
+
+    Words in `stop` carry no meaning here. Words in `common` are ordinary English words, which can also be names.
+    """
 
     phrases: Mapping[tuple[str, ...], tuple[tuple[Sense, str], ...]]
     longest: int
     absences: Mapping[str, frozenset[str]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
+    common: frozenset[str]
     lists: Mapping[str, frozenset[str]]
+
+    def is_ordinary(self, word: str) -> bool:
+        """Return whether a word carries no meaning of its own."""
+        return word in self.stop or word in self.common
 
 
 def folded(text: str) -> str:
@@ -90,14 +101,42 @@ def vocabulary() -> Vocabulary:
         for name, said in names.items():
             for phrase in said:
                 phrases.setdefault(words_of(folded(str(phrase))), []).append((sense, name))
+    lists = {name: frozenset(words.split()) for name, words in raw["lists"].items()}
+    meaningful = lists["qualifiers"]
     return Vocabulary(
         phrases={words: tuple(dict.fromkeys(meant)) for words, meant in phrases.items()},
         longest=max(map(len, phrases)),
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
-        stop=frozenset(raw["stop"].split()),
-        lists={name: frozenset(words.split()) for name, words in raw["lists"].items()},
+        stop=frozenset(raw["stop"].split()) | (_function_words("de", "es", "fr") - meaningful),
+        common=(_function_words("en") | lists["light verbs"]) - meaningful,
+        lists=lists,
     )
+
+
+def _function_words(*languages: str) -> frozenset[str]:
+    """Return the words of at least four letters without a meaning of their own. Shorter ones are often names."""
+    from stopwordsiso import stopwords  # imported late because it reads the words of all languages
+
+    return frozenset(word for each in stopwords(languages) if len(word := folded(each)) >= _LEAST_LETTERS)
+
+
+def language_of(words: Sequence[str]) -> str:
+    """Return the language with the most function words among `words`: `en`, `de`, `es` or `fr`."""
+    found = {language: sum(word in known for word in words) for language, known in _languages().items()}
+    return max(found, key=lambda language: found[language])
+
+
+@cache
+def _languages() -> Mapping[str, frozenset[str]]:
+    """Return the words of questions and the function words that only one of the languages has."""
+    from stopwordsiso import stopwords
+
+    known = {each: frozenset(map(folded, stopwords(each))) - _SHARED for each in ("en", "de", "es", "fr")}
+    return {
+        each: words - frozenset().union(*(others for other, others in known.items() if other != each))
+        for each, words in known.items()
+    }
 
 
 def word_list(name: str) -> frozenset[str]:

@@ -54,7 +54,7 @@ def _doubt(asked: Asked) -> str:
     question = asked.question
     if question.period is not None and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS:
         return f"Only the present state is known, not that of `{question.period.text}`."
-    left = asked.ledger.left("word", "value", "bound")
+    left = asked.ledger.left("word", "aside", "value", "bound")
     if question.asks("health", "trouble"):
         left = tuple(_possessed(asked))
     if left:
