@@ -31,6 +31,8 @@ _HALF_MINUTE: Final = 30.0
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
+_MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
+    "memoire": "memory"}  # fmt: skip
 _CREATED: Final = word_list("created")
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
@@ -168,9 +170,9 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
             asked.ledger.take("concept", "negation")
             asked.ledger.take("kind", "EndpointSlice")
             asked.ledger.take("symptom", *vocabulary().absences[what])
-            yield Filter(
-                told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
-            )
+            part = next((part for word, part in _MEASURED.items() if word in asked.question.words), "")
+            told = f"without {part} {what}" if part else f"without {what}"
+            yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))
 
 
 def _port_filters(asked: Asked) -> Iterator[Filter]:
@@ -314,14 +316,15 @@ def pod_spec(each: ClusterObject) -> JsonObject:
     return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
 
 
-def _lacking(what: str) -> Callable[[ClusterObject], bool]:
+def _lacking(what: str, part: str) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
         if each.kind not in WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
             return False
         containers = children(pod_spec(each), "containers")
         if what == "probes":
             return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
-        return any(not child(one, "resources", what) for one in containers)
+        amounts = [child(one, "resources", what) for one in containers]
+        return any(part not in each if part else not each for each in amounts)
 
     return holds
 

@@ -69,7 +69,7 @@ def number_or_list(asked: Asked) -> FirstLook:
         and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
-    if asked.question.asks("count") and _counts_restarts(asked):
+    if _counts_restarts(asked):
         return _restarts(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
@@ -114,7 +114,7 @@ def _objects(asked: Asked) -> FirstLook:
 
 def _counts_restarts(asked: Asked) -> bool:
     """Return whether the question counts restarts, not pods: "how often did web restart"."""
-    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN)
+    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN) or asked.question.asks("sum")
     ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
     return bool(ends) and often and asked.question.period is None
 
@@ -253,6 +253,17 @@ def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
             ("address", lambda each: each.text("spec", "clusterIP")),
             ("ports", _ports),
             ("age", age),
+        ),
+        "CronJob": (
+            ("schedule", lambda each: each.text("spec", "schedule")),
+            ("last run", lambda each: each.text("status", "lastScheduleTime")),
+            ("status", status_of),
+        ),
+        "PersistentVolumeClaim": (
+            ("status", status_of),
+            ("size", lambda each: each.text("spec", "resources", "requests", "storage")),
+            ("class", lambda each: each.text("spec", "storageClassName")),
+            ("volume", lambda each: each.text("spec", "volumeName")),
         ),
         "Ingress": (
             ("hosts", lambda each: ", ".join(text(rule, "host") for rule in each.children("spec", "rules"))),

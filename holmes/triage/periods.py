@@ -31,8 +31,8 @@ _NUMBERS: Final = (
     "eight acht ocho huit", "nine neun nueve neuf", "ten zehn diez dix", "eleven elf once onze",
     "twelve zwolf doce douze",
 )  # fmt: skip
-_NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
-_NUMBER: Final = rf"(?P<number>\d{{1,6}}|(?:{'|'.join(_NUMBER_WORDS)})\b|half an?\b|couple of)?"
+NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
+_NUMBER: Final = rf"(?P<number>\d{{1,6}}|(?:{'|'.join(NUMBER_WORDS)})\b|half an?\b|couple of)?"
 _LENGTH: Final = rf"{_NUMBER}\s*{_UNITS}"
 _LAST: Final = r"last|past|previous|letzte[nrms]?|ultim[oa]s?|pasad[oa]s?|dernier\w*"
 _ARTICLES: Final = r"(?:the |the past |the last |der |den |dem |la |las |los |les )?"
@@ -166,7 +166,7 @@ def seconds_of(number: str, unit: str) -> float:
 
 def number_of(written: str) -> float:
     """Return a number that is written in digits or as a word. Empty means 1, and an unknown word 2."""
-    return float(written) if written.isdigit() else float(_NUMBER_WORDS.get(written, 2 if written else 1))
+    return float(written) if written.isdigit() else float(NUMBER_WORDS.get(written, 2 if written else 1))
 
 
 def length_expression() -> str:

@@ -43,6 +43,11 @@ _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
 """Symptoms that nobody asks about as facts. "Memory" and "image" also name what an object has."""
+_NEAR: Final = 3
+_PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
+    "StorageClass", "PriorityClass"})  # fmt: skip
+"""Kinds that run nothing themselves: what "runs with" them uses them."""
+_RUNS: Final = frozenset({"run", "runs", "lauft", "laufen", "corre", "corren", "tourne", "tournent"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 _CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
@@ -76,8 +81,18 @@ def complains(question: Question, subject: Subject) -> bool:
     """Return whether a question complains about a named object, and does not ask for a fact."""
     troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _JUDGED.isdisjoint(question.states)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
+    troubled = troubled or _is_denied(question, subject)
     facts = question.asks("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
     return bool(subject.named and (troubled or unfulfilled)) and not facts and not _asks_for_things(question)
+
+
+def _is_denied(question: Question, subject: Subject) -> bool:
+    """Return whether a verb behind the subject is negated: "edge-proxy is not scheduled"."""
+    names = [question.words.index(each.name) for each in subject.named if each.name in question.words]
+    return any(
+        each.name == "negation" and any(0 < each.first - name <= _NEAR and each.first in question.clause(name) for name in names)
+        for each in question.found
+    )
 
 
 def _asks_for_things(question: Question) -> bool:
@@ -128,8 +143,19 @@ def _asks_usage(question: Question, _subject: Subject) -> bool:
 
 
 def _asks_uses(question: Question, subject: Subject) -> bool:
-    of_images = question.asks("images") and not subject.kinds
-    return question.asks("uses") and not question.asks("trouble") and not of_images
+    if question.asks("trouble") or (question.asks("images") and not subject.kinds):
+        return False
+    return question.asks("uses") or _asks_who(question, subject)
+
+
+def _asks_who(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what has to do with an object: "who calls web", "what runs under account ci"."""
+    opens = question.words[:1] and question.words[0] in _WHO
+    passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
+    runs = passive and question.asks("list") and (question.asks("placement") or "running" in question.states
+        or _says_word(question) or not _RUNS.isdisjoint(question.words))
+    calm = not question.asks("changes", "permission", "why", "logs", "when", "count") and not question.symptoms
+    return bool(subject.named and (opens or runs)) and calm
 
 
 def _asks_logs(question: Question, subject: Subject) -> bool:
@@ -164,6 +190,10 @@ def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
     return lambda question, _subject: question.asks(*concepts)
 
 
+def _counts(question: Question, subject: Subject) -> bool:
+    return question.asks("count") or (question.asks("sum") and "restarting" in question.states)
+
+
 def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
@@ -188,9 +218,8 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
 
 
 def _asks_images(question: Question, subject: Subject) -> bool:
-    lists = question.asks("list") or (
-        subject.named and not question.asks("health") and not question.symptoms - {"image"}
-    )
+    pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
+    lists = question.asks("list") or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
@@ -255,7 +284,7 @@ _PLANS: Final = (
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
-    Plan(fits=_asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_counts, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
     Plan(fits=_asks_uses, answer=dependencies.uses),

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
+from holmes.triage.periods import NUMBER_WORDS, length_expression, number_of, period_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -48,22 +48,34 @@ _AGED: Final = re.compile(
     rf"\b(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+{length_expression()}"
     r"\s+(?:ago|old|alt|de antiguedad)\b"
 )
+_LIVED: Final = re.compile(
+    r"\b(?:have|has|having|are|is|been around for|haben|sind|ist|existieren seit|tienen|tiene|con|llevan|ont|a|ayant|avec"
+    rf"|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
+    rf"{length_expression()}(?!\w)"
+)
+_COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
 _COMPARED: Final = re.compile(
-    r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
-    r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
-    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?|(?:one|two|three|four|five|eine?[rnm]?"
-    r"|zwei|drei|una?|dos|tres|une?|deux|trois)\b)\s*(?P<of>[a-z%]*)"
+    r"(?P<how>more (?:often )?than|greater than|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
+    r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
+    r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
+    rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>[a-z%]*)"
 )
 _EXACTLY: Final = re.compile(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
-    r"(?P<number>\d{1,6}|one|two|three|four|five|eine?[rnm]?|zwei|drei|una?|dos|tres|une?|deux|trois)\s+"
+    rf"(?P<number>{_COUNT})\s+"
     r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
-    ">": (">", "more than", "greater than", "over", "above", "mehr als", "mas de", "plus de"),
+    ">": (
+        ">", "more than", "more often than", "greater than", "over", "above", "mehr als", "ofter als", "haufiger als",
+        "mas de", "mas que", "mas veces que", "plus de", "plus souvent que",
+    ),
     ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
-    "<": ("<", "fewer than", "less than", "below", "under", "weniger als", "menos de", "moins de"),
+    "<": (
+        "<", "fewer than", "less than", "less often than", "below", "under", "weniger als", "seltener als", "menos de",
+        "moins de",
+    ),
     "<=": ("<=", "at most", "hochstens"),
     "=": ("exactly", "genau", "exactamente", "exactement"),
 }  # fmt: skip
@@ -174,7 +186,8 @@ def parse_question(text: str) -> Question:
     plain = _URL.sub(" ", lowered)
     words = words_of(plain)
     flag = _FLAG.search(lowered)
-    age = _OF_AGE.search(lowered) or _AGED.search(lowered)
+    age = _OF_AGE.search(lowered) or _AGED.search(lowered) or _LIVED.search(lowered)
+    age = age if age is not None and age["unit"] else None
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
     return Question(

@@ -314,7 +314,7 @@ class _Search:
         clause = self.question.clause(index)
         leads = index == clause.start or (index - 1 == clause.start and self.words[clause.start] in _DETERMINERS)
         follower = index + 1
-        known = follower in self._known or vocabulary().is_ordinary(self.words[follower]) if follower in clause else True
+        known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
         return leads and not known
 
     def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:

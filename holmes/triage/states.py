@@ -120,6 +120,7 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     ("Pod", "terminating"): lambda pod: pod.deleted is not None,
     ("Pod", "oom"): _oom,
     ("Pod", "image_pull"): _waits("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
+    **{(kind, "unowned"): lambda each: each.owner is None for kind in ("Pod", "ReplicaSet", "Job")},
     **{(kind, "ready"): _scaled_ready for kind in _SCALED},
     **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
     **{(kind, "running"): _runs for kind in _SCALED},
