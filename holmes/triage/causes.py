@@ -282,7 +282,9 @@ def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> 
     elif doubtful:
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
     else:
-        look = look_about(asked, named, "healthy", f"No fault was found in {words}.")
+        alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
+        told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
+        look = look_about(asked, named, "healthy", f"No fault was found in {told}.")
         return replace(look, notes=(*look.notes, *_noted(candidates)))
     look = look_about(asked, named, "inconclusive", text)
     return replace(look, notes=(*look.notes, *_noted(candidates)))

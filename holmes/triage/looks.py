@@ -13,19 +13,16 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
-from holmes.triage.connections import connections, identity
+from holmes.triage.follow_ups import completed, parsed, with_earlier
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
 from holmes.triage.plans import complains, plan_of
 from holmes.triage.quantities import usage
-from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
-from holmes.triage.spelling import spelled
-from holmes.triage.subjects import Named, with_known_kinds
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
@@ -52,6 +49,7 @@ _QUESTION_WORDS: Final = frozenset(
 )
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
+_MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAMESPACE: Final = re.compile(
@@ -68,13 +66,14 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `claim` is the
-    sentence of an answer whose cause is checked.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `earlier` contains
+    the questions before, the oldest first. `claim` is the sentence of an answer whose cause is checked.
     """
 
     question: str
     namespace: str = ""
     about: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
 
@@ -93,6 +92,7 @@ class LookRequest:
             question=text_argument(arguments, "question").strip(),
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
+            earlier=tuple(filter(None, map(str.strip, text_argument(arguments, "earlier").splitlines())))[-_MOST_EARLIER:],
             alerts=_alerts(text_argument(arguments, "alerts")),
             claim=text_argument(arguments, "claim"),
         )
@@ -145,53 +145,14 @@ def _readings(asked: Asked) -> Iterator[str]:
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    names = names_of(scan.state)
-    written = with_known_kinds(parse_question(request.question), scan.state)
-    parsed = with_known_kinds(spelled(written, names, request.question), scan.state)
+    text = completed(request.question, request.earlier, scan.state, request.namespace)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    question, subject = find_subject(parsed, names, request.namespace)
-    subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
+    question, subject = find_subject(parsed(text, scan.state), names_of(scan.state), request.namespace)
+    subject = with_earlier(question, subject, scan.state, earlier)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
     )
-
-
-def _with_earlier(
-    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
-) -> Subject:
-    """Add the objects of the conversation's last answer, which words such as "it" refer to."""
-    if subject.named or subject.missing:
-        return subject
-    if question.asks("other"):
-        every = sorted({ref for each in earlier for ref in identity(state, each)})
-        kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
-        return replace(subject, excluded=(*subject.excluded, *kept))
-    meant = _meant(question, subject, state, earlier)
-    if not meant:
-        return subject
-    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
-    return replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
-
-
-def _meant(
-    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
-) -> tuple[ClusterObject, ...]:
-    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
-    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
-        return ()
-    content = [word for word in question.words if word not in vocabulary().stop]
-    glue = ("list", "follow_up", "polite", "now")
-    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
-    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
-        return ()
-    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
-        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
-        return tuple(each for each in near if each is not None and each.kind in kinds)
-    if question.asks("follow_up"):
-        return tuple(earlier)
-    return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:
@@ -202,8 +163,8 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 
 
 def _first_look(asked: Asked) -> FirstLook:
-    parsed, subject = asked.question, asked.subject
-    reason = declined(parsed)
+    question, subject = asked.question, asked.subject
+    reason = declined(question)
     if reason:
         return replace(_empty(asked), verdict="declined", summary=reason)
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
@@ -211,7 +172,7 @@ def _first_look(asked: Asked) -> FirstLook:
         return _not_found(asked, nowhere or subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
-    plan = plan_of(parsed, subject)
+    plan = plan_of(question, subject)
     if plan is None:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)

@@ -82,8 +82,10 @@ def complains(question: Question, subject: Subject) -> bool:
     troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _JUDGED.isdisjoint(question.states)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
     troubled = troubled or _is_denied(question, subject)
+    lasting = any(each in question.text for each in SINCE_WHEN) and question.asks("follow_up")  # "since when is that so"
     facts = question.asks("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
-    return bool(subject.named and (troubled or unfulfilled)) and not facts and not _asks_for_things(question)
+    calm = (facts and not lasting) or _asks_for_things(question)
+    return bool(subject.named and (troubled or unfulfilled or lasting)) and not calm
 
 
 def _is_denied(question: Question, subject: Subject) -> bool:
@@ -120,6 +122,8 @@ def _asks_why(question: Question, subject: Subject) -> bool:
 
 
 def _asks_permission(question: Question, subject: Subject) -> bool:
+    if _MEASURED.intersection(question.words) and question.asks("count"):  # "how much memory is it allowed"
+        return False
     if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
         return True
     if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:

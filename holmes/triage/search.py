@@ -37,6 +37,7 @@ _CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFINITIVES: Final = frozenset({"to", "zu"})
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
@@ -274,7 +275,7 @@ class _Search:
         """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
         clause, word = self.question.clause(index), self.words[index]
         follower = self.words[index + 1] if index + 1 in clause else ""
-        return word.endswith(_INFLECTED) or follower in _DETERMINERS | _INFINITIVES
+        return word.endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
