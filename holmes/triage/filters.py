@@ -33,6 +33,7 @@ _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
 _MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
     "memoire": "memory"}  # fmt: skip
+_INCLUDING: Final = word_list("including")
 _CREATED: Final = word_list("created")
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
@@ -108,7 +109,10 @@ def either(asked: Asked, filters: list[Filter]) -> list[Filter]:
 def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     found = []
     for name in asked.question.states:
-        if name == "running" and _is_located(asked):
+        if name == "running" and _is_located(asked, kinds):
+            asked.ledger.take("state", name)
+            continue
+        if _is_included(asked, name):
             asked.ledger.take("state", name)
             continue
         made = _state_filter(asked, name, kinds)
@@ -211,8 +215,12 @@ def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             )
 
 
-def _is_located(asked: Asked) -> bool:
-    """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
+def _is_located(asked: Asked, kinds: tuple[str, ...]) -> bool:
+    """Return whether "running" only means where the objects are: "pods running on node-1", but not "running pods"."""
+    question = asked.question
+    nouns = {each.first for each in question.found if each.sense == "kind" and each.name in kinds}
+    if any(each.name == "running" and each.last + 1 in nouns for each in question.found):
+        return False
     past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
     return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
 
@@ -286,6 +294,16 @@ def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | N
     if any(state_test(kind, name) is None for kind in kinds):
         return None
     return _state_test_filter(name, kinds, negated=name not in _NEGATIVE and _is_negated(asked, name))
+
+
+def _is_included(asked: Asked, name: str) -> bool:
+    """Return whether a state only says what else counts: "all pods, finished ones included"."""
+    words = asked.question.words
+    return any(
+        place.sense == "state" and place.name == name
+        and not _INCLUDING.isdisjoint(words[max(0, place.first - 2) : place.last + 3])
+        for place in asked.question.found
+    )  # fmt: skip
 
 
 def _is_negated(asked: Asked, name: str) -> bool:

@@ -19,7 +19,7 @@ from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, plural
 from holmes.triage.selection import select
 from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
@@ -84,7 +84,7 @@ def _objects(asked: Asked) -> FirstLook:
     noun = _noun(selection)
     if selection.left_out and not selection.unread:
         parts = ", ".join(f"`{part}`" for part in selection.left_out)
-        text = f"Not answered: {parts} could not be applied to {noun}s, so any number would be wrong."
+        text = f"Not answered: {parts} could not be applied to {plural(noun)}, so any number would be wrong."
         return fact(asked, text, verdict="inconclusive")
     if selection.unread:
         gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)

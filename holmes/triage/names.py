@@ -129,11 +129,13 @@ class Names:
         ]
         return tuple(sorted(found, key=_likely))
 
-    def nearest(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+    def nearest(
+        self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE
+    ) -> tuple[ClusterObject, ...]:
         """Return at most three objects with a similar name, the most similar name first."""
         kinds = {kind} if kind else set(_ORDER) - {"Pod", "ReplicaSet"}
         known = {each.name: each for one in kinds for each in self.state.of(one) if _within(each, namespaces)}
-        close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=_CLOSE)
+        close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=least)
         return tuple(known[each] for each in close)
 
     def owner_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:

@@ -43,6 +43,7 @@ _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
 """Symptoms that nobody asks about as facts. "Memory" and "image" also name what an object has."""
+_RELATIVE: Final = frozenset({"that", "which", "die", "que", "qui"})
 _NEAR: Final = 3
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass", "PriorityClass"})  # fmt: skip
@@ -147,7 +148,7 @@ def _asks_usage(question: Question, _subject: Subject) -> bool:
 
 
 def _asks_uses(question: Question, subject: Subject) -> bool:
-    if question.asks("trouble") or (question.asks("images") and not subject.kinds):
+    if question.asks("trouble") or (question.asks("images") and (not subject.kinds or _wants_images(question))):
         return False
     return question.asks("uses") or _asks_who(question, subject)
 
@@ -228,6 +229,12 @@ def _asks_images(question: Question, subject: Subject) -> bool:
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
 
+def _wants_images(question: Question) -> bool:
+    """Return whether a question begins with images: "which images do the pods use"."""
+    listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
+    return any(each.name == "images" and each.first - 1 in listed for each in question.found)
+
+
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     """Return whether a question only asks which object has an address."""
     at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
@@ -265,7 +272,9 @@ def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
     if question.asks("list", "count", "age"):
         return False
-    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
+    verbs = [index for index, word in enumerate(question.words) if word in _VERBS]
+    relative = verbs and question.words[verbs[0] - 1] in _RELATIVE  # "pods that are not ready" are asked for
+    troubled = verbs and not relative and not _JUDGED.isdisjoint(question.states)
     return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 

@@ -27,7 +27,11 @@ _ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))
 _QUOTED: Final = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
-CLAUSE_ENDS: Final = re.compile(r"[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s")
+CLAUSE_ENDS: Final = re.compile(
+    r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que|parce que)"
+    r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
+    r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
+)
 _NOT_GERMAN: Final = re.compile(r"\bhier\b")
 _FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = re.compile(
@@ -64,6 +68,10 @@ _EXACTLY: Final = re.compile(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
     rf"(?P<number>{_COUNT})\s+"
     r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
+)
+_VALUED: Final = re.compile(
+    r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to|equals|equal to|of"
+    r"|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)\s+[\"'`]?([\w.:/-]*\w)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
@@ -233,6 +241,8 @@ def _labels(text: str) -> Iterator[LabelTerm]:
     for match in _LABEL.finditer(text):
         if not match[1].startswith("-"):
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
+    for match in _VALUED.finditer(text):  # "the annotation backup is true"
+        yield LabelTerm(key=match[1], value=match[2])
 
 
 def _number(written: str) -> float:

@@ -94,6 +94,8 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    if not wanted and any(each.sense == "word" and each.name == "containers" for each in question.found):
+        return ("Pod",)
     if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:

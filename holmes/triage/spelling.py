@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 _LETTERS: Final = re.compile(r"[a-z][a-z-]*")
+_LIKE_A_NAME: Final = 0.85
 _LEAST_SWAPPED: Final = 3
 _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
@@ -46,8 +47,9 @@ def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
         plain = index not in known and word not in quoted and _LETTERS.fullmatch(word) is not None
         if not plain or vocabulary().is_ordinary(word) or symptoms_in((word,)) or names.knows(word):
             continue
-        meant = _only(word, names.namespaces) or _meant(question.words, index)
-        if meant and not names.nearest(word):
+        space = _only(word, names.namespaces)
+        meant = space or ("" if names.nearest(word, least=_LIKE_A_NAME) else _meant(question.words, index))
+        if meant:
             yield word, meant
 
 

@@ -98,7 +98,8 @@ def with_known_kinds(question: Question, state: ClusterState) -> Question:
         kind = kinds.get(word) or ("" if word == pair else kinds.get(pair, ""))
         if not kind and index > 0 and question.words[index - 1] in _ASKS_FOR:
             kind = _ABBREVIATIONS.get(word, "")
-        if kind and not any(each.first <= index <= each.last for each in question.found):
+        labelled = any(word in (term.key, term.value) for term in question.labels)
+        if kind and not labelled and not any(each.first <= index <= each.last for each in question.found):
             last = index if word in kinds or word == pair or word in _ABBREVIATIONS else index + 1
             more.append(Sighting(sense="kind", name=kind, first=index, last=last))
     return replace(question, found=(*question.found, *more)) if more else question
