@@ -25,7 +25,7 @@ from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.past import is_past, last_end, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
 from holmes.triage.states import is_ready, stop_of
-from holmes.triage.vocabulary import symptoms_of_text
+from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
@@ -170,7 +170,14 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
-    return asked.question.asks("why") and candidate.own and bool(about_own) and fits
+    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
+    return wanted and candidate.own and bool(about_own) and fits
+
+
+def _is_outdated(asked: Asked, incident: Incident) -> bool:
+    """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
+    said = not word_list("outdated").isdisjoint(asked.question.words)
+    return said and "rollout" not in asked.question.symptoms and "before" in incident.title
 
 
 def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 _LINKING: Final = word_list("linking")
 _DETERMINERS: Final = word_list("determiners")
 _QUANTIFIERS: Final = word_list("quantifiers")
+_MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 _FILLERS: Final = word_list("fillers")
 
 
 def qualifies(question: Question, index: int) -> bool:
-    """Return whether an unknown word can be a condition on the objects of a question."""
+    """Return whether an unknown word can be a condition on what a question asks for. A clause of its own asks nothing."""
     words = question.words
     clause = question.clause(index)
     before = [word for word in words[clause.start : index] if word not in _DETERMINERS]
@@ -28,4 +29,4 @@ def qualifies(question: Question, index: int) -> bool:
     leads = all(word in _FILLERS for word in words[clause.start : index])
     if leads and index + 1 in clause and words[index + 1] in _QUANTIFIERS | _DETERMINERS:
         return False  # "gimme every pod"
-    return any(each.first in clause and each.sense in ("kind", "word", "state") for each in question.found)
+    return any(each.first in clause and each.name not in _MANNERS for each in question.found)

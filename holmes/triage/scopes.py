@@ -37,7 +37,8 @@ def of_scope(asked: Asked) -> FirstLook:
     symptoms = _symptoms(asked)
     matching = [each for each in there if not symptoms or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
-    vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
+    unknown = asked.ledger.left("word")
+    vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
     if matching and not vague:
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
@@ -48,13 +49,13 @@ def of_scope(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
     elif matching:
-        words = ", ".join(f"`{word}`" for word in asked.subject.unknown or sorted(symptoms))
+        words = ", ".join(f"`{word}`" for word in unknown or sorted(symptoms))
         text = f"The cause cannot be determined: no object of this cluster is named by {words}."
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
         text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
-    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or asked.subject.unknown):
+    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or unknown):
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
         return look_about(asked, None, "healthy", f"No fault was found {where}.")
@@ -125,7 +126,7 @@ def logged_in_scope(
     ]
     if len(workloads) > _MOST_LOGGING:
         return None
-    vague = not subject.namespaces and (subject.unknown or question.symptoms)
+    vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
     if vague or by_words:  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
     return cause_in_logs(asked.state, question, workloads)
