@@ -76,6 +76,10 @@ class Ledger:
             if part.sense == sense and (not names or part.name in names) and at in (None, part.at):
                 del self._left[part]
 
+    def is_left(self, sense: PartSense, at: int) -> bool:
+        """Return whether the part at a position is left over."""
+        return any(part.sense == sense and part.at == at for part in self._left)
+
     def left(self, *senses: PartSense) -> tuple[str, ...]:
         """Return the texts of the parts that are left over. Words aside count only if they are asked for."""
         wanted = [part for part in self._left if (part.sense in senses if senses else part.sense != "aside")]

@@ -24,6 +24,7 @@ from holmes.triage.filters import (
 )
 from holmes.triage.ledger import unread
 from holmes.triage.names import is_of
+from holmes.triage.relations import relation_filters
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
 
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
 
 _POSSESSIVES: Final = word_list("possessives")
+_CONJUNCTIONS: Final = frozenset({"and", "or", "und", "oder", "y", "e", "o", "et", "ou"})
 _IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
 _LEAST_LETTERS: Final = 4
 
@@ -56,6 +59,7 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
+    filters += relation_filters(asked, kinds)
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
@@ -100,8 +104,21 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
-    asked.ledger.take("kind", *wanted[:1])
-    return tuple(wanted[:1]) or ("Pod",)
+    counted = _joined(question, wanted)
+    asked.ledger.take("kind", *counted)
+    return counted or ("Pod",)
+
+
+def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:
+    """Return the first kind, and the kinds that are listed with it: "deployments and statefulsets"."""
+    places = [each for each in question.found if each.sense == "kind" and each.name in wanted]
+    joined = places[:1]
+    for each in places[1:]:
+        between = question.words[joined[-1].last + 1 : each.first]
+        if each.name == joined[0].name or not all(word in _CONJUNCTIONS for word in between):
+            break
+        joined.append(each)
+    return tuple(dict.fromkeys(each.name for each in joined))
 
 
 def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
