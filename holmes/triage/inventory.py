@@ -193,7 +193,9 @@ def _containers(asked: Asked) -> FirstLook:
 
 
 def _noun(selection: Selection) -> str:
-    return "workload" if selection.kinds == WORKLOAD_KINDS else " or ".join(selection.kinds)
+    if len(selection.kinds) == 1:
+        return selection.kinds[0]
+    return "workload" if selection.kinds == WORKLOAD_KINDS else "object"
 
 
 def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, str]]:

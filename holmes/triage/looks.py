@@ -13,6 +13,7 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
+from holmes.triage.grammar import unknown_parts
 from holmes.triage.follow_ups import completed, parsed, with_earlier
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
@@ -205,7 +206,7 @@ def _empty(asked: Asked) -> FirstLook:
 
 def _unclear(asked: Asked) -> FirstLook:
     """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
-    unknown, question = asked.subject.unknown, asked.question
+    unknown, question = unknown_parts(asked.question, asked.subject), asked.question
     about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
     names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
     gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)

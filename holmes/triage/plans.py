@@ -10,6 +10,7 @@ from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
 from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.log_answers import log_answer
 from holmes.triage.moments import SINCE_WHEN, moments
 from holmes.triage.permissions import permission
@@ -41,13 +42,15 @@ _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_BAD: Final = frozenset({*_JUDGED, "pending", "failed", "oom", "evicted", "unbound"}) - {"ready"}
 _COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
 """Symptoms that nobody asks about as facts. "Memory" and "image" also name what an object has."""
-_RELATIVE: Final = frozenset({"that", "which", "die", "que", "qui"})
+_PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address"})
 _NEAR: Final = 3
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass", "PriorityClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
+_WHERE: Final = frozenset({"where", "wo", "donde", "ou"})
 _RUNS: Final = frozenset({"run", "runs", "lauft", "laufen", "corre", "corren", "tourne", "tournent"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
@@ -80,7 +83,7 @@ def _says_word(question: Question) -> bool:
 
 def complains(question: Question, subject: Subject) -> bool:
     """Return whether a question complains about a named object, and does not ask for a fact."""
-    troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _JUDGED.isdisjoint(question.states)
+    troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _BAD.isdisjoint(question.states)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
     troubled = troubled or _is_denied(question, subject)
     lasting = any(each in question.text for each in SINCE_WHEN) and question.asks("follow_up")  # "since when is that so"
@@ -118,7 +121,7 @@ def _is_specific(question: Question, subject: Subject) -> bool:
 
 
 def _asks_why(question: Question, subject: Subject) -> bool:
-    vague = not subject.unknown and not subject.kinds
+    vague = not unknown_parts(question, subject) and not subject.kinds
     return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
@@ -159,6 +162,7 @@ def _asks_who(question: Question, subject: Subject) -> bool:
     passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
     runs = passive and question.asks("list") and (question.asks("placement") or "running" in question.states
         or _says_word(question) or not _RUNS.isdisjoint(question.words))
+    runs = runs or (passive and not _WHERE.isdisjoint(question.words[:1]))
     calm = not question.asks("changes", "permission", "why", "logs", "when", "count") and not question.symptoms
     return bool(subject.named and (opens or runs)) and calm
 
@@ -250,9 +254,9 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     concepts = {each.name for each in question.found if each.sense == "concept"}
     if _says_that(question, subject):
         return False
-    if subject.kinds and not subject.named and concepts <= {"polite", "list"}:
+    if subject.kinds and not subject.named and concepts <= _PLAINLY and not question.symptoms:
         return True
-    lists = question.asks("list", "age") or question.states or question.labels or subject.values
+    lists = names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
@@ -270,17 +274,15 @@ def _asks_if_has(question: Question, subject: Subject) -> bool:
 
 def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
-    if question.asks("list", "count", "age"):
+    if question.asks("list", "count", "age") or names_things(question):
         return False
-    verbs = [index for index, word in enumerate(question.words) if word in _VERBS]
-    relative = verbs and question.words[verbs[0] - 1] in _RELATIVE  # "pods that are not ready" are asked for
-    troubled = verbs and not relative and not _JUDGED.isdisjoint(question.states)
+    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
     return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
-    return _is_specific(question, subject) or (asks and not subject.unknown)
+    return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 
 
 _ALL: Final[tuple[PartSense, ...]] = ("word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period")

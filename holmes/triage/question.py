@@ -192,7 +192,7 @@ def parse_question(text: str) -> Question:
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
     plain = _URL.sub(" ", lowered)
-    words = words_of(plain)
+    words, breaks = words_of(plain), _breaks(plain)
     flag = _FLAG.search(lowered)
     age = _OF_AGE.search(lowered) or _AGED.search(lowered) or _LIVED.search(lowered)
     age = age if age is not None and age["unit"] else None
@@ -201,7 +201,7 @@ def parse_question(text: str) -> Question:
     return Question(
         text=lowered,
         words=words,
-        found=sightings(words),
+        found=_without_homographs(sightings(words), breaks),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -213,8 +213,15 @@ def parse_question(text: str) -> Question:
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
-        breaks=_breaks(plain),
+        breaks=breaks,
     )
+
+
+def _without_homographs(found: tuple[Sighting, ...], breaks: frozenset[int]) -> tuple[Sighting, ...]:
+    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`."""
+    listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
+    leading = listed & {0, *breaks}
+    return tuple(each for each in found if each.sense != "state" or each.first not in leading)
 
 
 def _german(text: str) -> str:

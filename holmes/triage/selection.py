@@ -95,6 +95,8 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     for each in question.found:  # "pods with their nodes": the table has them
         if each.sense == "kind" and each.first and question.words[each.first - 1] in _POSSESSIVES:
             asked.ledger.take("kind", each.name, at=each.first)
+    if not asked.subject.namespaces and _asks_for_namespaces(question):
+        return ("Namespace",)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
@@ -107,6 +109,13 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     counted = _joined(question, wanted)
     asked.ledger.take("kind", *counted)
     return counted or ("Pod",)
+
+
+def _asks_for_namespaces(question: Question) -> bool:
+    """Return whether namespaces are what is asked for: "which namespaces have no quota"."""
+    first = next((each for each in question.found if each.sense == "kind"), None)
+    asking = {each.last for each in question.found if each.sense == "concept" and each.name in ("list", "count")}
+    return first is not None and first.name == "Namespace" and (first.first == 0 or first.first - 1 in asking)
 
 
 def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:

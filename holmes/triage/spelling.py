@@ -63,7 +63,7 @@ def _meant(words: Sequence[str], index: int) -> str:
     """Return the word of the vocabulary that gives the sentence the most meaning, or an empty string if it is unclear."""
     word = words[index]
     possible = [each for each in _targets() if _is_swapped(word, each)]
-    possible = possible or [each for each in _targets() if _is_missed(word, each)]
+    possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - (index == 0))]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
     longest = max((length for length, _ in covered.values()), default=0)
     best = [each for each, (length, _) in covered.items() if length == longest > 0]
@@ -91,12 +91,12 @@ def _is_swapped(written: str, meant: str) -> bool:
     return swapped == meant
 
 
-def _is_missed(written: str, meant: str) -> bool:
+def _is_missed(written: str, meant: str, *, least: int = _LEAST_WRITTEN) -> bool:
     """Return whether a letter is missing, doubled, added or wrong, but neither the first nor the last one."""
-    if len(written) < _LEAST_WRITTEN or written[0] != meant[0] or written[-1] != meant[-1] or abs(len(written) - len(meant)) > 1:
+    if len(written) < least or written[0] != meant[0] or written[-1] != meant[-1] or abs(len(written) - len(meant)) > 1:
         return False
     if len(written) == len(meant):
         differing = sum(one != other for one, other in zip(written, meant, strict=True))
         return differing == 1 and len(meant) >= _LEAST_REPLACED
     shorter, longer = sorted((written, meant), key=len)
-    dropped = any(longer[:index] + longer[index + 1 :] == shorter for index in range(1, len(longer) - 1))
+    return any(longer[:index] + longer[index + 1 :] == shorter for index in range(1, len(longer) - 1))

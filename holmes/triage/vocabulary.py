@@ -21,6 +21,7 @@ _LEAST_LETTERS: Final = 4
 _SHARED: Final = frozenset({"hier"})
 """Words that the lists know in fewer languages than have them."""
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
+_CAPITALIZED: Final = re.compile(r"[A-Z][a-z]+")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
 _INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
 _ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
@@ -47,18 +48,24 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """`phrases` maps the words of each phrase to its meanings. `longest` is the largest number of words in a phrase.
+    """`phrases` maps the words of each phrase to its meanings, `stems` the beginnings of words. `longest` is the largest number of words in a phrase.
 
     Words in `stop` carry no meaning here. Words in `common` are ordinary English words, which can also be names.
     """
 
     phrases: Mapping[tuple[str, ...], tuple[tuple[Sense, str], ...]]
+    stems: Mapping[str, tuple[tuple[Sense, str], ...]]
     longest: int
     absences: Mapping[str, frozenset[str]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
     common: frozenset[str]
     lists: Mapping[str, frozenset[str]]
+
+    def beginning(self, word: str) -> tuple[tuple[Sense, str], ...] | None:
+        """Return the meanings of a word that begins like a verb of the vocabulary, in any of its forms."""
+        beginnings = (word[:length] for length in range(len(word), _LEAST_LETTERS - 1, -1))
+        return next((self.stems[each] for each in beginnings if each in self.stems), None)
 
     def is_ordinary(self, word: str) -> bool:
         """Return whether a word carries no meaning of its own."""
@@ -91,6 +98,7 @@ def vocabulary() -> Vocabulary:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     raw = yaml.load(files("holmes.triage").joinpath("vocabulary.yaml").read_bytes(), Loader=loader)  # noqa: S506  safe
     phrases: dict[tuple[str, ...], list[tuple[Sense, str]]] = {}
+    stems: dict[tuple[str, ...], list[tuple[Sense, str]]] = {}
     senses: tuple[tuple[Sense, Mapping[str, list[str]]], ...] = (
         ("kind", raw["kinds"]),
         ("state", raw["states"]),
@@ -99,12 +107,14 @@ def vocabulary() -> Vocabulary:
     )
     for sense, names in senses:
         for name, said in names.items():
-            for phrase in said:
-                phrases.setdefault(words_of(folded(str(phrase))), []).append((sense, name))
+            for phrase in (*said, *(_in_words(name) if sense == "kind" else ())):
+                where = stems if str(phrase).endswith("*") else phrases
+                where.setdefault(words_of(folded(str(phrase).removesuffix("*"))), []).append((sense, name))
     lists = {name: frozenset(words.split()) for name, words in raw["lists"].items()}
     meaningful = lists["qualifiers"]
     return Vocabulary(
         phrases={words: tuple(dict.fromkeys(meant)) for words, meant in phrases.items()},
+        stems={words[0]: tuple(dict.fromkeys(meant)) for words, meant in stems.items()},
         longest=max(map(len, phrases)),
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
@@ -112,6 +122,12 @@ def vocabulary() -> Vocabulary:
         common=(_function_words("en") | lists["light verbs"]) - meaningful,
         lists=lists,
     )
+
+
+def _in_words(kind: str) -> tuple[str, str]:
+    """Return a kind as separate words: `horizontal pod autoscaler`, and its plural."""
+    name = " ".join(_CAPITALIZED.findall(kind)).lower()
+    return name, f"{name[:-1]}ies" if name.endswith("y") else f"{name}{'es' if name.endswith('s') else 's'}"
 
 
 def _function_words(*languages: str) -> frozenset[str]:
@@ -156,7 +172,9 @@ def sightings(words: Sequence[str]) -> tuple[Sighting, ...]:
     index = 0
     while index < len(words):
         for length in range(min(known.longest, len(words) - index), 0, -1):
-            meant = known.phrases.get(tuple(words[index : index + length]))
+            meant = known.phrases.get(tuple(words[index : index + length])) or (
+                known.beginning(words[index]) if length == 1 else None
+            )
             if meant is not None:
                 found += (
                     Sighting(sense=sense, name=name, first=index, last=index + length - 1) for sense, name in meant
