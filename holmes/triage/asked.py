@@ -70,6 +70,14 @@ def incidents_of_subject(asked: Asked) -> tuple[str, ...]:
     return tuple(line_of(each) for each in found[:_MOST_OTHERS])
 
 
+def is_acute(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident harms something now. A disruption budget only matters for evictions and drains."""
+    budget = incident.culprit.kind == "PodDisruptionBudget" and incident.severity != "critical"
+    question = asked.question
+    about = "PodDisruptionBudget" in question.kinds or "evicted" in question.symptoms or question.asks("why")
+    return not budget or about or any(each.objects[0].kind == "PodDisruptionBudget" for each in asked.subject.named)
+
+
 def line_of(incident: Incident) -> str:
     """Return an incident on one line."""
     return f"{incident.severity}: {incident.culprit}: {one_sentence(incident.cause or incident.title)}"

@@ -13,7 +13,7 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, text_map
-from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
+from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
@@ -234,7 +234,7 @@ def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
 
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info" or _is_over(asked, named, incident):
+    if incident.severity == "info" or _is_over(asked, named, incident) or not is_acute(asked, incident):
         return False
     if candidate.own:
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.asked import is_in_scope, look_about, refs_of
+from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
@@ -33,7 +33,7 @@ def of_scope(asked: Asked) -> FirstLook:
     """Answer a question about a namespace, the whole cluster, or all objects of a kind or with a label."""
     members = _members(asked)
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
-    there = [each for each in incidents if was_there(asked, each)]
+    there = [each for each in incidents if was_there(asked, each) and is_acute(asked, each)]
     symptoms = _symptoms(asked)
     matching = [each for each in there if not symptoms or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
