@@ -15,9 +15,10 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
-from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
+from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
+from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
-    from holmes.triage.log_evidence import LogCause
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -78,9 +78,24 @@ class _Candidate:
 def look_for_cause(asked: Asked) -> FirstLook:
     """Answer a question about the cause of a problem, or about the health of the subject."""
     named = tuple(one for each in asked.subject.named for one in _by_namespace(each))
+    if asked.subject.namespaces and named and all(each.match == "part" for each in named):
+        look = _of_guess(asked, named)
+        return look if look.verdict == "cause_found" else _of_namespace(asked) or look
+    return _of_guess(asked, named) if named else of_scope(asked)
+
+
+def _of_namespace(asked: Asked) -> FirstLook | None:
+    """Return the cause of trouble in the namespace, if the object that a word may mean has none itself."""
+    if not _wants_cause(asked):
+        return None
+    look = of_scope(replace(asked, subject=replace(asked.subject, named=())))
+    return look if look.verdict == "cause_found" else None
+
+
+def _of_guess(asked: Asked, named: tuple[Named, ...]) -> FirstLook:
     if len(named) > 1:
         return _of_several(asked, named, namesakes=len(asked.subject.named) == 1)
-    return _of_named(asked, named[0]) if named else of_scope(asked)
+    return _of_named(asked, named[0])
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -115,8 +130,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
     if logged is not None:
-        behind = _behind_logs(asked, logged)
-        return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
+        return blamed(asked, logged, named)
     reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
@@ -131,14 +145,6 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
-
-
-def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
-    """Return the critical incident of the object to which the logs lead, which says why it does not answer."""
-    if len(logged.path) < 2:
-        return None
-    found = (each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each))
-    return next((each for each in found if logged.culprit in (each.culprit, *each.affected)), None)
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:

@@ -222,7 +222,7 @@ def _is_located(asked: Asked, kinds: tuple[str, ...]) -> bool:
     if any(each.name == "running" and each.last + 1 in nouns for each in question.found):
         return False
     past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
-    return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
+    return past or any(each.kind == "ServiceAccount" for each in asked.subject.objects)
 
 
 def _is_annotation(asked: Asked) -> bool:

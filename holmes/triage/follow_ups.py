@@ -84,7 +84,9 @@ def _replacements(question: Question, subject: Subject, earlier: Question, old: 
     return found
 
 
-def with_earlier(question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]) -> Subject:
+def with_earlier(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> Subject:
     """Add the objects of the conversation's last answer, which words such as "it" refer to."""
     if subject.named or subject.missing or not earlier:
         return subject

@@ -26,13 +26,11 @@ _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 def unknown_parts(question: Question, subject: Subject) -> tuple[str, ...]:
     """Return the unknown words of a question that change what it asks for."""
     words = question.words
-    return tuple(
-        word for word in subject.unknown if word not in words or qualifies(question, words.index(word))
-    )
+    return tuple(word for word in subject.unknown if word not in words or qualifies(question, words.index(word)))
 
 
 def qualifies(question: Question, index: int) -> bool:
-    """Return whether an unknown word can be a condition on what a question asks for. A clause of its own asks nothing."""
+    """Return whether an unknown word can be a condition. A clause of its own asks for nothing."""
     words, clause = question.words, question.clause(index)
     before = [word for word in words[clause.start : index] if word not in _DETERMINERS]
     if before and before[-1] in _TEMPORAL:
@@ -51,7 +49,9 @@ def names_things(question: Question) -> bool:
         if place.sense not in ("kind", "word"):
             continue
         clause = question.clause(place.first)
-        known = {index for each in question.found if each.sense == "state" for index in range(each.first, each.last + 1)}
+        known = {
+            index for each in question.found if each.sense == "state" for index in range(each.first, each.last + 1)
+        }
         leading = range(clause.start, place.first)
         alone = all(index in known or question.words[index] in _BEFORE_NOUNS for index in leading)
         following = question.words[place.last + 1 : place.last + 2]

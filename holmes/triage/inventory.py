@@ -25,7 +25,7 @@ from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -56,6 +56,7 @@ _CHANGED: Final = (
     *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
     "ResourceQuota", "LimitRange", "Node",
 )  # fmt: skip
+_MOST_NAMED: Final = 5
 _MOST_NEEDED: Final = 4
 """The number of kinds without which a list of changes is not complete."""
 
@@ -109,7 +110,18 @@ def _objects(asked: Asked) -> FirstLook:
         )
     extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
     first = f" The first: {found[0].ref}." if extreme else ""
-    return fact(asked, f"{summary}{first}", _listed(asked, found))
+    return fact(asked, f"{summary}{first}", _listed(asked, found), notes=tuple(_ended_there(asked, selection)))
+
+
+def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:
+    """Yield a note with the pods on a node that do not run, because "run on" can also mean "were scheduled to"."""
+    nodes = {each.name for each in asked.subject.objects if each.kind == "Node"}
+    if "running" in asked.question.states and selection.kinds == ("Pod",) and nodes:
+        on_nodes = (each for each in asked.state.of("Pod") if each.text("spec", "nodeName") in nodes)
+        others = [each.ref.path for each in on_nodes if each.text("status", "phase") != "Running"]
+        if others:
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            yield f"Not running there: {', '.join(others[:_MOST_NAMED])}{more}."
 
 
 def _counts_restarts(asked: Asked) -> bool:

@@ -13,8 +13,8 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
-from holmes.triage.grammar import unknown_parts
 from holmes.triage.follow_ups import completed, parsed, with_earlier
+from holmes.triage.grammar import unknown_parts
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
@@ -31,13 +31,12 @@ from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.plans import Plan
-    from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
@@ -67,8 +66,8 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `earlier` contains
-    the questions before, the oldest first. `claim` is the sentence of an answer whose cause is checked.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `earlier`
+    contains the questions before, the oldest first. `claim` is the sentence of an answer whose cause is checked.
     """
 
     question: str
@@ -93,7 +92,9 @@ class LookRequest:
             question=text_argument(arguments, "question").strip(),
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
-            earlier=tuple(filter(None, map(str.strip, text_argument(arguments, "earlier").splitlines())))[-_MOST_EARLIER:],
+            earlier=tuple(filter(None, map(str.strip, text_argument(arguments, "earlier").splitlines())))[
+                -_MOST_EARLIER:
+            ],
             alerts=_alerts(text_argument(arguments, "alerts")),
             claim=text_argument(arguments, "claim"),
         )
@@ -136,13 +137,13 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return look_at_alerts(request.alerts, scan, request.namespace)
     asked = judged_at_once(_asked(request, scan))
     look = _first_look(asked)
-    return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked)))))
+    return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked, look)))))
 
 
-def _readings(asked: Asked) -> Iterator[str]:
+def _readings(asked: Asked, look: FirstLook) -> Iterator[str]:
     """Yield what was read as something else: misspelled words and names."""
     yield from (f"Read `{written}` as `{meant}`." for written, meant in asked.question.corrections)
-    yield from guesses(asked.subject.named)
+    yield from guesses(asked.subject.named if look.subject else ())
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
@@ -184,7 +185,7 @@ def _first_look(asked: Asked) -> FirstLook:
 
 
 def _answer(asked: Asked, plan: Plan) -> FirstLook:
-    """Answer a question. If it complains about an object, a cause that is found is the answer, whatever else it asks."""
+    """Answer a question. If it complains about an object and a cause is found, the cause is the answer."""
     if plan.answer is not look_for_cause and complains(asked.question, asked.subject):
         cause = look_for_cause(replace(asked, ledger=Ledger.of(asked.question, asked.subject)))
         if cause.verdict == "cause_found":

@@ -63,7 +63,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = code(text, 160) if "*" in text else plain(text, 160)  # a schedule is copied as it is
+    shown = code(text, 160) if "*" in text else plain(text, 160)  # an escaped schedule cannot be copied
     return shown.replace("|", r"\|") or "-"
 
 

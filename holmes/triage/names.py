@@ -178,6 +178,16 @@ def is_of(each: ClusterObject, kind: str) -> bool:
     return kind in (each.kind, f"{each.kind}.{each.group}")
 
 
+def alike(one: str, other: str) -> float:
+    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return 0.0
+    parts, others = set(one.split("-")), set(other.split("-"))
+    if parts < others or others < parts:
+        return 0.0
+    return difflib.SequenceMatcher(a=one, b=other).ratio()
+
+
 def plain_value(value: str) -> str:
     """Return a label or annotation value as a word of a question."""
     return value.strip("#@ ").lower()

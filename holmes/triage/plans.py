@@ -44,7 +44,7 @@ _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _BAD: Final = frozenset({*_JUDGED, "pending", "failed", "oom", "evicted", "unbound"}) - {"ready"}
 _COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
-"""Symptoms that nobody asks about as facts. "Memory" and "image" also name what an object has."""
+"""Symptoms that are always complaints. "Memory" and "image" also name what an object has."""
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address"})
 _NEAR: Final = 3
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
@@ -86,7 +86,9 @@ def complains(question: Question, subject: Subject) -> bool:
     troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _BAD.isdisjoint(question.states)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
     troubled = troubled or _is_denied(question, subject)
-    lasting = any(each in question.text for each in SINCE_WHEN) and question.asks("follow_up")  # "since when is that so"
+    lasting = any(each in question.text for each in SINCE_WHEN) and question.asks(
+        "follow_up"
+    )  # "since when is that so"
     facts = question.asks("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
     calm = (facts and not lasting) or _asks_for_things(question)
     return bool(subject.named and (troubled or unfulfilled or lasting)) and not calm
@@ -96,7 +98,8 @@ def _is_denied(question: Question, subject: Subject) -> bool:
     """Return whether a verb behind the subject is negated: "edge-proxy is not scheduled"."""
     names = [question.words.index(each.name) for each in subject.named if each.name in question.words]
     return any(
-        each.name == "negation" and any(0 < each.first - name <= _NEAR and each.first in question.clause(name) for name in names)
+        each.name == "negation"
+        and any(0 < each.first - name <= _NEAR and each.first in question.clause(name) for name in names)
         for each in question.found
     )
 
@@ -160,8 +163,16 @@ def _asks_who(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what has to do with an object: "who calls web", "what runs under account ci"."""
     opens = question.words[:1] and question.words[0] in _WHO
     passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
-    runs = passive and question.asks("list") and (question.asks("placement") or "running" in question.states
-        or _says_word(question) or not _RUNS.isdisjoint(question.words))
+    runs = (
+        passive
+        and question.asks("list")
+        and (
+            question.asks("placement")
+            or "running" in question.states
+            or _says_word(question)
+            or not _RUNS.isdisjoint(question.words)
+        )
+    )
     runs = runs or (passive and not _WHERE.isdisjoint(question.words[:1]))
     calm = not question.asks("changes", "permission", "why", "logs", "when", "count") and not question.symptoms
     return bool(subject.named and (opens or runs)) and calm
@@ -199,7 +210,7 @@ def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
     return lambda question, _subject: question.asks(*concepts)
 
 
-def _counts(question: Question, subject: Subject) -> bool:
+def _counts(question: Question, _subject: Subject) -> bool:
     return question.asks("count") or (question.asks("sum") and "restarting" in question.states)
 
 
@@ -226,7 +237,7 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, subject: Subject) -> bool:
+def _asks_images(question: Question, _subject: Subject) -> bool:
     pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
     lists = question.asks("list") or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
@@ -256,7 +267,9 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         return False
     if subject.kinds and not subject.named and concepts <= _PLAINLY and not question.symptoms:
         return True
-    lists = names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
+    lists = (
+        names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
+    )
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
@@ -285,7 +298,17 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
     return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 
 
-_ALL: Final[tuple[PartSense, ...]] = ("word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period")
+_ALL: Final[tuple[PartSense, ...]] = (
+    "word",
+    "aside",
+    "symptom",
+    "value",
+    "concept",
+    "state",
+    "kind",
+    "bound",
+    "period",
+)
 _PLANS: Final = (
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=_asks_permission, answer=permission, takes=_ALL),

@@ -28,7 +28,8 @@ _QUOTED: Final = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
 CLAUSE_ENDS: Final = re.compile(
-    r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que|parce que)"
+    r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que"
+    r"|parce que)"
     r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
@@ -53,8 +54,8 @@ _AGED: Final = re.compile(
     r"\s+(?:ago|old|alt|de antiguedad)\b"
 )
 _LIVED: Final = re.compile(
-    r"\b(?:have|has|having|are|is|been around for|haben|sind|ist|existieren seit|tienen|tiene|con|llevan|ont|a|ayant|avec"
-    rf"|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
+    r"\b(?:have|has|having|are|is|been around for|haben|sind|ist|existieren seit|tienen|tiene|con|llevan|ont|a|ayant"
+    rf"|avec|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
     rf"{length_expression()}(?!\w)"
 )
 _COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
@@ -70,8 +71,9 @@ _EXACTLY: Final = re.compile(
     r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
 )
 _VALUED: Final = re.compile(
-    r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to|equals|equal to|of"
-    r"|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)\s+[\"'`]?([\w.:/-]*\w)"
+    r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to"
+    r"|equals|equal to|of|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)"
+    r"\s+[\"'`]?([\w.:/-]*\w)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {

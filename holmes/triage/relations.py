@@ -21,7 +21,7 @@ _OWNERS: Final = frozenset({*WORKLOAD_KINDS, "ReplicaSet"})
 _INTERROGATIVES: Final = word_list("interrogatives")
 
 
-def relation_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+def relation_filters(asked: Asked) -> Iterator[Filter]:
     """Yield the filters for the kinds of a question other than the ones that are asked for."""
     words = asked.question.words
     for place in asked.question.found:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
-from holmes.triage.blame import from_logs, with_cause
+from holmes.triage.blame import with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
+from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import names_of
@@ -43,7 +44,7 @@ def of_scope(asked: Asked) -> FirstLook:
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
-        return from_logs(asked, None, logged)
+        return blamed(asked, logged, None)
     place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
     gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
     if gaps:

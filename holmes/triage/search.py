@@ -12,6 +12,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from holmes.triage.names import alike
+from holmes.triage.periods import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_NUMBER: Final = re.compile(r"[\d.:/-]+[a-z%]{0,8}|[a-z]?\d{1,3}[a-z%]{0,3}|[<>]=?")
+_NUMBER: Final = re.compile(
+    rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
+)
 _NAMING: Final = word_list("naming")
 _INSIDE: Final = word_list("inside")
 _LOCATING: Final = word_list("locating")
@@ -344,9 +348,9 @@ class _Search:
         if owner:
             return Named(name=name, objects=owner, match="gone")
         near = self._nearest(name, kind, spaces)
-        if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
+        if near and len(name) >= _LEAST_TYPED and alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)
-            if len({each.name for each in near if _alike(name, each.name) >= _SURE}) == 1:
+            if len({each.name for each in near if alike(name, each.name) >= _SURE}) == 1:
                 return Named(name=name, objects=same, match="similar")
         place = spaces[0] if len(spaces) == 1 else ""
         return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
@@ -387,20 +391,10 @@ class _Search:
         for word in unknown:
             found, match = self.names.containing(word, spaces), "part"
             near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
-            if near and _alike(word, near[0].name) >= _SURE:
+            if near and alike(word, near[0].name) >= _SURE:
                 found, match = self.names.named(near[0].name, "", spaces), "similar"
             if found and len({each.name for each in found}) <= _MOST_CONTENT:
                 guessed.append(Named(name=word, objects=found, match=match))
             else:
                 rest.append(word)
         return guessed, rest
-
-
-def _alike(one: str, other: str) -> float:
-    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
-    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
-        return 0.0
-    parts, others = set(one.split("-")), set(other.split("-"))
-    if parts < others or others < parts:
-        return 0.0
-    return difflib.SequenceMatcher(a=one, b=other).ratio()

@@ -59,7 +59,7 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
-    filters += relation_filters(asked, kinds)
+    filters += relation_filters(asked)
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")

@@ -60,7 +60,7 @@ def _only(word: str, known: Iterable[str]) -> str:
 
 
 def _meant(words: Sequence[str], index: int) -> str:
-    """Return the word of the vocabulary that gives the sentence the most meaning, or an empty string if it is unclear."""
+    """Return the word that gives the sentence the most meaning, or an empty string if it is unclear."""
     word = words[index]
     possible = [each for each in _targets() if _is_swapped(word, each)]
     possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - (index == 0))]

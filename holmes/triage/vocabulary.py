@@ -48,7 +48,10 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """`phrases` maps the words of each phrase to its meanings, `stems` the beginnings of words. `longest` is the largest number of words in a phrase.
+    """The words of questions.
+
+    `phrases` maps the words of each phrase to its meanings, and `stems` the beginnings of words. `longest` is the
+    largest number of words in a phrase.
 
     Words in `stop` carry no meaning here. Words in `common` are ordinary English words, which can also be names.
     """
