@@ -16,6 +16,7 @@ from holmes.kubernetes.fields import matches_map, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_reason, stopped, with_cause
+from holmes.triage.complaints import is_denied
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed
@@ -176,7 +177,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
-    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
+    denied = is_denied(asked.question, asked.subject)
+    wanted = asked.question.asks("why") or denied or _is_outdated(asked, candidate.incident)
     return wanted and candidate.own and bool(about_own) and fits
 
 

@@ -90,7 +90,8 @@ def with_earlier(
     """Add the objects of the conversation's last answer, which words such as "it" refer to."""
     if subject.named or subject.missing or not earlier:
         return subject
-    if question.asks("other"):
+    other = question.asks("other")
+    if other and not (question.asks("follow_up") and subject.kinds):  # not "who else reads that config map"
         every = sorted({ref for each in earlier for ref in identity(state, each)})
         kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
         return replace(subject, excluded=(*subject.excluded, *kept))

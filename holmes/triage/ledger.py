@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
 
 PartSense: TypeAlias = Literal["word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period"]
-_WEIGHTY: Final = frozenset(
-    {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login"}
-)
+_WEIGHTY: Final = frozenset({
+    "negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login", "uses",
+})  # fmt: skip
 """Concepts that change what a number or a list means."""
 _NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})

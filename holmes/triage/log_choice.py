@@ -12,10 +12,11 @@ from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.triage.causes import look_for_cause
+from holmes.triage.complaints import complains
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.plans import complains, plan_of
+from holmes.triage.plans import plan_of
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:

@@ -13,13 +13,14 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
+from holmes.triage.complaints import complains
 from holmes.triage.follow_ups import completed, parsed, with_earlier
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
-from holmes.triage.plans import complains, plan_of
+from holmes.triage.plans import plan_of
 from holmes.triage.quantities import usage
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject

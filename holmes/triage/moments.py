@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import duration, moment, text, written
+from holmes.triage.complaints import SINCE_WHEN
 from holmes.triage.facts import fact, table_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _WANTED: Final = tuple(
 """The times that the words of a question ask for, the most specific first."""
 
 _TOOK: Final = frozenset({"take", "took", "dauerte", "gedauert", "tardo", "duro", "dure", "pris"})
-SINCE_WHEN: Final = ("since when", "seit wann", "desde cuando", "depuis quand")
 
 
 def moments(asked: Asked) -> FirstLook:

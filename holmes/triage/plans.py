@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage import dependencies, details, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
+from holmes.triage.complaints import JUDGED, SINCE_WHEN
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import SINCE_WHEN, moments
+from holmes.triage.moments import moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.vocabulary import word_list
@@ -41,12 +42,7 @@ _STATUS_CODE: Final = re.compile(
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
-_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
-_BAD: Final = frozenset({*_JUDGED, "pending", "failed", "oom", "evicted", "unbound"}) - {"ready"}
-_COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"})
-"""Symptoms that are always complaints. "Memory" and "image" also name what an object has."""
-_PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address"})
-_NEAR: Final = 3
+_PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass", "PriorityClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
@@ -79,36 +75,6 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
 def _says_word(question: Question) -> bool:
     """Return whether the question names workloads or containers in general."""
     return any(each.sense == "word" for each in question.found)
-
-
-def complains(question: Question, subject: Subject) -> bool:
-    """Return whether a question complains about a named object, and does not ask for a fact."""
-    troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _BAD.isdisjoint(question.states)
-    unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
-    troubled = troubled or _is_denied(question, subject)
-    lasting = any(each in question.text for each in SINCE_WHEN) and question.asks(
-        "follow_up"
-    )  # "since when is that so"
-    facts = question.asks("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
-    calm = (facts and not lasting) or _asks_for_things(question)
-    return bool(subject.named and (troubled or unfulfilled or lasting)) and not calm
-
-
-def _is_denied(question: Question, subject: Subject) -> bool:
-    """Return whether a verb behind the subject is negated: "edge-proxy is not scheduled"."""
-    names = [question.words.index(each.name) for each in subject.named if each.name in question.words]
-    return any(
-        each.name == "negation"
-        and any(0 < each.first - name <= _NEAR and each.first in question.clause(name) for name in names)
-        for each in question.found
-    )
-
-
-def _asks_for_things(question: Question) -> bool:
-    """Return whether a question asks for objects of a kind: "which pods", "list all deployments"."""
-    listed = (each for each in question.found if each.sense == "concept" and each.name == "list")
-    nouns = {each.first for each in question.found if each.sense in ("kind", "word")}
-    return any(not nouns.isdisjoint(range(each.last + 1, each.last + 4)) for each in listed)
 
 
 def _is_known(question: Question, subject: Subject) -> bool:
@@ -262,7 +228,11 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 
 def _asks_list(question: Question, subject: Subject) -> bool:
-    concepts = {each.name for each in question.found if each.sense == "concept"}
+    listed = {each.first for each in question.found if each.sense == "concept" and each.name == "list"}
+    concepts = {
+        each.name for each in question.found
+        if each.sense == "concept" and not (each.name == "health" and each.first in listed)  # "overview of pods"
+    }  # fmt: skip
     if _says_that(question, subject):
         return False
     if subject.kinds and not subject.named and concepts <= _PLAINLY and not question.symptoms:
@@ -289,7 +259,7 @@ def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
     if question.asks("list", "count", "age") or names_things(question):
         return False
-    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
+    troubled = not _VERBS.isdisjoint(question.words) and not JUDGED.isdisjoint(question.states)
     return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
