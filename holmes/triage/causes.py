@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, text_map
+from holmes.kubernetes.fields import matches_map, text, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_reason, stopped, with_cause
@@ -295,14 +295,28 @@ def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> 
     elif upstream and asked.question.asks("why", "trouble"):
         text = _of_dependency(words, upstream[0].incident)
     elif doubtful:
-        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
+        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
+        text = f"{text}{_behind(asked, first)}."
     else:
         alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
-        look = look_about(asked, named, "healthy", f"No fault was found in {told}.")
+        behind = f"{_behind(asked, first)}." if _behind(asked, first) else ""
+        look = look_about(asked, named, "healthy", f"No fault was found in {told}{behind or '.'}")
         return replace(look, notes=(*look.notes, *_noted(candidates)))
     look = look_about(asked, named, "inconclusive", text)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _behind(asked: Asked, each: ClusterObject) -> str:
+    """Return a clause with what does the work of an object: the workloads behind an Ingress, or the last run."""
+    if each.kind == "CronJob":
+        runs = sorted(asked.state.owned_by(each, "Job"), key=lambda job: -job.created)
+        ended = text(runs[0].condition("Complete"), "lastTransitionTime") if runs else ""
+        return f"; its last run, {runs[0].ref}, completed at {ended}" if ended else ""
+    if each.kind not in ("Ingress", "Service"):
+        return ""
+    refs = [one.ref for one in connections(asked.state, (each,)).values() if one.ref.kind in LOGGING and one.hops <= 2]
+    return f", nor with {' and '.join(map(str, refs[:_MOST_NAMED]))} behind it" if refs else ""
 
 
 def _of_dependency(words: str, told: Incident) -> str:

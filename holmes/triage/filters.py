@@ -171,7 +171,7 @@ def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
 def _lacking_filters(asked: Asked) -> Iterator[Filter]:
     for what in ("limits", "requests", "probes", "endpoints"):
         if asked.question.lacks(what):
-            asked.ledger.take("concept", "negation")
+            asked.ledger.take("concept", "negation", "resources", "settings")
             asked.ledger.take("kind", "EndpointSlice")
             asked.ledger.take("symptom", *vocabulary().absences[what])
             part = next((part for word, part in _MEASURED.items() if word in asked.question.words), "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.grammar import qualifies
-from holmes.triage.vocabulary import symptoms_in, vocabulary
+from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 PartSense: TypeAlias = Literal["word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period"]
 _WEIGHTY: Final = frozenset({
-    "negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login", "uses",
+    "negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login",
+    "uses",
 })  # fmt: skip
 """Concepts that change what a number or a list means."""
+_OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
+_HAVING: Final = word_list("having")
 _NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
@@ -60,7 +63,9 @@ class Ledger:
             if plain and symptoms_in((word,)):
                 parts.append(Part(sense="symptom", name=word, text=word, at=index))
         for each in question.found:
-            if each.sense in ("state", "kind") or (each.sense == "concept" and each.name in _WEIGHTY):
+            had = each.first > 0 and question.words[each.first - 1] in _HAVING
+            weighty = each.name in _WEIGHTY or (each.name in _OF_FIELDS and had and not _is_label(question, each.first))
+            if each.sense in ("state", "kind") or (each.sense == "concept" and weighty):
                 beyond = 2 if each.name in STRUCTURAL else 0
                 text = " ".join(question.words[each.first : each.last + 1 + beyond])
                 parts.append(Part(sense=each.sense, name=each.name, text=text, at=each.first))
@@ -89,6 +94,11 @@ class Ledger:
         """Return the texts of the concepts that are left over."""
         wanted = set(names)
         return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
+
+
+def _is_label(question: Question, at: int) -> bool:
+    keyed = question.words[at].startswith(("annotation", "label"))
+    return keyed or any(question.words[at] in (term.key, term.value) for term in question.labels)
 
 
 def _unknown_part(question: Question, word: str) -> Part:

@@ -16,7 +16,7 @@ from holmes.triage.log_answers import log_answer
 from holmes.triage.moments import moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import symptoms_in, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,7 +235,9 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     }  # fmt: skip
     if _says_that(question, subject):
         return False
-    if subject.kinds and not subject.named and concepts <= _PLAINLY and not question.symptoms:
+    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
+    symptoms = symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+    if subject.kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
         return True
     lists = (
         names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values

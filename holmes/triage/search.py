@@ -44,6 +44,7 @@ _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida"
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
+_LEAST_PART: Final = 2
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
@@ -167,7 +168,9 @@ class _Search:
 
     def _is_ordinary(self, word: str) -> bool:
         parts = re.split(r"[-'/]", word)
-        return vocabulary().is_ordinary(word) or all(vocabulary().is_ordinary(part) or len(part) < 2 for part in parts)
+        known = vocabulary()
+        apart = all(known.is_ordinary(part) or len(part) < _LEAST_PART for part in parts)
+        return known.is_ordinary(word) or (apart and word not in known.lists["qualifiers"])
 
     def _places(self) -> Iterator[Missing]:
         """Yield environments and other clusters, which the objects of this cluster do not name."""
@@ -206,8 +209,7 @@ class _Search:
                 continue
             inside = index > 0 and self.words[index - 1] in _INSIDE
             if "/" not in word and (inside or not self._is_object(word)) and (inside or index not in self._known):
-                self._used.add(index)
-                yield index, word
+                yield from self._with_more(index)
 
     def _past_excluding(self, after: tuple[int, ...]) -> tuple[int, ...]:
         """Return the position behind "except" in "all namespaces except shop"."""
@@ -218,6 +220,8 @@ class _Search:
         while index < len(self.words):
             if self.words[index] in self.names.namespaces:
                 self._used.add(index)
+                here = tuple(each for each in self.question.found if (each.first, each.last) != (index, index))
+                self.question = replace(self.question, found=here)
                 yield index, self.words[index]
             elif self.words[index] not in ("and", "or", "und", "oder", "y", "e", "o", "et", "ou"):
                 return
@@ -327,6 +331,7 @@ class _Search:
         if _NAME.fullmatch(word) is None:
             return False
         ordinary = self._is_ordinary(word) or (not quoted and symptoms_in((word,)))
+        ordinary = ordinary or word in vocabulary().lists["qualifiers"]
         made = quoted or (not ordinary and ("-" in word or any(sign.isdigit() for sign in word)))
         return bool(made or (sure and not ordinary))
 

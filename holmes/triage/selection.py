@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
+from holmes.triage.field_filters import field_filters, use_filters
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _POSSESSIVES: Final = word_list("possessives")
+_REACHABLE: Final = word_list("reachable")
 _CONJUNCTIONS: Final = frozenset({"and", "or", "und", "oder", "y", "e", "o", "et", "ou"})
 _IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
 _LEAST_LETTERS: Final = 4
@@ -59,7 +61,9 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
-    filters += relation_filters(asked)
+    filters += [*field_filters(asked, kinds), *relation_filters(asked), *use_filters(asked, kinds)]
+    if kinds == ("Ingress",):  # that is what they are for
+        asked.ledger.take("symptom", *_REACHABLE)
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")

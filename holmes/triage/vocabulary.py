@@ -72,7 +72,7 @@ class Vocabulary:
 
     def is_ordinary(self, word: str) -> bool:
         """Return whether a word carries no meaning of its own."""
-        return word in self.stop or word in self.common
+        return word not in self.lists["qualifiers"] and (word in self.stop or word in self.common)
 
 
 def folded(text: str) -> str:

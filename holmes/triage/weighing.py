@@ -52,7 +52,12 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
 def _doubt(asked: Asked) -> str:
     """Return why the absence of a fault does not answer the question, or an empty string."""
     question = asked.question
-    if question.period is not None and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS:
+    past = question.period is not None and not question.asks("now")
+    if (
+        past
+        and question.period is not None
+        and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
+    ):
         return f"Only the present state is known, not that of `{question.period.text}`."
     left = asked.ledger.left("word", "aside", "value", "bound")
     if question.asks("health", "trouble"):
