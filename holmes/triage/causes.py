@@ -19,7 +19,7 @@ from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import is_denied
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_blame import blamed
+from holmes.triage.log_blame import OUTDATED, blamed
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
@@ -177,7 +177,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
-    denied = is_denied(asked.question, asked.subject)
+    stopped_one = culprit is not None and bool(stop_of(culprit)[0])
+    denied = stopped_one and is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
     wanted = asked.question.asks("why") or denied or _is_outdated(asked, candidate.incident)
     return wanted and candidate.own and bool(about_own) and fits
 
@@ -185,7 +186,7 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
 def _is_outdated(asked: Asked, incident: Incident) -> bool:
     """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
     said = not word_list("outdated").isdisjoint(asked.question.words)
-    return said and "rollout" not in asked.question.symptoms and "before" in incident.title
+    return said and incident.findings[0].rule_id == OUTDATED
 
 
 def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:

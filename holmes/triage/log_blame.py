@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
-_OUTDATED: Final = "W13"
+OUTDATED: Final = "W13"
 """The rule that finds pods which are older than their configuration."""
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
 _REJECTIONS: Final = frozenset({"auth failed"})
 
 
-def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
-    """Return the incident that explains the trouble in a log, or None."""
+def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident | None:
+    """Return the incident that explains the trouble in a log, or None. Logs of a scope can be those of a proxy."""
     found = [each for each in asked.report.incidents if was_there(asked, each)]
     critical = [each for each in found if each.severity == "critical"]
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
-    named = (each for each in critical if _names(logged.troubles[0].group.record, each))
+    named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)
 
 
 def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
     """Return the look that names what explains the trouble in a log: an incident, or the lines themselves."""
-    behind = _behind_logs(asked, logged)
+    behind = _behind_logs(asked, logged, of_scope=named is None)
     if behind is None:
         return from_logs(asked, named, logged)
     look = with_cause(asked, behind, named, logged.path)
@@ -61,7 +61,7 @@ def _of_clients(asked: Asked, logged: LogCause, incidents: list[Incident]) -> It
         return
     for incident in incidents:
         client = asked.state.find(incident.culprit)
-        outdated = any(each.rule_id == _OUTDATED for each in incident.findings)
+        outdated = any(each.rule_id == OUTDATED for each in incident.findings)
         served = client is not None and client.ref != logged.culprit
         if client is not None and served and outdated and logged.culprit in connections(asked.state, (client,)):
             yield incident

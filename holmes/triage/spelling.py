@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 _LETTERS: Final = re.compile(r"[a-z][a-z-]*")
 _LIKE_A_NAME: Final = 0.85
-_LEAST_SWAPPED: Final = 3
+_LEAST_SWAPPED: Final = 4
 _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
 _MOST_WORDS: Final = 60
@@ -62,8 +62,10 @@ def _only(word: str, known: Iterable[str]) -> str:
 def _meant(words: Sequence[str], index: int) -> str:
     """Return the word that gives the sentence the most meaning, or an empty string if it is unclear."""
     word = words[index]
-    possible = [each for each in _targets() if _is_swapped(word, each)]
-    possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - (index == 0))]
+    leads = index == 0  # an interrogative, which no name is mistaken for
+    swappable = len(word) >= _LEAST_SWAPPED or leads
+    possible = [each for each in _targets() if swappable and _is_swapped(word, each)]
+    possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
     longest = max((length for length, _ in covered.values()), default=0)
     best = [each for each, (length, _) in covered.items() if length == longest > 0]
@@ -84,7 +86,7 @@ def _targets() -> frozenset[str]:
 
 def _is_swapped(written: str, meant: str) -> bool:
     """Return whether two neighbouring letters are swapped: `lsit` for `list`."""
-    if len(written) != len(meant) or len(meant) < _LEAST_SWAPPED or written == meant:
+    if len(written) != len(meant) or written == meant:
         return False
     first = next(index for index, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other)
     swapped = written[:first] + written[first + 1 : first + 2] + written[first] + written[first + 2 :]
