@@ -142,7 +142,10 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     if halted is not None and _may_be_stopped(asked, halted):
         if asked.question.asks("why"):
             return stopped(asked, named, halted)
-        if halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states and not _is_scaled(asked, halted):
+        empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
+        denied = is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
+        if (empty or denied) and not _is_scaled(asked, halted):
+            asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
@@ -177,9 +180,7 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
-    stopped_one = culprit is not None and bool(stop_of(culprit)[0])
-    denied = stopped_one and is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
-    wanted = asked.question.asks("why") or denied or _is_outdated(asked, candidate.incident)
+    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
     return wanted and candidate.own and bool(about_own) and fits
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import symptoms_in, word_list
 
 if TYPE_CHECKING:
     from holmes.triage.question import Question
@@ -40,7 +40,8 @@ def qualifies(question: Question, index: int) -> bool:
     leads = all(word in _FILLERS for word in words[clause.start : index])
     if leads and index + 1 in clause and words[index + 1] in _QUANTIFIERS | _DETERMINERS:
         return False  # "gimme every pod"
-    return any(each.first in clause and each.name not in _MANNERS for each in question.found)
+    asks = any(each.first in clause and each.name not in _MANNERS for each in question.found)
+    return asks or bool(symptoms_in(words[clause.start : clause.stop]))
 
 
 def names_things(question: Question) -> bool:
