@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.ledger import PartSense
     from holmes.values.json_types import JsonValue
 
 KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -23,6 +24,7 @@ _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVo
     "StorageClass"})  # fmt: skip
 _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 """Words that other filters understand, as they do the words of `absences`."""
+_WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
 _MOST_WORDS: Final = 3
 
 
@@ -40,6 +42,22 @@ def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
                 yield _filter(asked, name, " ".join(said), start)
                 _take(asked, start, start + length)
                 break
+
+
+def value_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for values of the spec or the status: "of type LoadBalancer", "volumes that are Released"."""
+    for word in asked.subject.unknown:
+        if any(word in _values(each) for kind in kinds for each in asked.state.of(kind)):
+            for sense in _WORDS:
+                asked.ledger.take(sense, word)
+            yield Filter(told=word, holds=lambda each, word=word: word in _values(each))  # type: ignore[misc]
+
+
+def _values(each: ClusterObject) -> frozenset[str]:
+    """Return the texts directly in the spec and the status, for example the type of a Service or a phase."""
+    parts = (each.body.get(part) for part in ("spec", "status"))
+    found = (value for part in parts if isinstance(part, dict) for value in part.values())
+    return frozenset(value.lower() for value in found if isinstance(value, str))
 
 
 def _is_field(asked: Asked, name: str, places: range, kinds: tuple[str, ...]) -> bool:

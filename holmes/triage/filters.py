@@ -30,6 +30,7 @@ _PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
 _HALF_MINUTE: Final = 30.0
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
+_RESTARTED: Final = ("rest", "neust", "reinicio", "redem")
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
 _MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
     "memoire": "memory"}  # fmt: skip
@@ -206,6 +207,13 @@ def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
 def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for bounds on numbers of replicas and containers. Bounds on restarts belong to a state."""
     for bound in asked.question.comparisons:
+        if bound.of.startswith(_RESTARTED) and kinds == ("Pod",) and "restarting" not in asked.question.states:
+            asked.ledger.take("bound", str(bound))
+            asked.ledger.take("symptom")
+            yield Filter(
+                told=f"restarts {bound.how} {bound.number:g}",
+                holds=lambda each, bound=bound: bound.holds(restarts(each)),  # type: ignore[misc]
+            )
         value = _NUMBERS.get(next((name for name in _NUMBERS if bound.of.startswith(name)), ""))
         if value is not None and (bound.of.startswith("cont") or not {"Pod", "Service"} & set(kinds)):
             asked.ledger.take("bound", str(bound))

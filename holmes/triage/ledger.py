@@ -111,11 +111,12 @@ def _numbers(question: Question, named: set[str]) -> Iterator[str]:
     """Yield the numbers of a question that are neither bounds, times, ages, names nor the length of a list."""
     used = " ".join((*map(str, question.comparisons), *map(str, question.labels), *named, *question.quoted))
     period = question.period.text if question.period is not None else ""
+    said = {word for each in question.found for word in question.words[each.first : each.last + 1]}  # "auf 0 skaliert"
     for match in _NUMBER.finditer(question.text):
         before = question.text[: match.start()].split()[-1:]
         length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
         aged = question.older_seconds or question.newer_seconds
-        if match[0] not in used and match[0] not in period and not length and not aged:
+        if match[0] not in used and match[0] not in said and match[0] not in period and not length and not aged:
             yield match[0]
 
 

@@ -112,11 +112,12 @@ def _asks_when(question: Question, subject: Subject) -> bool:
     return question.asks("when") and bool(subject.named) and calm and not fails
 
 
-def _asks_usage(question: Question, _subject: Subject) -> bool:
+def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
-    return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
+    calm = not question.asks("trouble") and not _asks_who(question, subject)
+    return bool(question.asks("usage") or uses) and calm and not stored
 
 
 def _asks_uses(question: Question, subject: Subject) -> bool:
@@ -245,7 +246,8 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
-    things = keyed or subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
+    things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
     judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
     return bool(filtered and things) and not judged
 

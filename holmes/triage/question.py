@@ -95,6 +95,7 @@ _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
 }  # fmt: skip
+_SHORT: Final = re.compile(r"(?<!\S)w/(o)?(?=\s)")
 _COUNTED: Final = re.compile(rf"\b(?:{'|'.join(_TIMES)})\b")
 
 
@@ -192,6 +193,7 @@ class Question:
 def parse_question(text: str) -> Question:
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
+    lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
     lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
     plain = _URL.sub(" ", lowered)
     words, breaks = words_of(plain), _breaks(plain)
@@ -203,7 +205,7 @@ def parse_question(text: str) -> Question:
     return Question(
         text=lowered,
         words=words,
-        found=_without_homographs(sightings(words), breaks),
+        found=_without_homographs(words, sightings(words), breaks),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -219,11 +221,20 @@ def parse_question(text: str) -> Question:
     )
 
 
-def _without_homographs(found: tuple[Sighting, ...], breaks: frozenset[int]) -> tuple[Sighting, ...]:
-    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`."""
+def _without_homographs(
+    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int]
+) -> tuple[Sighting, ...]:
+    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`.
+
+    French `ne … pas` is one negation, so its first word is dropped.
+    """
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
-    return tuple(each for each in found if each.sense != "state" or each.first not in leading)
+    denied = {each.first for each in found if each.name == "negation"}
+    doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
+    return tuple(
+        each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
+    )
 
 
 def _german(text: str) -> str:

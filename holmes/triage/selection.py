@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
-from holmes.triage.field_filters import field_filters, use_filters
+from holmes.triage.field_filters import field_filters, use_filters, value_filters
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -61,7 +61,12 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
-    filters += [*field_filters(asked, kinds), *relation_filters(asked), *use_filters(asked, kinds)]
+    filters += [
+        *value_filters(asked, kinds),
+        *field_filters(asked, kinds),
+        *relation_filters(asked),
+        *use_filters(asked, kinds),
+    ]
     if kinds == ("Ingress",):  # that is what they are for
         asked.ledger.take("symptom", *_REACHABLE)
     excluded = {each.ref for each in asked.subject.excluded}
@@ -76,9 +81,7 @@ def select(asked: Asked) -> Selection:
         each
         for kind in kinds
         for each in asked.state.of(kind)
-        if (not each.namespace or asked.subject.contains(each))
-        and each.ref not in excluded
-        and all(one.holds(each) for one in filters)
+        if _is_inside(asked, each) and each.ref not in excluded and all(one.holds(each) for one in filters)
     ]
     needed = (*kinds, *(each.kind for each in asked.subject.objects if each.kind == "Node"))
     places = asked.subject.namespaces if any(each.namespace for kind in kinds for each in asked.state.of(kind)) else ()
@@ -89,6 +92,13 @@ def select(asked: Asked) -> Selection:
         left_out=asked.ledger.left(),
         unread=unread(asked.state, needed, places),
     )
+
+
+def _is_inside(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether an object is in the namespaces of the question. Most objects without a namespace are."""
+    if each.kind == "Namespace":
+        return each.name not in asked.subject.excluded_namespaces
+    return not each.namespace or asked.subject.contains(each)
 
 
 def _kinds(asked: Asked) -> tuple[str, ...]:
@@ -126,6 +136,8 @@ def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:
     """Return the first kind, and the kinds that are listed with it: "deployments and statefulsets"."""
     places = [each for each in question.found if each.sense == "kind" and each.name in wanted]
     joined = places[:1]
+    if len(places) > 1 and places[0].last + 1 == places[1].first and places[1].first not in question.breaks:
+        return (places[1].name,)  # "daemonset pods": the first kind narrows the second one
     for each in places[1:]:
         between = question.words[joined[-1].last + 1 : each.first]
         if each.name == joined[0].name or not all(word in _CONJUNCTIONS for word in between):

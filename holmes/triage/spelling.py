@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.question import parse_question
-from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holmes.triage.names import Names
     from holmes.triage.question import Question
 
+_GLUE: Final = word_list("determiners") | word_list("quantifiers") | word_list("interrogatives")
 _TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 _LETTERS: Final = re.compile(r"[a-z][a-z-]*")
 _LIKE_A_NAME: Final = 0.85
@@ -48,9 +49,17 @@ def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
         if not plain or vocabulary().is_ordinary(word) or symptoms_in((word,)) or names.knows(word):
             continue
         space = _only(word, names.namespaces)
-        meant = space or ("" if names.nearest(word, least=_LIKE_A_NAME) else _meant(question.words, index))
+        meant = (
+            space or _glue(word) or ("" if names.nearest(word, least=_LIKE_A_NAME) else _meant(question.words, index))
+        )
         if meant:
             yield word, meant
+
+
+def _glue(word: str) -> str:
+    """Return the article or preposition with swapped letters: `the` for `teh`. Only those of every sentence count."""
+    found = [each for each in sorted(_GLUE) if _is_swapped(word, each)]
+    return found[0] if len(found) == 1 else ""
 
 
 def _only(word: str, known: Iterable[str]) -> str:

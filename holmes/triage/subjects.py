@@ -96,7 +96,8 @@ def with_known_kinds(question: Question, state: ClusterState) -> Question:
     for index, word in enumerate(question.words):
         pair = "".join(question.words[index : index + 2])
         kind = kinds.get(word) or ("" if word == pair else kinds.get(pair, ""))
-        if not kind and index > 0 and question.words[index - 1] in _ASKS_FOR:
+        beside = {*question.words[index - 1 : index], *question.words[index + 1 : index + 2]}
+        if not kind and (beside if index else {*question.words[1:2]}) & _ASKS_FOR:
             kind = _ABBREVIATIONS.get(word, "")
         labelled = any(word in (term.key, term.value) for term in question.labels)
         if kind and not labelled and not any(each.first <= index <= each.last for each in question.found):

@@ -22,6 +22,7 @@ _SHARED: Final = frozenset({"hier"})
 """Words that the lists know in fewer languages than have them."""
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
 _CAPITALIZED: Final = re.compile(r"[A-Z][a-z]+")
+_PAIR: Final = re.compile(r"[\w./-]+=[\w.-]*")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
 _INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
 _ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
@@ -203,5 +204,5 @@ def _matches(symptom: Symptom, said: set[str]) -> Iterator[bool]:
 
 def symptoms_of_text(text: str) -> frozenset[str]:
     """Return the names of the symptoms that a title or cause of a finding mentions."""
-    lowered = text.lower()
+    lowered = _PAIR.sub(" ", text.lower())  # `disktype=ssd` is not about a disk
     return frozenset(symptom.name for symptom in vocabulary().symptoms if symptom.found.search(lowered))
