@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"[\w./:@-]*[\w@]")
 _CONTINUING: Final = word_list("continuing")
 _LISTED: Final = word_list("listed before")
+_NARROWING: Final = word_list("narrowing")
 _GLUE: Final = frozenset({"polite", "follow_up", "now", "other", "placement"})
 _MOST_WORDS: Final = 8
 
@@ -48,7 +49,8 @@ def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace:
 
 def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
     question = parsed(text, state)
-    if not _LISTED.isdisjoint(question.words) and question.asks("list", "count") and parsed(before, state).asks("list"):
+    narrows = question.asks("list", "count") or not _NARROWING.isdisjoint(question.words[:1])
+    if not _LISTED.isdisjoint(question.words) and narrows and parsed(before, state).asks("list"):
         return f"{before} {text}"
     question, subject = find_subject(question, names_of(state), "")
     if not _continues(question, subject):

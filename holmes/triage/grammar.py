@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import symptoms_in, word_list
+from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
     from holmes.triage.question import Question
@@ -56,7 +56,7 @@ def names_things(question: Question) -> bool:
         leading = range(clause.start, place.first)
         alone = all(index in known or question.words[index] in _BEFORE_NOUNS for index in leading)
         following = question.words[place.last + 1 : place.last + 2]
-        plural = question.words[place.last].endswith(("s", "n")) and not question.words[place.last].endswith("ss")
+        plural = vocabulary().is_plural(question.words[place.last])
         return alone and plural and bool(following) and following[0] in _RELATIVE | _LEADING_CONDITIONS
     return False
 

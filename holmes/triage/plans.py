@@ -116,7 +116,10 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
-    calm = not question.asks("trouble") and not _asks_who(question, subject)
+    allowed = (
+        question.asks("permission") and question.asks("count") and not _MEASURED.isdisjoint(words)
+    )  # "how much memory may it use"
+    calm = not question.asks("trouble") and not _asks_who(question, subject) and not allowed
     return bool(question.asks("usage") or uses) and calm and not stored
 
 

@@ -7,7 +7,8 @@ are read. Parsing never fails.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.periods import NUMBER_WORDS, length_expression, number_of, period_of, seconds_of
@@ -95,6 +96,8 @@ _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
 }  # fmt: skip
+_HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
+_LEANS: Final = frozenset({"an", "am", "dran", "ab"})
 _SHORT: Final = re.compile(r"(?<!\S)w/(o)?(?=\s)")
 _COUNTED: Final = re.compile(rf"\b(?:{'|'.join(_TIMES)})\b")
 
@@ -230,11 +233,19 @@ def _without_homographs(
     """
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
+    found = tuple(map(partial(_leaning, words), found))
     denied = {each.first for each in found if each.name == "negation"}
     doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
     return tuple(
         each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
     )
+
+
+def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
+    """Read German "hängt an" as a use: "wer hängt alles an ticket-db"."""
+    hangs = place.name == "trouble" and words[place.first] in _HANGS
+    leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
+    return replace(place, name="uses") if leans else place
 
 
 def _german(text: str) -> str:

@@ -41,6 +41,7 @@ _CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFINITIVES: Final = frozenset({"to", "zu"})
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SURE: Final = 0.8
@@ -265,7 +266,7 @@ class _Search:
             if each.sense != "kind" or each.name == "Namespace" or each.first <= index <= each.last:
                 continue
             before, after = self._neighbours(each.first, each.last)
-            plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
+            plural = vocabulary().is_plural(self.words[each.last])
             if (
                 index in after
                 and self.words[each.first - 1 : each.first]
@@ -394,7 +395,8 @@ class _Search:
         guessed, rest = [], []
         match: Literal["part", "similar"]
         for word in unknown:
-            found, match = self.names.containing(word, spaces), "part"
+            verb = word in self.words and self.words[self.words.index(word) - 1 : self.words.index(word)] in _ACTORS
+            found, match = () if verb else self.names.containing(word, spaces), "part"
             near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
             if near and alike(word, near[0].name) >= _SURE:
                 found, match = self.names.named(near[0].name, "", spaces), "similar"

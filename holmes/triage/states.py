@@ -140,6 +140,7 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     ("Job", "running"): lambda job: job.integer("status", "active") > 0,
     ("Job", "suspended"): lambda job: job.boolean("spec", "suspend"),
     ("CronJob", "suspended"): lambda job: job.boolean("spec", "suspend"),
+    ("CronJob", "paused"): lambda job: job.boolean("spec", "suspend"),
     ("PersistentVolumeClaim", "bound"): _phase("Bound"),
     ("PersistentVolumeClaim", "unbound"): lambda claim: claim.text("status", "phase") != "Bound",
     ("PersistentVolumeClaim", "pending"): _phase("Pending"),

@@ -71,6 +71,11 @@ class Vocabulary:
         beginnings = (word[:length] for length in range(len(word), _LEAST_LETTERS - 1, -1))
         return next((self.stems[each] for each in beginnings if each in self.stems), None)
 
+    def is_plural(self, word: str) -> bool:
+        """Return whether a word of a kind is a plural: `pods` and `pvs`, but not `sts` and `ingress`."""
+        long = len(word) >= _LEAST_LETTERS or (word.removesuffix("s"),) in self.phrases
+        return word.endswith("s") and not word.endswith("ss") and long
+
     def is_ordinary(self, word: str) -> bool:
         """Return whether a word carries no meaning of its own."""
         return word not in self.lists["qualifiers"] and (word in self.stop or word in self.common)
