@@ -19,6 +19,7 @@ _COMPLAINTS: Final = frozenset({"crash", "unreachable", "slow", "evicted", "dns"
 _FACTS: Final = ("count", "when", "exec", "port_forward", "permission", "events", "secret_value")
 _OF_SCOPES: Final = (*_FACTS, "list", "logs", "changes", "uses", "describe", "settings", "health")
 _SOMETHING: Final = word_list("something")
+_INDEFINITE: Final = word_list("indefinite")
 _NEAR: Final = 3
 _MOST_BARE: Final = 4
 
@@ -27,12 +28,18 @@ def complains(question: Question, subject: Subject) -> bool:
     """Return whether a question complains about an object, and does not ask for a fact."""
     troubled = question.symptoms & _COMPLAINTS or question.asks("trouble") or not _BAD.isdisjoint(question.states)
     if not subject.named:  # "something in shop eats memory until it is killed"
-        vague = subject.namespaces and not _SOMETHING.isdisjoint(question.words)
-        return bool(vague and troubled) and not question.asks(*_OF_SCOPES)
+        vague = not _SOMETHING.isdisjoint(question.words) or _means_one(question)
+        return bool(subject.namespaces and vague and troubled) and not question.asks(*_OF_SCOPES)
     lasting = _asks_how_long(question)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
     calm = (question.asks(*_FACTS) and not lasting) or _asks_for_things(question)
     return bool(troubled or unfulfilled or lasting or is_denied(question, subject)) and not calm
+
+
+def _means_one(question: Question) -> bool:
+    """Return whether a question is about one object that it does not name: "a pod in shop is killed"."""
+    kinds = (each for each in question.found if each.sense in ("kind", "word") and each.first > 0)
+    return any(question.words[each.first - 1] in _INDEFINITE for each in kinds)
 
 
 def is_denied(question: Question, subject: Subject) -> bool:
