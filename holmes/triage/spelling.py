@@ -76,6 +76,8 @@ def _meant(words: Sequence[str], index: int) -> str:
     possible = [each for each in _targets() if swappable and _is_swapped(word, each)]
     possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
+    if len(word) < _LEAST_WRITTEN and not leads:  # "cups" are not "cpus"
+        covered = {each: found for each, found in covered.items() if "'kind'" in found[1]}
     longest = max((length for length, _ in covered.values()), default=0)
     best = [each for each, (length, _) in covered.items() if length == longest > 0]
     return best[0] if len({covered[each][1] for each in best}) == 1 else ""

@@ -123,6 +123,7 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     **{(kind, "unowned"): lambda each: each.owner is None for kind in ("Pod", "ReplicaSet", "Job")},
     **{(kind, "ready"): _scaled_ready for kind in _SCALED},
     **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
+    **{(kind, "failing"): lambda each: not _scaled_ready(each) for kind in _SCALED},
     **{(kind, "running"): _runs for kind in _SCALED},
     **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
     ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
