@@ -143,7 +143,8 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         if asked.question.asks("why"):
             return stopped(asked, named, halted)
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
-        denied = is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
+        unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
+        denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
         if (empty or denied) and not _is_scaled(asked, halted):
             asked.ledger.take("bound")
             setting, effect = stop_of(halted)
