@@ -15,7 +15,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.plans import plan_of
+from holmes.triage.plans import plans_of
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ MOST_LOGS: Final = 40
 def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
-    plan = plan_of(question, asked.subject)
-    if plan is not None and plan.answer not in (look_for_cause, log_answer):
+    plans = plans_of(question, asked.subject)
+    if plans and plans[0].answer not in (look_for_cause, log_answer):
         return ()
-    if not (question.asks("why", "trouble", "health", "logs") or question.symptoms or asked.subject.named):
+    if not (question.wants_cause or question.asks("health", "logs") or asked.subject.named):
         return ()
     workloads = _near(asked) if asked.subject.named else _of_scope(asked)
     rounds = zip_longest(*(_by_image(state.pods_of(each) or (each,)) for each in workloads))

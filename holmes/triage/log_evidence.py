@@ -200,8 +200,8 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     if "slow" in question.symptoms and "unreachable" not in question.symptoms and not _explains_slowness(group):
         return False
     if group.is_amount:
-        return bool(question.symptoms) or question.asks("why", "trouble")
-    calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
+        return question.wants_cause
+    calm = question.asks("health") and not question.wants_cause
     return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
 
 

@@ -29,7 +29,7 @@ _BY_STATUS: Final = 2
 
 def cause_by_words(asked: Asked, workloads: Iterable[ClusterObject]) -> LogCause | None:
     """Return the trouble in the logs of the workload that fits the words of the question best."""
-    if not (asked.question.asks("why", "trouble") or asked.question.symptoms):
+    if not (asked.question.wants_cause):
         return None
     best: dict[object, tuple[int, int, LogCause]] = {}
     for workload in workloads:

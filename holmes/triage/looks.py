@@ -17,7 +17,7 @@ from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
-from holmes.triage.plans import plan_of
+from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
 from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.triage.plans import Plan
     from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
@@ -118,8 +119,8 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
     asked = _asked(request, scan) if not request.alerts else None
-    plan = plan_of(asked.question, asked.subject) if asked is not None else None
-    return plan is not None and plan.answer is usage
+    plans = plans_of(asked.question, asked.subject) if asked is not None else ()
+    return any(plan.answer is usage for plan in plans)
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
@@ -197,16 +198,27 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _not_found(asked, nowhere or subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
-    plan = plan_of(parsed, subject)
-    if plan is None:
+    plans = plans_of(parsed, subject)
+    if not plans:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
-    for sense in plan.takes:
-        asked.ledger.take(sense)
-    look = weighed(asked, plan.answer(asked))
+    look = _answer(asked, plans)
     against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
     notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
     return replace(look, against=against, notes=notes)
+
+
+def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
+    """Return the answer of the first plan, or of the next one if that finds no cause and the next one is certain."""
+    looks = []
+    for plan in plans:
+        own = replace(asked, ledger=asked.ledger.copy())
+        for sense in plan.takes:
+            own.ledger.take(sense)
+        looks.append(weighed(own, plan.answer(own)))
+        if looks[-1].verdict == "cause_found" or (len(looks) > 1 and looks[-1].verdict == "answered"):
+            return looks[-1]
+    return looks[0]
 
 
 def _empty(asked: Asked) -> FirstLook:

@@ -65,6 +65,14 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 
+def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
+    """Return the plans for a question, the best first: a complaint asks for its cause, and for a fact only after that."""
+    plan = plan_of(question, subject)
+    if plan is None or not question.complains or plan.answer is look_for_cause:
+        return (plan,) if plan is not None else ()
+    return (_CAUSE, plan)
+
+
 def _says_word(question: Question) -> bool:
     """Return whether the question names workloads or containers in general."""
     return any(each.sense == "word" for each in question.found)
@@ -225,6 +233,7 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 
 
 _ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
+_CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=_asks_permission, answer=permission, takes=_ALL),
@@ -251,5 +260,5 @@ _PLANS: Final = (
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept")),
+    _CAUSE,
 )

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.triage.complaints import complains
 from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
@@ -117,7 +118,8 @@ class Question:
     """A parsed question.
 
     `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `period` is the time that the question is about.
+    `newer_seconds` bound the age of objects. `period` is the time that the question is about. `complains` means that it
+    states trouble, see `complaints.py`.
     """
 
     text: str
@@ -134,10 +136,16 @@ class Question:
     addresses: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
+    complains: bool = False
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
+
+    @property
+    def wants_cause(self) -> bool:
+        """Whether the question is about trouble, or asks for a reason."""
+        return self.complains or bool(self.symptoms) or self.asks("why", "trouble")
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -181,6 +189,7 @@ def parse_question(text: str) -> Question:
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
+        complains=complains(lowered),
     )
 
 
