@@ -1,7 +1,7 @@
 """Tells complaints from questions of fact: "orders answers 503 since four, nobody deployed" asks for a cause.
 
-A complaint states trouble in a clause of its own. Beside it, a vague question such as "what is it" asks for nothing else,
-but "how many pods does it have" does.
+A complaint states trouble in a clause of its own. Beside it, a vague question such as "what is it" asks for nothing
+else, but "how many pods does it have" does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holmes.triage.vocabulary import sightings, symptoms_in, word_list, words_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_CLAUSE: Final = re.compile(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-–—]|&)\s")
+_CLAUSE: Final = re.compile(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-\u2013\u2014]|&)\s")
 _STATUS: Final = re.compile(r"(?<![\w.:/-])[45](?:\d\d|xx)s?(?![\w.:/%-])")
 _LEAST_WORDS: Final = 2
 _LEADING: Final = 3

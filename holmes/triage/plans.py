@@ -66,7 +66,7 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
 
 
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
-    """Return the plans for a question, the best first: a complaint asks for its cause, and for a fact only after that."""
+    """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
     if plan is None or not question.complains or plan.answer is look_for_cause:
         return (plan,) if plan is not None else ()

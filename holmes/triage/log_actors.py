@@ -1,0 +1,205 @@
+"""Finds who overloads, blocks or fills a shared server: another of its clients.
+
+Its log names the client, or the client was started or changed just before the trouble of the server.
+
+A client is named by its name, its user, its pod's address, or the process that holds a lock. A name that the log also
+contains in the healthy time proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import written
+from holmes.triage.log_reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogStory
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
+    "lock", "slow", "pool exhausted", "queue full", "rate limited", "quota", "out of memory", "disk full",
+    "too many open files",
+})  # fmt: skip
+"""Kinds of trouble of a server that one of its clients can cause."""
+_LOADED: Final = re.compile(
+    r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
+    r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
+)
+_NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{2,61}[A-Za-z0-9])(?![\w-])")
+_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{2,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
+_ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_PROCESS: Final = re.compile(
+    r"(?i)\b(?:process|pid|thread|session|transaction|holder|blocked by|holding)\D{0,24}(\d{2,12})\b"
+)
+_WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")
+_LEAST_CHARACTERS: Final = 4
+_DOMINANT: Final = 3.0
+_SHORTLY_SECONDS: Final = 600.0
+_AFTER_SECONDS: Final = 30.0
+_MOST_LINES: Final = 3_000
+
+
+def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
+    """Return the client that the trouble of a server comes from. `callers` are the objects on the way to the server.
+
+    They can only be found if the server's log tells how much each client uses.
+    """
+    story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
+    if story is None:
+        return None
+    names = _clients(state, trouble.workload)
+    records = list(_records(story, trouble))
+    ref, line = _largest(records, names) or _only_one(
+        trouble, records, {name: ref for name, ref in names.items() if ref not in callers}, story
+    )
+    if ref is None:
+        return None
+    words = f"its log names {ref} as the reason: {quoted(line)}"
+    shown = f"{trouble.key.pod}, log of container {trouble.key.container}: {quoted(line)}"
+    return Reason(culprit=ref, words=words, evidence=(shown,))
+
+
+def _only_one(
+    trouble: Trouble, records: Sequence[str], names: dict[str, ObjectRef], story: LogStory
+) -> tuple[ObjectRef | None, str]:
+    """Return the only client that the lines of the trouble name, or new lines just before it."""
+    text = " ".join(records[-1:])
+    if trouble.group.kind not in CONTENDED and not _LOADED.search(text):
+        return None, ""
+    told = [line for record in records for line in record.split("\n")]
+    for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
+        found: dict[ObjectRef, str] = {}
+        for line in lines:
+            found |= dict.fromkeys(_named(line, names), line)
+        if len(found) == 1:
+            return next(iter(found.items()))
+        if found:
+            break
+    return None, ""
+
+
+_CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
+
+
+def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
+    """Return the workloads of the cluster by their names and the addresses of their pods, without the server itself."""
+    known = _CLIENTS.get(state)
+    if known is None:
+        known = _CLIENTS[state] = dict(_named_workloads(state))
+    needed = {each.name for each in (state.workload_of(pod) for pod in state.pods_of(server))}
+    return {name: ref for name, ref in known.items() if ref != server.ref and ref.name not in needed}
+
+
+def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
+    for pod in state.of("Pod"):
+        owner = state.workload_of(pod).ref
+        address = pod.text("status", "podIP")
+        if address and not pod.boolean("spec", "hostNetwork"):
+            yield address, owner
+        yield pod.name, owner
+    for kind in reversed(_WORKLOADS):
+        for each in state.of(kind):
+            if each.owner is None and len(each.name) >= _LEAST_CHARACTERS:
+                yield each.name, each.ref
+
+
+def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
+    for word in (*_NAME.findall(line), *_ADDRESS.findall(line)):
+        ref = names.get(word.lower().replace("_", "-"))
+        if ref is not None:
+            yield ref
+
+
+def _largest(records: Sequence[str], names: dict[str, ObjectRef]) -> tuple[ObjectRef, str] | None:
+    """Return the client with by far the largest number in the newest record that tells a number for each client."""
+    for record in reversed(records[-3:]):
+        if not _LOADED.search(record):
+            continue
+        amounts = {
+            ref: int(number)
+            for name, number in _AMOUNT.findall(record)
+            if (ref := names.get(name.lower().replace("_", "-"))) is not None
+        }
+        ranked = sorted(amounts.items(), key=lambda each: -each[1])
+        if ranked and ranked[0][1] > 1 and (len(ranked) == 1 or ranked[0][1] >= _DOMINANT * max(1, ranked[1][1])):
+            return ranked[0][0], record
+    return None
+
+
+def _records(story: LogStory, trouble: Trouble) -> Iterator[str]:
+    """Yield the records of a trouble with all their lines."""
+    pattern = next((each for each in story.patterns if each.text == trouble.group.template), None)
+    numbers = [each for each in pattern.numbers if each >= trouble.group.first_number] if pattern is not None else []
+    for number in numbers[-20:]:
+        after = bisect_right(story.heads, number)
+        end = story.heads[after] - 1 if after < len(story.heads) else min(len(story.lines), number + 20)
+        yield "\n".join(story.lines[number - 1 : max(number, end)])
+
+
+def _of_holders(records: Sequence[str], story: LogStory) -> Iterator[str]:
+    """Yield the other lines of the processes that the records name."""
+    ids = {each for record in records for each in _PROCESS.findall(record)}
+    if not ids:
+        return
+    own = {line for record in records for line in record.split("\n")}
+    for line in story.lines[-_MOST_LINES:]:
+        if line not in own and any(re.search(rf"(?<![\w.]){each}(?![\w.])", line) for each in ids):
+            yield line
+
+
+def _new_lines(story: LogStory, trouble: Trouble) -> Iterator[str]:
+    """Yield the lines of patterns that began shortly before the trouble or with it."""
+    first = trouble.group.first
+    for pattern in story.patterns:
+        if not pattern.numbers or pattern.is_cause:
+            continue
+        begun = story.time_of(pattern.numbers[0])
+        if begun and first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS:
+            yield pattern.last_line
+
+
+def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only other client of a Service that was started or changed just before the trouble of its server."""
+    first = trouble.group.first
+    found: dict[ObjectRef, list[str]] = defaultdict(list)
+    if not first or trouble.group.kind not in CONTENDED:
+        return None
+    for edge in edges(state).get(service, ()):
+        consumer = edge.consumer
+        if consumer.ref in path or consumer.ref == trouble.workload.ref:
+            continue
+        for what, at in _changes(state, consumer):
+            if 0 <= first - at <= _SHORTLY_SECONDS:
+                found[consumer.ref].append(f"{what} at {written(at)}")
+    if len(found) != 1:
+        return None
+    ((ref, changes),) = found.items()
+    words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
+    return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def _changes(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
+    pods = [pod for pod in state.pods_of(workload) if pod.created]
+    if pods:
+        yield "was started", max(pod.created for pod in pods)
+    for reference in references_of(template_of(workload).spec):
+        each = state.get(reference.kind, workload.namespace, reference.name)
+        if each is not None and reference.kind in ("ConfigMap", "Secret") and edited_at(each) > each.created + 1:
+            yield f"got a change of {each.ref}", edited_at(each)
