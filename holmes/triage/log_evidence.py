@@ -50,7 +50,7 @@ _SLOWNESS: Final = re.compile(
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
-_LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
+_LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
 _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
     "out of memory": frozenset({"memory"}),

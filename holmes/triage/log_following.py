@@ -132,14 +132,14 @@ def _deeper(state: ClusterState, service: ObjectRef, way: Way) -> Trouble | None
 
 def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way | None:
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
-    last, server = way.last, reached or next(iter(_services_of(state, way.last.workload)), None)
-    callers = [each for each in way.path if each != last.workload.ref]
-    actor = actor_of(state, last, callers)
-    if actor is None and server is not None:
-        earlier = _earlier_client(state, server, way)
+    last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
+    actor = actor_of(state, last, [each for each in way.path if each != last.workload.ref])
+    shared = (*named_services(state, last), *_configured(state, last)) if reached is None else ()
+    for server in dict.fromkeys(filter(None, (reached, own, *shared))):
+        earlier = _earlier_client(state, server, way) if actor is None else None
         if earlier is not None:
             return _followed(state, way.to(earlier, server), server)
-        actor = new_client(state, server, last, way.path)
+        actor = actor or new_client(state, server, last, way.path)
     if actor is None:
         return None
     path = tuple(dict.fromkeys((*way.path, actor.culprit)))
@@ -172,10 +172,19 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
     group, other = upstream.group, client.group
     counts = replace(group, of_client=False, sudden=True, over=False).is_evidence(other.last or state.now)
+    if not counts and _begins_with(group, other):
+        return True
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
     earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
     return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
+
+
+def _begins_with(group: LogGroup, other: LogGroup) -> bool:
+    """Return whether single lines tell of a change of state just when a client's trouble begins, for example an alarm."""
+    if group.kind is None or group.over or group.of_client or not (group.first and other.first):
+        return False
+    return -_SHORTLY_SECONDS <= group.first - other.first <= _SHORTLY_SECONDS / 10
 
 
 def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
