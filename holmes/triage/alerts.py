@@ -98,7 +98,7 @@ def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Ask
         namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
     question = parse_question(f"why {_said(labels)}")
-    question = replace(question, period=_LATELY, labels=(), comparisons=())
+    question = replace(question, period=_LATELY, labels=(), comparisons=(), complains=False)
     return Asked(question=question, subject=subject, state=scan.state, report=scan.report)
 
 

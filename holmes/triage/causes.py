@@ -22,8 +22,8 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
-from holmes.triage.past import is_past, last_end, was_there
-from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
+from holmes.triage.past import is_past, last_end, past_period, was_there
+from holmes.triage.scopes import LOGGING, VISIBLE, logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.findings import SEVERITIES
@@ -80,7 +80,17 @@ def look_for_cause(asked: Asked) -> FirstLook:
     named = tuple(one for each in asked.subject.named for one in _by_namespace(each))
     if len(named) > 1:
         return _of_several(asked, named, namesakes=len(asked.subject.named) == 1)
-    return _of_named(asked, named[0]) if named else of_scope(asked)
+    return _around(asked, named[0], _of_named(asked, named[0])) if named else of_scope(asked)
+
+
+def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
+    """Return the cause that logs near the subject tell, if a complaint suspects a subject that has no fault itself."""
+    if look.verdict not in ("healthy", "inconclusive") or not asked.question.complains:
+        return look
+    own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
+    spaces = asked.subject.namespaces or tuple(own)
+    logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
+    return look if logged is None else from_logs(asked, None, logged)
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -113,7 +123,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
-    logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
+    logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
         behind = _behind_logs(asked, logged)
         return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)

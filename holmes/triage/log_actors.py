@@ -22,6 +22,7 @@ from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_reasons import Reason
+from holmes.triage.log_troubles import troubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +39,7 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
     "too many open files",
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
+_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
 _LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
@@ -54,6 +56,7 @@ _DOMINANT: Final = 3.0
 _SHORTLY_SECONDS: Final = 600.0
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
+_OFTEN: Final = 5
 
 
 def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
@@ -71,9 +74,19 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
     )
     if ref is None:
         return None
-    words = f"its log names {ref} as the reason: {quoted(line)}"
-    shown = f"{trouble.key.pod}, log of container {trouble.key.container}: {quoted(line)}"
-    return Reason(culprit=ref, words=words, evidence=(shown,))
+    own = line.split("\n")[0] in "\n".join(records)
+    words = f"these lines name {ref}" if own else f"the same log names {ref}: {quoted(line)}"
+    shown = () if own else (f"{trouble.key.pod}, log of container {trouble.key.container}: {quoted(line)}",)
+    says = _own_words(state, ref, trouble)
+    return Reason(culprit=ref, words=f"{words}{f', whose log says: {says}' if says else ''}", evidence=shown)
+
+
+def _own_words(state: ClusterState, ref: ObjectRef, trouble: Trouble) -> str:
+    """Return what the log of a client says at the time of the trouble, or an empty string."""
+    client = state.find(ref)
+    found = troubles_of(state, client) if client is not None else ()
+    same = [each for each in found if each.group.count >= _OFTEN and each.group.last >= trouble.group.first]
+    return max(same, key=lambda each: each.group.share).quote if same else ""
 
 
 def _only_one(
@@ -81,7 +94,7 @@ def _only_one(
 ) -> tuple[ObjectRef | None, str]:
     """Return the only client that the lines of the trouble name, or new lines just before it."""
     text = " ".join(records[-1:])
-    if trouble.group.kind not in CONTENDED and not _LOADED.search(text):
+    if trouble.group.kind not in CONTENDED | _CREDENTIALS and not _LOADED.search(text):
         return None, ""
     told = [line for record in records for line in record.split("\n")]
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
@@ -185,7 +198,7 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         consumer = edge.consumer
         if consumer.ref in path or consumer.ref == trouble.workload.ref:
             continue
-        for what, at in _changes(state, consumer):
+        for what, at in changes_of(state, consumer):
             if 0 <= first - at <= _SHORTLY_SECONDS:
                 found[consumer.ref].append(f"{what} at {written(at)}")
     if len(found) != 1:
@@ -195,7 +208,8 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
 
 
-def _changes(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
+def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
+    """Yield what changed about a workload, and when: its newest pod, and what its containers read."""
     pods = [pod for pod in state.pods_of(workload) if pod.created]
     if pods:
         yield "was started", max(pod.created for pod in pods)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
 
 MOST_LOGS: Final = 40
@@ -35,7 +36,9 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
         return ()
     if not (question.wants_cause or question.asks("health", "logs") or asked.subject.named):
         return ()
-    workloads = _near(asked) if asked.subject.named else _of_scope(asked)
+    workloads = _near(asked) if asked.subject.named else []
+    if not workloads or question.complains:  # what the complaint is about may be named by other words
+        workloads = list(dict.fromkeys((*workloads, *_of_scope(asked, workloads))))
     rounds = zip_longest(*(_by_image(state.pods_of(each) or (each,)) for each in workloads))
     pods = chain(asked.subject.objects, filter(None, chain.from_iterable(rounds)))
     keys = (key for pod in pods for key in _of_pod(pod))
@@ -45,23 +48,38 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
 def _near(asked: Asked) -> list[ClusterObject]:
     """Return the workloads that the subject needs, and those that use the same Services, the nearest first."""
     state = asked.state
-    found = sorted(connections(state, asked.subject.objects).values(), key=lambda each: each.hops)
-    known = [each for one in found if (each := state.find(one.ref)) is not None]
-    others = (edge.consumer for each in known if each.kind == "Service" for edge in edges(state).get(each.ref, ()))
-    pods = (each for each in known if each.kind == "Pod")
+    known = _needed(state, asked.subject.objects)
+    services = [each for each in known if each.kind == "Service"]
+    others = [edge.consumer for each in services for edge in edges(state).get(each.ref, ())]
+    pods = (each for each in (*known, *_needed(state, others)) if each.kind == "Pod")
     return list(dict.fromkeys((*map(state.workload_of, pods), *others)))
 
 
-def _of_scope(asked: Asked) -> list[ClusterObject]:
-    """Return the workloads in the namespaces of the question: the unready ones, then those with most clients."""
+def _needed(state: ClusterState, subjects: Iterable[ClusterObject]) -> list[ClusterObject]:
+    """Return what objects need, the nearest first."""
+    found = sorted(connections(state, subjects).values(), key=lambda each: each.hops)
+    return [each for one in found if (each := state.find(one.ref)) is not None]
+
+
+def _of_scope(asked: Asked, near: Iterable[ClusterObject] = ()) -> list[ClusterObject]:
+    """Return the workloads in the namespaces of the question: the unready ones, then those with most clients.
+
+    Without a namespace in the question, those of the objects that are `near` to its subject count.
+    """
     state = asked.state
+    spaces = {each.namespace for each in near} if not asked.subject.namespaces else set()
     clients = {ref: len(found) for ref, found in edges(state).items()}
 
     def rank(workload: ClusterObject) -> tuple[bool, int]:
         services = (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
         return is_ready(workload), -max((clients.get(ref, 0) for ref in services), default=0)
 
-    found = (each for kind in WORKLOAD_KINDS for each in state.of(kind) if asked.subject.contains(each))
+    found = (
+        each
+        for kind in WORKLOAD_KINDS
+        for each in state.of(kind)
+        if (each.namespace in spaces if spaces else asked.subject.contains(each))
+    )
     return sorted(dict.fromkeys(state.workload_of(pod) for each in found for pod in state.pods_of(each)), key=rank)
 
 

@@ -23,7 +23,7 @@ from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup
@@ -83,6 +83,11 @@ class LogCause:
     reason: Reason | None = None
 
     @property
+    def doubtful(self) -> bool:
+        """Whether it cannot be determined which side is at fault: the server that does not answer, or its client."""
+        return self.clean is not None and self.reason is None and self.troubles[-1].group.kind in REACHED
+
+    @property
     def sentence(self) -> str:
         """The cause in one sentence."""
         last = self.troubles[-1]
@@ -111,10 +116,21 @@ def _lowered(detail: str) -> str:
     return detail[0].lower() + detail[1:]
 
 
-def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
-    """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
+def cause_in_logs(
+    state: ClusterState,
+    question: Question,
+    subjects: Sequence[ClusterObject],
+    period: tuple[float, float] | None = None,
+) -> LogCause | None:
+    """Return the trouble that the logs of the subjects report, or None if none of it answers the question.
+
+    `period` is the time that the question is about, or None for the present.
+    """
     found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
-    answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
+    if period is not None:
+        answering: Iterable[Trouble] = (each for each in found if _was_in(each.group, *period))
+    else:
+        answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
         return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
@@ -140,6 +156,13 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
             troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
             return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
     return cause
+
+
+def _was_in(group: LogGroup, start: float, end: float) -> bool:
+    """Return whether lines of trouble began in a period that is over, and ended with it."""
+    overlaps = group.first <= end + _SHORTLY_SECONDS and group.last >= start - _SHORTLY_SECONDS
+    often = group.count >= OFTEN or group.kind is not None
+    return bool(group.first) and overlaps and often and group.sudden and group.weight != "warning"
 
 
 def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
-from holmes.triage.log_actors import CONTENDED, actor_of, new_client
+from holmes.kubernetes.fields import written
+from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client
 from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED, troubles_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
@@ -85,9 +86,12 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     if other is not None:
         return other
     for service in named:
-        blamed = _blamed(state, service, way.last)
+        blamed, reason = _blamed(state, service, way.last), None
+        if blamed is None and _depends(way.last):
+            blamed, reason = _changed(state, service, way.last)
         if blamed is not None and blamed not in way.path:
-            return replace(way, culprit=blamed, path=tuple(dict.fromkeys((*way.path, service, blamed))))
+            path = tuple(dict.fromkeys((*way.path, service, blamed)))
+            return replace(way, culprit=blamed, path=path, reason=reason)
         clean = service if state.find(service) is not None and blamed is None else None
         return replace(way, clean=clean)
     return way
@@ -164,8 +168,9 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
 
 
 def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
+    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest."""
     group = trouble.group
-    return group.weight == "warning", group.is_amount, group.weight != "kind", -group.share, group.first
+    return group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, -group.share
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
@@ -176,13 +181,16 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
         return True
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
-    earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
+    slowly = other.kind in CONTENDED or "queue" in other.record  # what fills up begins long before it is full
+    earliest = other.first - _EARLIER_SECONDS * (4 if slowly else 1)
     return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
 
 
 def _begins_with(group: LogGroup, other: LogGroup) -> bool:
-    """Return whether single lines tell of a change of state just when a client's trouble begins, for example an alarm."""
-    if group.kind is None or group.over or group.of_client or not (group.first and other.first):
+    """Return whether single lines tell of a change just when a client's trouble begins, for example of an alarm."""
+    if group.weight not in ("kind", "error") or group.of_client or not (group.first and other.first):
+        return False
+    if group.count > OFTEN and group.over:
         return False
     return -_SHORTLY_SECONDS <= group.first - other.first <= _SHORTLY_SECONDS / 10
 
@@ -199,6 +207,21 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
         return service
     continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
     return None if continues else workloads[0].ref
+
+
+def _depends(trouble: Trouble) -> bool:
+    """Return whether the lines report that a server does not answer as it should."""
+    return trouble.group.kind in REACHED or trouble.group.kind == "slow" or trouble.group.weight == "status"
+
+
+def _changed(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service that was started or changed just before its client's trouble began."""
+    for workload in behind_service(state, service):
+        for what, at in changes_of(state, workload):
+            if last.group.sudden and 0 <= last.group.first - at <= _SHORTLY_SECONDS:
+                words = f"{workload.ref} {what} at {written(at)}, just before"
+                return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
+    return None, None
 
 
 def _continues(story: LogStory, group: LogGroup) -> bool:

@@ -11,7 +11,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import names_of
-from holmes.triage.past import is_past, was_there
+from holmes.triage.past import past_period, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
@@ -112,7 +112,7 @@ def logged_in_scope(
     If it describes only a symptom, a workload must fit its words, as always `by_words`.
     """
     subject, question = asked.subject, asked.question
-    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels or is_past(asked):
+    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels:
         return None
     left_out = set(subject.excluded)
     workloads = [
@@ -128,4 +128,4 @@ def logged_in_scope(
     vague = not subject.namespaces and (subject.unknown or question.symptoms)
     if vague or by_words:  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
-    return cause_in_logs(asked.state, question, workloads)
+    return cause_in_logs(asked.state, question, workloads, past_period(asked))
