@@ -14,13 +14,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
+from holmes.triage.log_links import behind_service, named_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
 
@@ -112,12 +113,23 @@ _CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKey
 
 
 def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
-    """Return the workloads of the cluster by their names and the addresses of their pods, without the server itself."""
+    """Return the workloads that can be clients of a server, by their names and the addresses of their pods.
+
+    An ordinary word counts only if the workload of this name is known to use the server.
+    """
     known = _CLIENTS.get(state)
     if known is None:
         known = _CLIENTS[state] = dict(_named_workloads(state))
-    needed = {each.name for each in (state.workload_of(pod) for pod in state.pods_of(server))}
-    return {name: ref for name, ref in known.items() if ref != server.ref and ref.name not in needed}
+    upstream = {use.service for use, _ in workload_hosts(state, server)}
+    upstream |= {each for one in troubles_of(state, server) for each in named_services(state, one)}
+    needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
+    own = [each.ref for pod in state.pods_of(server)[:1] for each in state.services_of(pod)]
+    users = {edge.consumer.ref for service in own for edge in edges(state).get(service, ())}
+    return {
+        name: ref
+        for name, ref in known.items()
+        if ref not in needed and (ref in users or not name.isalpha() or ref.kind in ("Job", "CronJob"))
+    }
 
 
 def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
