@@ -69,7 +69,7 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
     if story is None:
         return None
     names = _clients(state, trouble.workload)
-    records = list(_records(story, trouble))
+    records = list(records_of(trouble, story))
     ref, line = _largest(records, names) or _only_one(
         trouble, records, {name: ref for name, ref in names.items() if ref not in callers}, story
     )
@@ -168,8 +168,8 @@ def _largest(records: Sequence[str], names: dict[str, ObjectRef]) -> tuple[Objec
     return None
 
 
-def _records(story: LogStory, trouble: Trouble) -> Iterator[str]:
-    """Yield the records of a trouble with all their lines."""
+def records_of(trouble: Trouble, story: LogStory) -> Iterator[str]:
+    """Yield the newest records of a trouble with all their lines."""
     pattern = next((each for each in story.patterns if each.text == trouble.group.template), None)
     numbers = [each for each in pattern.numbers if each >= trouble.group.first_number] if pattern is not None else []
     for number in numbers[-20:]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.kubernetes.fields import written
-from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client
+from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client, records_of
 from holmes.triage.log_links import behind_service, named_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED, troubles_of
@@ -39,6 +39,7 @@ _OWN: Final[frozenset[LineKind | None]] = frozenset({
 """Kinds that speak of the workload itself, unless the lines name a Service."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
+_POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 
 
@@ -87,7 +88,9 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
         return other
     for service in named:
         blamed, reason = _blamed(state, service, way.last), None
-        if blamed is None and _depends(way.last):
+        if blamed is None:
+            blamed, reason = _only_pod(state, service, way.last)
+        if blamed is None and _depends(way.last) and not _changed_itself(state, way.last):
             blamed, reason = _changed(state, service, way.last)
         if blamed is not None and blamed not in way.path:
             path = tuple(dict.fromkeys((*way.path, service, blamed)))
@@ -207,6 +210,27 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
         return service
     continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
     return None if continues else workloads[0].ref
+
+
+def _only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the only one of several pods behind a Service whose address or name the lines contain."""
+    pods = [pod for each in behind_service(state, service) for pod in state.pods_of(each)]
+    records = list(records_of(last, next(story for key, story in stories_of(state, last.workload) if key == last.key)))
+    words = {word for record in records for word in _POD.findall(record)}
+    told = [pod for pod in pods if {pod.name, pod.text("status", "podIP")} & words]
+    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
+        return None, None
+    pod = told[0]
+    address = pod.text("status", "podIP")
+    words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
+    return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
+
+
+def _changed_itself(state: ClusterState, trouble: Trouble) -> bool:
+    """Return whether a change of the workload that reports the trouble is a better reason than one of its server."""
+    if any(story.line_before(trouble.group) for _, story in stories_of(state, trouble.workload)):
+        return True
+    return any(0 <= trouble.group.first - at <= _SHORTLY_SECONDS for _, at in changes_of(state, trouble.workload))
 
 
 def _depends(trouble: Trouble) -> bool:
