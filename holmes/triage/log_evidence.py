@@ -148,7 +148,7 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
     if cause.reason is not None:
         return cause
     for trouble in reversed(cause.troubles):
-        reason = reason_of(state, trouble, cause.path)
+        reason = reason_of(state, trouble)
         if reason is not None:
             at = cause.path.index(trouble.workload.ref) + 1 if trouble.workload.ref in cause.path else len(cause.path)
             kept = cause.path[:at]

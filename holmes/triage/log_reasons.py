@@ -33,14 +33,8 @@ if TYPE_CHECKING:
 _SERVICE: Final = "kubernetes.io/service-name"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLER: Final = "endpointslice-controller.k8s.io"
-_OF_RIVALS: Final[frozenset[LineKind | None]] = frozenset({
-    "lock", "rate limited", "pool exhausted", "queue full", "slow", "connection timeout",
-})  # fmt: skip
-"""Kinds of which another client of the same server can be the reason."""
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
-_RIVALRY: Final = re.compile(r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\brate.?limit|\btoo many\b")
-_WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _LEAST_LINES: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
@@ -56,12 +50,11 @@ class Reason:
     evidence: tuple[str, ...]
 
 
-def reason_of(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
-    """Return what explains the trouble. `path` contains the objects from the subject to the trouble."""
+def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the setting or the object that explains the trouble."""
     found = (
         _host_alias(trouble),
         _endpoints_by_hand(state, trouble),
-        _rival(state, trouble, frozenset(path)),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
         _changed_before(state, trouble),
     )
@@ -107,29 +100,6 @@ def _endpoints_by_hand(state: ClusterState, trouble: Trouble) -> Reason | None:
                 evidence = (f"{piece.ref}, endpoints[].addresses: {said}", f"{ref}, spec.selector: (not set)")
                 return Reason(culprit=piece.ref, words=words, evidence=evidence)
     return None
-
-
-def _rival(state: ClusterState, trouble: Trouble, path: frozenset[ObjectRef]) -> Reason | None:
-    """Return the only other workload of the namespace that lines about locks, limits and the like name."""
-    if trouble.group.kind not in _OF_RIVALS:
-        return None
-    others = {
-        each.name: each
-        for kind in _WORKLOADS
-        for each in state.of(kind, trouble.workload.namespace)
-        if each.ref not in path and each.owner is None
-    }
-    found: dict[ObjectRef, str] = {}
-    for line in _lines(state, trouble.workload):
-        if _RIVALRY.search(line):
-            found |= {others[name].ref: line for name in _NAME.findall(line) if name in others}
-    if len(found) != 1:
-        return None
-    ((ref, line),) = found.items()
-    words = f"its log names {ref} as the reason: {quoted(line)}"
-    return Reason(
-        culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log of container {trouble.key.container}: {line}",)
-    )
 
 
 def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
