@@ -21,7 +21,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
-from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
 
@@ -45,8 +45,8 @@ _LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
-_NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{2,61}[A-Za-z0-9])(?![\w-])")
-_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{2,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
+_NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
+_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _PROCESS: Final = re.compile(
     r"(?i)\b(?:process|pid|thread|session|transaction|holder|blocked by|holding)\D{0,24}(\d{2,12})\b"
@@ -121,14 +121,13 @@ def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]
     if known is None:
         known = _CLIENTS[state] = dict(_named_workloads(state))
     upstream = {use.service for use, _ in workload_hosts(state, server)}
-    upstream |= {each for one in troubles_of(state, server) for each in named_services(state, one)}
     needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
     own = [each.ref for pod in state.pods_of(server)[:1] for each in state.services_of(pod)]
     users = {edge.consumer.ref for service in own for edge in edges(state).get(service, ())}
     return {
         name: ref
         for name, ref in known.items()
-        if ref not in needed and (ref in users or not name.isalpha() or ref.kind in ("Job", "CronJob"))
+        if ref not in needed and (ref in users or (len(name) >= _LEAST_CHARACTERS and not name.isalpha()))
     }
 
 
@@ -141,7 +140,7 @@ def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
         yield pod.name, owner
     for kind in reversed(_WORKLOADS):
         for each in state.of(kind):
-            if each.owner is None and len(each.name) >= _LEAST_CHARACTERS:
+            if each.owner is None:
                 yield each.name, each.ref
 
 
