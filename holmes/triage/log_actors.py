@@ -45,6 +45,7 @@ _LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
+_REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
 _AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
@@ -70,9 +71,12 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
         return None
     names = _clients(state, trouble.workload)
     records = list(records_of(trouble, story))
-    ref, line = _largest(records, names) or _only_one(
-        trouble, records, {name: ref for name, ref in names.items() if ref not in callers}, story
-    )
+    told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
+    if told:
+        ref, line = _largest(*told[-1])
+    else:
+        others = {name: ref for name, ref in names.items() if ref not in callers}
+        ref, line = _only_one(trouble, records, others, story)
     if ref is None:
         return None
     own = line.split("\n")[0] in "\n".join(records)
@@ -95,7 +99,7 @@ def _only_one(
 ) -> tuple[ObjectRef | None, str]:
     """Return the only client that the lines of the trouble name, or new lines just before it."""
     text = " ".join(records[-1:])
-    if trouble.group.kind not in CONTENDED | _CREDENTIALS and not _LOADED.search(text):
+    if trouble.group.kind not in CONTENDED | _CREDENTIALS and not (_LOADED.search(text) or _REJECTED.search(text)):
         return None, ""
     told = [line for record in records for line in record.split("\n")]
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
@@ -151,20 +155,17 @@ def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
             yield ref
 
 
-def _largest(records: Sequence[str], names: dict[str, ObjectRef]) -> tuple[ObjectRef, str] | None:
-    """Return the client with by far the largest number in the newest record that tells a number for each client."""
-    for record in reversed(records[-3:]):
-        if not _LOADED.search(record):
-            continue
-        amounts = {
-            ref: int(number)
-            for name, number in _AMOUNT.findall(record)
-            if (ref := names.get(name.lower().replace("_", "-"))) is not None
-        }
-        ranked = sorted(amounts.items(), key=lambda each: -each[1])
-        if ranked and ranked[0][1] > 1 and (len(ranked) == 1 or ranked[0][1] >= _DOMINANT * max(1, ranked[1][1])):
-            return ranked[0][0], record
-    return None
+def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
+    """Return how much a record tells of each client."""
+    found = ((names.get(name.lower().replace("_", "-")), int(number)) for name, number in _AMOUNT.findall(record))
+    return {ref: number for ref, number in found if ref is not None}
+
+
+def _largest(record: str, amounts: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
+    """Return the client with by far the largest amount."""
+    ranked = sorted(amounts.items(), key=lambda each: -each[1])
+    most, next_most = ranked[0][1], ranked[1][1] if len(ranked) > 1 else 0
+    return (ranked[0][0], record) if most > 1 and most >= _DOMINANT * max(1, next_most) else (None, "")
 
 
 def records_of(trouble: Trouble, story: LogStory) -> Iterator[str]:

@@ -48,6 +48,13 @@ _SLOWNESS: Final = re.compile(
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
+_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+_HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
+_TELLING: Final = re.compile(
+    r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable|not"
+    r"|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
+    r"|panic)\b"
+)
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
@@ -85,7 +92,10 @@ class LogCause:
     @property
     def doubtful(self) -> bool:
         """Whether it cannot be determined which side is at fault: the server that does not answer, or its client."""
-        return self.clean is not None and self.reason is None and self.troubles[-1].group.kind in REACHED
+        group = self.troubles[-1].group
+        if self.reason is not None or group.kind in _CREDENTIALS:
+            return False
+        return self.clean is not None or (group.kind in REACHED and not _HOST.search(group.record)) or is_opaque(group)
 
     @property
     def sentence(self) -> str:
@@ -110,6 +120,11 @@ class LogCause:
             f"{each.key.pod}, log of container {each.key.container}, {each.group.span}: {each.quote}"
             for each in self.troubles
         )
+
+
+def is_opaque(group: LogGroup) -> bool:
+    """Return whether the lines only say that something failed, for example with a number, but not what or why."""
+    return group.kind is None and not group.detail and group.weight == "error" and not _TELLING.search(group.record)
 
 
 def _lowered(detail: str) -> str:

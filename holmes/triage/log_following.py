@@ -32,14 +32,20 @@ _MOST_HOPS: Final = 4
 _EARLIER_SECONDS: Final = 3_600.0
 _LATER_SECONDS: Final = 180.0
 _SHORTLY_SECONDS: Final = 600.0
+_SOON_SECONDS: Final = 60.0
 _OWN: Final[frozenset[LineKind | None]] = frozenset({
     "crash", "module missing", "configuration missing", "configuration invalid", "file missing", "port in use",
     "architecture", "read only file system",
 })  # fmt: skip
 """Kinds that speak of the workload itself, unless the lines name a Service."""
+_OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
+    "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
+})  # fmt: skip
+"""Kinds that a server answers about itself."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_REJECTS: Final = re.compile(r"(?i)\b40[13]\b|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 
 
@@ -78,7 +84,7 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     """Follow the last trouble of a way. `reached` is the Service through which it was reached."""
     if len(way.troubles) > _MOST_HOPS:
         return way
-    named = named_services(state, way.last)
+    named = tuple(each for each in named_services(state, way.last) if not _is_peer(state, each, way.last))
     for service in named or _configured(state, way.last):
         deeper = _deeper(state, service, way)
         if deeper is not None:
@@ -100,9 +106,20 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     return way
 
 
+def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
+    """Return whether the lines name a client of the workload or of a server that it uses, and not what it needs."""
+    configured = {use.service for use, _ in workload_hosts(state, trouble.workload)}
+    if service in configured or trouble.group.kind in REACHED:
+        return False
+    behind = behind_service(state, service)
+    shared = (*configured, *_services_of(state, trouble.workload))
+    return any(edge.consumer in behind for each in shared for edge in edges(state).get(each, ()))
+
+
 def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
     """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
-    if deeper.group.kind in _CREDENTIALS and _works(state, deeper):
+    rejected = deeper.group.kind in _CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
+    if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
     return _followed(state, way.to(deeper, service), service)
 
@@ -141,7 +158,7 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
     last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
     actor = actor_of(state, last, [each for each in way.path if each != last.workload.ref])
-    shared = (*named_services(state, last), *_configured(state, last)) if reached is None else ()
+    shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
         if earlier is not None:
@@ -179,6 +196,8 @@ def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
     group, other = upstream.group, client.group
+    if other.sudden and not group.sudden and 0 < group.first < other.first - _SOON_SECONDS:
+        return False  # the client was well in spite of these lines
     counts = replace(group, of_client=False, sudden=True, over=False).is_evidence(other.last or state.now)
     if not counts and _begins_with(group, other):
         return True
@@ -204,6 +223,8 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
     group = last.group
     if group.kind == "tls" and _OTHER_NAME.search(group.record):
         return workloads[0].ref if workloads else service
+    if group.kind in _OF_SERVERS and workloads:
+        return workloads[0].ref
     if group.kind not in REACHED and group.weight != "status":
         return None
     if not workloads:
