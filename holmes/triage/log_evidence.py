@@ -51,8 +51,8 @@ _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 _HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
 _TELLING: Final = re.compile(
-    r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable|not"
-    r"|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
+    r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
+    r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
     r"|panic)\b"
 )
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
