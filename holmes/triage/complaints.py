@@ -1,4 +1,4 @@
-"""Tells complaints from questions of fact: "orders answers 503 since four, nobody deployed" asks for a cause.
+"""Tells complaints from questions of fact: "orders answers 503 since four, nothing was deployed" asks for a cause.
 
 A complaint states trouble in a clause of its own. Beside it, a vague question such as "what is it" asks for nothing
 else, but "how many pods does it have" does.
