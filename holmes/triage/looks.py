@@ -204,7 +204,7 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     for sense in plan.takes:
         asked.ledger.take(sense)
     look = weighed(asked, plan.answer(asked))
-    against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
+    against = objections(asked, look) if look.verdict == "cause_found" else ()
     notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
     return replace(look, against=against, notes=notes)
 
