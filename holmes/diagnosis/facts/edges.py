@@ -15,8 +15,8 @@ from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import nearest
-from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import text, texts
+from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
+from holmes.kubernetes.fields import moment, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -174,6 +174,8 @@ T = TypeVar("T")
 FailureKind: TypeAlias = Literal["unresolved", "refused", "timeout", "failed"]
 
 _MOST_LINES: Final = 500
+_CALM_LINES: Final = 20
+_OLD_SECONDS: Final = 1_800.0
 _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     (
         "unresolved",
@@ -265,7 +267,7 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
     The newest line of each log comes first. The result is cached for each state.
     """
     # Read the logs even on a cache hit, so that the state records that the calling rule uses logs.
-    logs = state.logs
+    logs = state.timed_logs
     found = _FAILURES.get(state)
     if found is None:
         found = _FAILURES[state] = _grouped(_failures(state, logs))
@@ -278,7 +280,10 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
         if pod is None or _answers_names(pod):
             continue
         consumer, waits = state.workload_of(pod), _still_waits(pod, key)
-        for line in reversed(log.splitlines()[-_MOST_LINES:]):
+        for later, raw in enumerate(reversed(log.splitlines()[-_MOST_LINES:])):
+            line = LOG_TIME.sub("", raw)
+            if later >= _CALM_LINES and not key.previous and _is_old(raw, state.now):
+                break
             kind = _failure_kind(line)
             if kind is None and waits and _WAITS.search(line):
                 kind = "failed"
@@ -287,6 +292,12 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
             named = log_line(pod, key.container, line.strip(), previous=key.previous)
             for use in host_uses(line, pod.namespace, state):
                 yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+
+
+def _is_old(line: str, now: float) -> bool:
+    """Return whether the kubelet wrote the line long ago. A log that continued for long without it is well again."""
+    stamp = LOG_TIME.match(line)
+    return stamp is not None and now - (moment(stamp[1]) or now) > _OLD_SECONDS
 
 
 def _answers_names(pod: ClusterObject) -> bool:
