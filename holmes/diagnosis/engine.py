@@ -1,6 +1,7 @@
 """Discovers the rules in `holmes.diagnosis.rules` and runs them on a cluster state.
 
-The engine merges identical faults of several pods of one workload into one finding. It reads only the state and sends no requests.
+The engine merges identical faults of several pods of one workload into one finding. It reads only the state and sends
+no requests.
 """
 
 from __future__ import annotations
