@@ -35,6 +35,10 @@ _DECISIVE_RULES: Final = frozenset({"W06c"})
 """Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
 
 
+_FORESEEN_RULES: Final = frozenset({"P07"})
+"""Rules about what new pods will lack. They do not explain the faults of pods that exist."""
+
+
 def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
@@ -127,7 +131,11 @@ class _Links:
         return found
 
     def _can_explain(self, index: int) -> bool:
-        return self._findings[index].severity != "info"
+        finding = self._findings[index]
+        if finding.severity == "info":
+            return False
+        workload = self._state.find(finding.subject) if finding.rule_id in _FORESEEN_RULES else None
+        return workload is None or not self._state.pods_of(workload)
 
 
 _ID_CHARACTERS: Final = 8
