@@ -24,17 +24,22 @@ _WITH_WORD: Final = re.compile(rf"(?i)(?<![\w.-])(?P<kind>{_WORDS})(?:\.[a-z0-9.
 _WITH_SLASH: Final = re.compile(
     rf"(?<![\w./-])(?P<kind>{'|'.join(_SHORT)})/(?P<space>)(?P<name>[a-z0-9][a-z0-9.-]{{0,80}})"
 )
-_OPTION: Final = re.compile(r"(?:\s|^)(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]{1,63})")
+_SHORT_WORD: Final = re.compile(
+    rf"(?<![\w./-])(?P<kind>{'|'.join(_SHORT)}) (?P<space>)(?P<name>[a-z0-9][a-z0-9.-]{{0,80}})(?![\w=/])"
+)
+NAMESPACE_OPTION: Final = re.compile(r"(?:\s|^)(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]{1,63})")
 
 
-def objects_in(text: str, namespace: str) -> tuple[ObjectRef, ...]:
+def objects_in(text: str, namespace: str, *, short_words: bool = False) -> tuple[ObjectRef, ...]:
     """Return the objects that a text names, in their order. They need not exist.
 
-    A namespace before the name or in the option `-n` replaces the given one.
+    A namespace before the name or in the option `-n` replaces the given one. `short_words` means that the text is a
+    command of kubectl, in which `deploy web` names an object.
     """
-    option = _OPTION.search(text)
+    option = NAMESPACE_OPTION.search(text)
     within = option["namespace"] if option else namespace
-    found = (match for pattern in (_WITH_WORD, _WITH_SLASH) for match in pattern.finditer(text))
+    patterns = (_WITH_WORD, _WITH_SLASH, *((_SHORT_WORD,) if short_words else ()))
+    found = (match for pattern in patterns for match in pattern.finditer(text))
     return tuple(dict.fromkeys(_ref(match, within) for match in found))
 
 
