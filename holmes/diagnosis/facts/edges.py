@@ -88,7 +88,7 @@ class _Places:
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
         """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP.
 
-        An address that is no pod's belongs to the Service whose endpoints have it. Returns None if none exists.
+        An address that no pod has belongs to the Service whose endpoints have it. Returns None if neither exists.
         """
         service = self.services.get(address)
         if service is not None:
