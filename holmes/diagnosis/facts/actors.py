@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
 
-_STATEMENT: Final = re.compile(
-    r"\bkubectl\b(?P<rest>[^;&|\n]{0,400}?\b(?P<verb>rollout (?:restart|undo|pause)|scale|set (?:image|env|resources)"
-    r"|patch|delete|annotate|label|drain|cordon|taint|replace)\b[^;&|\n]{0,400})"
+_ENDS: Final = re.compile(r"[;&|\n]+")
+_VERB: Final = re.compile(
+    r"\bkubectl\b.*?\s(?P<verb>rollout (?:restart|undo|pause)|scale|set (?:image|env|resources)|patch|delete|annotate"
+    r"|label|drain|cordon|taint|replace)\s"
 )
 _NODE: Final = re.compile(r"\b(?:drain|cordon) +(?:-\S+ +)*(?P<name>[a-z0-9][\w.-]{0,80})")
 _POD_LABEL: Final = re.compile(
@@ -82,10 +83,11 @@ def commands(state: ClusterState) -> Mapping[ObjectRef, tuple[Command, ...]]:
 
 def _commands_of(state: ClusterState, template: PodTemplate) -> Iterator[Command]:
     for owner, path, script in _scripts(state, template):
-        for statement in _STATEMENT.finditer(script):
-            place = value(owner, path, statement[0].strip())
-            for target in _targets(state, statement, template.workload.namespace):
-                yield Command(actor=template.workload, verb=statement["verb"], target=target, place=place)
+        for statement in _ENDS.split(script) if "kubectl" in script else ():
+            verb = _VERB.search(statement)
+            for target in _targets(state, statement, template.workload.namespace) if verb is not None else ():
+                place = value(owner, path, statement.strip())
+                yield Command(actor=template.workload, verb=verb["verb"] if verb else "", target=target, place=place)
 
 
 def _scripts(state: ClusterState, template: PodTemplate) -> Iterator[tuple[ClusterObject, str, str]]:
@@ -100,15 +102,14 @@ def _scripts(state: ClusterState, template: PodTemplate) -> Iterator[tuple[Clust
                 yield found, f"data.{key}", content
 
 
-def _targets(state: ClusterState, statement: re.Match[str], namespace: str) -> Iterator[ObjectRef]:
-    rest = statement["rest"]
-    node = _NODE.search(rest)
+def _targets(state: ClusterState, statement: str, namespace: str) -> Iterator[ObjectRef]:
+    node = _NODE.search(statement)
     if node is not None:
         yield from objects_in(f"node/{node['name']}", "")
-    option, label = NAMESPACE_OPTION.search(rest), _POD_LABEL.search(rest)
+    option, label = NAMESPACE_OPTION.search(statement), _POD_LABEL.search(statement)
     for pod in state.selected("Pod", option[1] if option else namespace, {label[1]: label[2]}) if label else ():
         yield state.workload_of(pod).ref
-    yield from objects_in(rest, namespace, short_words=True)
+    yield from objects_in(statement, namespace, short_words=True)
 
 
 def runs_of(state: ClusterState, actor: ClusterObject) -> tuple[tuple[float, float], ...]:
