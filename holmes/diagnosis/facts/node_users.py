@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Shortage: TypeAlias = Literal["memory", "disk"]
 
 _WAS_USING: Final = re.compile(
-    r"Container (?P<container>[\w-]{1,253}) was using (?P<size>\d[\d.]{0,20}\w{0,3}), request"
+    r"Container (?P<container>[\w-]{1,253}) was using (?P<size>\d[\d.]{0,20}\w{0,3}), request is (?P<request>[\d.]*\w*)"
 )
 _SIZE: Final = re.compile(r"(?<![\w.])(?P<number>\d{1,9}(?:\.\d{1,3})?) ?(?P<unit>[KMGT])i?(?:B|b|ytes)\b")
 _WORDS: Final[dict[Shortage, re.Pattern[str]]] = {
