@@ -8,9 +8,12 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.actors import suspects
 from holmes.diagnosis.facts.edges import edges
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import moment
+from holmes.triage.asked import refs_of
 from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
 
 MOST_LOGS: Final = 40
+_MOST_SUSPECTS: Final = 6
 
 
 def logs_for(asked: Asked) -> tuple[LogKey, ...]:
@@ -41,8 +45,17 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
         workloads = list(dict.fromkeys((*workloads, *_of_scope(asked, workloads))))
     rounds = zip_longest(*(_by_image(state.pods_of(each) or (each,)) for each in workloads))
     pods = chain(asked.subject.objects, filter(None, chain.from_iterable(rounds)))
-    keys = (key for pod in pods for key in _of_pod(pod))
+    keys = chain(_of_suspects(asked), (key for pod in pods for key in _of_pod(pod)))
     return tuple(dict.fromkeys(keys))[:MOST_LOGS]
+
+
+def _of_suspects(asked: Asked) -> Iterator[LogKey]:
+    """Yield the logs of Jobs that ran just before a fault of what the subject needs, and may have caused it."""
+    near = connections(asked.state, asked.subject.objects).keys()
+    for incident in asked.report.incidents if near else ():
+        began = moment(incident.since)
+        if began is not None and incident.severity != "info" and refs_of(incident) & near:
+            yield from suspects(asked.state, began)[:_MOST_SUSPECTS]
 
 
 def _near(asked: Asked) -> list[ClusterObject]:

@@ -1,8 +1,7 @@
 """Explains what logs report by settings and objects that no rule judges on their own.
 
-A hostAliases entry, endpoints that were written by hand, or another workload that the lines name can be the reason of
-trouble. A Lease, a suspended CronJob and a setting that is newer than its process explain a workload that only waits,
-or that works with old values.
+Another workload that the lines name can be the reason of trouble. A Lease, a suspended CronJob and a setting that is
+newer than its process explain a workload that only waits, or that works with old values.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import boolean, child, children, text, texts, written
-from holmes.triage.log_links import named_services, objects_named
-from holmes.triage.log_troubles import REACHED, workloads_of
+from holmes.kubernetes.fields import boolean, written
+from holmes.triage.log_links import objects_named
+from holmes.triage.log_troubles import workloads_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
-_SERVICE: Final = "kubernetes.io/service-name"
-_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
-_CONTROLLER: Final = "endpointslice-controller.k8s.io"
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
@@ -53,53 +49,10 @@ class Reason:
 def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the setting or the object that explains the trouble."""
     found = (
-        _host_alias(trouble),
-        _endpoints_by_hand(state, trouble),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
-
-
-def _host_alias(trouble: Trouble) -> Reason | None:
-    """Return the hostAliases entry whose host and address the lines name."""
-    record = trouble.group.record
-    template = template_of(trouble.workload)
-    for index, alias in enumerate(children(template.spec, "hostAliases")):
-        address = text(alias, "ip")
-        for host in texts(alias, "hostnames"):
-            unreached = trouble.group.kind in REACHED or address in record
-            if unreached and re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", record):
-                where = f"{template.path}.hostAliases[{index}]"
-                words = f"its pods resolve {host} to {address}, because hostAliases says so, not to the Service"
-                return Reason(
-                    culprit=trouble.workload.ref,
-                    words=words,
-                    evidence=(f"{trouble.workload.ref}, {where}: {address} {host}",),
-                )
-    return None
-
-
-def _endpoints_by_hand(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the endpoints that no controller wrote, behind a Service that cannot be reached."""
-    for ref in named_services(state, trouble) if trouble.group.kind in REACHED else ():
-        service = state.find(ref)
-        if service is None or child(service.body, "spec", "selector") or service.text("spec", "externalName"):
-            continue
-        for piece in state.of("EndpointSlice", ref.namespace):
-            if (
-                piece.labels.get("kubernetes.io/service-name") != ref.name
-                or piece.labels.get(_MANAGED_BY) == _CONTROLLER
-            ):
-                continue
-            addresses = sorted({each for one in piece.children("endpoints") for each in texts(one, "addresses")})
-            pods = {pod.text("status", "podIP") for pod in state.of("Pod")}
-            if addresses and not pods.intersection(addresses):
-                said = ", ".join(addresses)
-                words = f"{ref} has no selector, and {piece.ref}, written by hand, sends its clients to {said}"
-                evidence = (f"{piece.ref}, endpoints[].addresses: {said}", f"{ref}, spec.selector: (not set)")
-                return Reason(culprit=piece.ref, words=words, evidence=evidence)
-    return None
 
 
 def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -203,7 +203,7 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
     look = _answer(asked, plans)
-    against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
+    against = objections(asked, look) if look.verdict == "cause_found" else ()
     notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
     return replace(look, against=against, notes=notes)
 

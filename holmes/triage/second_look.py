@@ -56,12 +56,16 @@ def second_look(asked: Asked, claim: str) -> FirstLook:
     )
 
 
-def objections(asked: Asked, culprit: str) -> tuple[str, ...]:
-    """Return what speaks against the culprit of the rules, for example `Secret shop/key`."""
-    kind, _, path = culprit.partition(" ")
+def objections(asked: Asked, look: FirstLook) -> tuple[str, ...]:
+    """Return what speaks against the culprit of a look. Evidence of the culprit in the look shows its fault."""
+    kind, _, path = look.culprit.partition(" ")
     namespace, _, name = path.rpartition("/")
     each = asked.state.get(kind, namespace, name)
-    return tuple(_objections(asked, each))[:_MOST_OBJECTIONS] if each is not None else ()
+    if each is None:
+        return ()
+    parts = {str(part.ref) for part in (each, *asked.state.pods_of(each))}
+    shown = any(line.partition(",")[0] in parts for line in look.evidence)
+    return tuple(_objections(asked, each, shown=shown))[:_MOST_OBJECTIONS]
 
 
 def _claimed(asked: Asked, claim: str) -> tuple[tuple[ClusterObject, ...], tuple[str, ...]]:
@@ -104,7 +108,8 @@ def _nodes(asked: Asked, each: ClusterObject) -> set[str]:
     return {node for pod in pods if (node := pod.text("spec", "nodeName"))}
 
 
-def _objections(asked: Asked, each: ClusterObject) -> Iterator[str]:
+def _objections(asked: Asked, each: ClusterObject, *, shown: bool = False) -> Iterator[str]:
+    """Yield what speaks against an object. `shown` means that its fault is shown, so it need not have an incident."""
     own = {ref for subject in asked.subject.objects for ref in identity(asked.state, subject)}
     if each.ref in own:
         return
@@ -115,7 +120,8 @@ def _objections(asked: Asked, each: ClusterObject) -> Iterator[str]:
         yield f"{each.ref} was created at {written(created)}, after the trouble began at {written(begun)}"
     if each.kind in _SHARED:
         yield from _healthy_siblings(asked, each, own)
-    if each.kind not in _CONTENT and is_ready(each) and not any(_involves(one, each.ref) for one in incidents):
+    quiet = not shown and each.kind not in _CONTENT and is_ready(each)
+    if quiet and not any(_involves(one, each.ref) for one in incidents):
         yield f"{each.ref} itself shows no fault"
 
 

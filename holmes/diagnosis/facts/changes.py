@@ -342,23 +342,3 @@ def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _change(each: ClusterObject, what: str, at_seconds: float) -> Change:
     return Change(object=each.ref, what=what, at=written(at_seconds))
-
-
-def scaled_by(state: ClusterState, workload: ClusterObject) -> str:
-    """Return who last wrote the number of replicas, with its workload if one has a similar name. Empty if unknown."""
-    writers = [
-        (moment(str(entry.get("time", ""))) or 0.0, str(entry.get("manager", "")))
-        for entry in workload.children("metadata", "managedFields")
-        if "f:replicas" in str(entry.get("fieldsV1", ""))
-    ]
-    manager = max(writers, default=(0.0, ""))[1]
-    plain = manager.replace("-", "")
-    known: list[ObjectRef] = [
-        each.ref
-        for each in state.of("Deployment")
-        if len(plain) > _SHORTEST and plain in each.name.replace("-", "") and each is not workload
-    ]
-    return f"{manager} ({known[0]})" if known else manager
-
-
-_SHORTEST: Final = 5

@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
 from holmes.diagnosis.facts.host_mentions import mentions
+from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
@@ -329,6 +330,14 @@ def awaited_services(
     services |= dict.fromkeys(each for each in told if each.kind == "Service")
     aliases = {name for alias in pod.children("spec", "hostAliases") for name in texts(alias, "hostnames")}
     return tuple(each for each in services if each.name not in aliases)
+
+
+def awaited_objects(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return the objects other than Services that kubectl in the container's command, or its log, waits for."""
+    script = _script(container, only_used=True)[:_LONGEST_SCRIPT]
+    said = (script if "kubectl" in script else "", *(each.line for each in (words.signatures if words else ())))
+    found = (ref for line in said for ref in existing_in(line, container.pod.namespace, state))
+    return tuple(dict.fromkeys(ref for ref in found if ref.kind != "Service"))
 
 
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
