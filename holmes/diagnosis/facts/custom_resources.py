@@ -101,7 +101,7 @@ def intent_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
         return found if found is not None and found.intended else None
     return Trouble(
         title=f"{each.kind} is suspended",
-        why=f"its controller does not process it because {setting.path} is {setting.value}",
+        head=f"its controller does not process it because {setting.path} is {setting.value}",
         severity="info",
         proof=(setting,),
         intended=True,
