@@ -202,11 +202,22 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
 
 def _of_generic_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
     """Return the object of `kind` and `name`. A kind that Kubernetes does not have is something else."""
-    kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
-    if not name or (kind and kind.lower() not in _KINDS):
-        return ()
-    found = names.named(name, _KINDS.get(kind.lower(), ""), spaces)
+    kind, name = labels.get("kind", "").lower(), labels.get("name") or labels.get("object", "")
+    known = {**names.kinds, **_KINDS}
+    if not name or (kind and kind not in known):
+        return _of_custom_labels(labels, names, spaces)
+    found = names.named(name, known.get(kind, ""), spaces)
     return found if spaces or len({each.namespace for each in found}) == 1 else ()
+
+
+def _of_custom_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
+    """Return the custom object that a label names, if the label or the name of the alert contains its kind."""
+    title = labels.get("alertname", "").lower()
+    for label, value in labels.items():
+        for each in names.named(value, "", spaces):
+            if each.group and (each.kind.lower() in title or label.replace("_", "") == each.kind.lower()):
+                return (each,)
+    return ()
 
 
 def _listens(each: ClusterObject, port: str) -> bool:

@@ -137,7 +137,8 @@ def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
         return None
     return Trouble(
         title=f"Controller has not processed the latest change to {each.kind}",
-        head=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} old",
+        head=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
+        "old",
         note="the controller is probably not running",
         severity="warning",
         proof=(evidence.field(each, "status", "observedGeneration"), evidence.field(each, "metadata", "generation")),

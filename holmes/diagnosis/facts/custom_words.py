@@ -19,8 +19,8 @@ _REASONS: Final = re.compile(
     r"denied|forbidden|unauthori[sz]ed|not authori[sz]ed|not[ _]?found|\bno such\b|n[o']t exist|refused|\btime[d ]*out"
     r"|\binvalid|\bexceed|\bquota|\binsufficient|\bcannot\b|\bunable to\b|\bcould not\b|\bmissing\b|\brequired\b"
     r"|\bexpired\b|conflict|already (?:exists|in use)|\bno space\b|unsupported|not supported|immutable|\bmust be\b"
-    r"|not allowed|x509|\bno available\b|reject|unreachable|\btoo (?:many|low|high|large|small)\b|mismatch|does not match"
-    r"|\bwrong\b|\bunexpected\b|\bcorrupt|\blost\b",
+    r"|not allowed|x509|\bno available\b|reject|unreachable|\btoo (?:many|low|high|large|small)\b|mismatch"
+    r"|does not match|\bwrong\b|\bunexpected\b|\bcorrupt|\blost\b",
     re.IGNORECASE,
 )
 """Words that say why something failed."""
@@ -51,9 +51,7 @@ def specificity(words: str, each: ClusterObject) -> int:
     why = _REASONS.search(words) is not None or kind_of(words) is not None
     details = {found[0].strip("\"'`") for found in _DETAILS.finditer(words)} - {each.name, each.namespace, each.kind}
     summed = not why and _SUMMARIES.search(words) is not None
-    return (
-        SAYS_WHY * why + min(len(details), _MOST_DETAILS) + (_FAILURES.search(words) is not None) - SAYS_WHY * summed
-    )
+    return SAYS_WHY * why + min(len(details), _MOST_DETAILS) + (_FAILURES.search(words) is not None) - SAYS_WHY * summed
 
 
 def gist(words: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import QUOTA
 from holmes.diagnosis.facts.custom_health import Trouble
+from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.custom_reasons import with_reason
 from holmes.diagnosis.facts.custom_resources import (
     describe,
@@ -18,7 +19,7 @@ from holmes.diagnosis.facts.custom_resources import (
     trouble_of,
 )
 from holmes.diagnosis.facts.custom_table import row_of
-from holmes.diagnosis.facts.custom_words import gist
+from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.diagnosis.facts.edges import is_sick
 from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.producers import controllers_of, targets_of
@@ -148,10 +149,22 @@ def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[F
     yield from _unprocessed(state, [each for each in objects if each.ref not in troubled])
     for each, reported in troubled.values():
         trouble = with_reason(state, each, row_of(each.kind, each.group), reported)
-        owned = [found.ref for found in _owned(state, each)]
-        needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]
-        behind = any(ref in troubled for ref in needed)
-        yield _fault(state, each, trouble, tuple(needed), behind=behind)
+        needed = tuple(dict.fromkeys(_behind(state, each, trouble)))
+        yield _fault(state, each, trouble, needed, behind=any(ref in troubled for ref in needed))
+
+
+def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the objects whose faults would explain the trouble.
+
+    An object that is only named counts if the words of the trouble name it, too, or if they do not say why.
+    """
+    yield from (found.ref for found in _owned(state, each))
+    yield from made_by(state, each)
+    yield from (ref for ref in _needs(each) if ref != each.ref)
+    unclear = specificity(trouble.words, each) < SAYS_WHY
+    for ref in named_in(state, each):
+        if unclear or re.search(rf"(?<![\w.-]){re.escape(ref.name)}(?![\w-])", trouble.words):
+            yield ref
 
 
 def _owned(state: ClusterState, each: ClusterObject) -> tuple[ClusterObject, ...]:
@@ -264,7 +277,9 @@ def _application(each: ClusterObject) -> Trouble | None:
     if text(health, "status") in {"Degraded", "Missing"}:
         status = text(health, "status")
         proof = evidence.field(each, "status", "health", "status")
-        return _told(each, f"Application is {status.lower()}", f"its health is {status}", text(health, "message"), proof)
+        return _told(
+            each, f"Application is {status.lower()}", f"its health is {status}", text(health, "message"), proof
+        )
     if sync == "OutOfSync":
         return Trouble(
             title="Application is out of sync",
