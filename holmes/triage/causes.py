@@ -170,6 +170,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
+    if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
+        return asked.question.asks("why")  # the suspended source of a custom resource
     return asked.question.asks("why") and candidate.own and bool(about_own) and fits
 
 
@@ -231,8 +233,11 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return False
     if candidate.own:
         return True
-    if not (_wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
+    named_by_custom = incident.culprit.group and all(each.group for each in named.objects) and candidate.hops <= 1
+    if not (_wants_cause(asked) and incident.severity == "critical"):
         return False
+    if incident.culprit.kind not in _UPSTREAM:
+        return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     return referred or _suffers(asked, named, candidate)
 

@@ -38,10 +38,12 @@ def of_scope(asked: Asked) -> FirstLook:
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each)]
     symptoms = _symptoms(asked)
-    matching = [each for each in there if not symptoms or _matches(asked, each)]
+    custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
+    matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
-    if matching and not vague:
+    product = any(kind.startswith("*.") for kind in asked.subject.kinds)
+    if matching and (product or not vague):
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
@@ -104,7 +106,15 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
     objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
     if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
         return False
-    return not kinds or any(is_of(ref, kind) for ref in refs for kind in kinds) or bool(refs & _operators(asked, kinds))
+    return (
+        not kinds or any(_covers(kind, ref) for ref in refs for kind in kinds) or bool(refs & _operators(asked, kinds))
+    )
+
+
+def _covers(kind: str, ref: ObjectRef) -> bool:
+    """Return whether a kind of the question means an object. `kafka` means all kinds of `kafka.strimzi.io`."""
+    name, _, group = kind.partition(".")
+    return is_of(ref, kind) or (ref.group == group and name.lower() in group.split("."))
 
 
 def _operators(asked: Asked, kinds: Iterable[str]) -> set[ObjectRef]:

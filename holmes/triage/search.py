@@ -255,7 +255,8 @@ class _Search:
         In "deployment invoices" and "the booking service", it is. Next to a plural, it can be an adjective.
         """
         for each in self.question.found:
-            if each.sense != "kind" or each.name == "Namespace" or each.first <= index <= each.last:
+            product = each.name.startswith("*.")
+            if each.sense != "kind" or product or each.name == "Namespace" or each.first <= index <= each.last:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")

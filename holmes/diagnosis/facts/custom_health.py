@@ -116,6 +116,8 @@ def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) ->
     judged = () if "*" in row.ignored else sorted(conditions, key=lambda one: text(one, "type") in _SUMMARIES)
     found = [trouble for one in judged if (trouble := _of_condition(state, each, one, row))]
     found.sort(key=lambda one: one.severity != "critical")  # then the details, because they say more than a summary
+    if found and told is not None:
+        return replace(told, words=told.words or found[0].why, proof=(*told.proof, *found[0].proof))
     if found or row.fields:
         return _with_most_specific(found, each) if found else told
     return _of_convention(state, each)

@@ -22,7 +22,7 @@ from holmes.diagnosis.facts.custom_table import row_of
 from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.diagnosis.facts.edges import is_sick
 from holmes.diagnosis.facts.fixes import corrected, provided
-from holmes.diagnosis.facts.producers import controllers_of, targets_of
+from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text
@@ -154,11 +154,12 @@ def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[F
 
 
 def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Iterator[ObjectRef]:
-    """Yield the objects whose faults would explain the trouble.
+    """Yield the objects whose faults would explain the trouble, but no products, which suffer from it.
 
     An object that is only named counts if the words of the trouble name it, too, or if they do not say why.
     """
-    yield from (found.ref for found in _owned(state, each))
+    owned = (found.ref for found in _owned(state, each))
+    yield from (ref for ref in owned if each.ref not in producers_of(state, ref))
     yield from made_by(state, each)
     yield from (ref for ref in _needs(each) if ref != each.ref)
     unclear = specificity(trouble.words, each) < SAYS_WHY
