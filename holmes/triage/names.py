@@ -171,6 +171,12 @@ def is_of(each: ClusterObject | ObjectRef, kind: str) -> bool:
     return kind in (each.kind, f"{each.kind}.{each.group}", f"*.{each.group}")
 
 
+def is_product(kind: str) -> bool:
+    """Return whether the word for a kind means a whole product, too: Kafka in `kafka.strimzi.io`, or `*.velero.io`."""
+    name, _, group = kind.partition(".")
+    return name == "*" or name.lower() in group.split(".")
+
+
 def plain_value(value: str) -> str:
     """Return a label or annotation value as a word of a question."""
     return value.strip("#@ ").lower()

@@ -11,7 +11,7 @@ from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
-from holmes.triage.names import is_of, names_of
+from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.past import is_past, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
@@ -42,7 +42,7 @@ def of_scope(asked: Asked) -> FirstLook:
     matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
-    product = any(kind.startswith("*.") for kind in asked.subject.kinds)
+    product = any(map(is_product, asked.subject.kinds))
     if matching and (product or not vague):
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
@@ -113,8 +113,7 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
 
 def _covers(kind: str, ref: ObjectRef) -> bool:
     """Return whether a kind of the question means an object. `kafka` means all kinds of `kafka.strimzi.io`."""
-    name, _, group = kind.partition(".")
-    return is_of(ref, kind) or (ref.group == group and name.lower() in group.split("."))
+    return is_of(ref, kind) or (is_product(kind) and ref.group == kind.partition(".")[2])
 
 
 def _operators(asked: Asked, kinds: Iterable[str]) -> set[ObjectRef]:

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from holmes.triage.names import is_of
+from holmes.triage.names import is_of, is_product
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -255,16 +255,12 @@ class _Search:
         In "deployment invoices" and "the booking service", it is. Next to a plural, it can be an adjective.
         """
         for each in self.question.found:
-            product = each.name.startswith("*.")
-            if each.sense != "kind" or product or each.name == "Namespace" or each.first <= index <= each.last:
+            if each.sense != "kind" or each.name == "Namespace" or each.first <= index <= each.last:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
-            if (
-                index in after
-                and self.words[each.first - 1 : each.first]
-                and self.words[each.first - 1] in _INTERROGATIVES
-            ):
+            asked = index in after and not _INTERROGATIVES.isdisjoint(self.words[max(0, each.first - 1) : each.first])
+            if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))

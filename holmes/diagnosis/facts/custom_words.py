@@ -31,7 +31,7 @@ _SUMMARIES: Final = re.compile(
     r"|\bcompleted\b|\b(?:not|to be|be(?:come)?|un) ?ready\b|^waiting\b|\bnot working\b|unsuccessful",
     re.IGNORECASE,
 )
-"""Words that sum up what is said elsewhere."""
+"""Words that only sum up other words."""
 _DETAILS: Final = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|\b[45]\d\d\b|\b\w+(?:[./_]\w+)+|\b[A-Z][a-z]+[A-Z]\w+")
 _MOST_DETAILS: Final = 3
 _CAUSED: Final = re.compile(r"^\s*(?:Caused by:|--->)\s*", re.MULTILINE)

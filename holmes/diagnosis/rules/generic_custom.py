@@ -25,7 +25,7 @@ from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, duration, text
+from holmes.kubernetes.fields import child, children, duration, integer, text
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -263,14 +263,12 @@ def _application(each: ClusterObject) -> Trouble | None:
     health, sync = each.child("status", "health"), each.text("status", "sync", "status")
     operation = each.child("status", "operationState")
     errors = [found for found in each.children("status", "conditions") if _ARGO_ERRORS.search(text(found, "type"))]
-    if text(operation, "phase") in {"Failed", "Error"}:
-        return _told(
-            each,
-            "Application cannot be synced",
-            f"the last sync ended in phase {text(operation, 'phase')}",
-            text(operation, "message"),
-            evidence.field(each, "status", "operationState", "message"),
-        )
+    phase, message = text(operation, "phase"), text(operation, "message")
+    retried = phase == "Running" and integer(operation, "retryCount") and specificity(message, each) >= SAYS_WHY
+    if phase in {"Failed", "Error"} or retried:
+        head = "the running sync is retried" if retried else f"the last sync ended in phase {phase}"
+        proof = evidence.field(each, "status", "operationState", "message")
+        return _told(each, "Application cannot be synced", head, message, proof)
     if errors:
         kind, message = text(errors[0], "type"), text(errors[0], "message")
         proof = evidence.value(each, f"status.conditions[type={kind}].message", message)
