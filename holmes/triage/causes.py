@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, text_map
+from holmes.kubernetes.fields import matches_map, text, text_map
 from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
@@ -309,6 +309,10 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _unready(asked: Asked, each: ClusterObject) -> str:
     """Return the answer for an object that is not ready without a known cause: it may be starting."""
     words = f"{each.ref} ({status_of(each)})"
+    ready = each.condition("Ready") if each.group else {}
+    if ready:
+        told = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
+        return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
     starting = starting_words(asked.state, each)
     if starting:
         return f"{words} is starting: {starting}. Nothing has failed so far."

@@ -189,6 +189,9 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
         return "healthy", None
     rank, path, found = min(told, key=lambda one: one[0])
     health, messages = HEALTHS[rank], row.messages or _MESSAGES
+    made = HEALTHS.index("progressing") in {one[0] for one in told} and state.age_seconds(each) < _makes_seconds(state)
+    if health in {"failed", "degraded"} and made:
+        return "progressing", None
     if health in {"skipped", "healthy"} or (health == "progressing" and not _is_late(state, each, row.grace_seconds)):
         return health, None
     trouble = _of_state(each, path, found, _SEVERITY.get(health, "info"), messages)
@@ -197,6 +200,11 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
     if health == "suspended":
         return health, replace(trouble, title=f"{each.kind} is suspended", intended=True)
     return health, replace(trouble, title=_EXPERIMENT, intended=True) if health == "active" else trouble
+
+
+def _makes_seconds(state: ClusterState) -> float:
+    """Return the age up to which an object that is still being made may be reported as unhealthy by its operator."""
+    return 2 * _LONG_GRACES * state.patience_seconds
 
 
 def _is_late(state: ClusterState, each: ClusterObject, grace_seconds: float | None = None) -> bool:
