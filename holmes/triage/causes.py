@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, text_map
+from holmes.kubernetes.fields import matches_map, text, text_map
 from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
@@ -180,6 +180,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
+    if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
+        return asked.question.asks("why")  # the suspended source of a custom resource
     return asked.question.asks("why") and candidate.own and bool(about_own) and fits
 
 
@@ -241,8 +243,11 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return False
     if candidate.own:
         return True
-    if not (_wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
+    named_by_custom = incident.culprit.group and all(each.group for each in named.objects) and candidate.hops <= 1
+    if not (_wants_cause(asked) and incident.severity == "critical"):
         return False
+    if incident.culprit.kind not in _UPSTREAM:
+        return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     return referred or _suffers(asked, named, candidate)
 
@@ -314,6 +319,10 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _unready(asked: Asked, each: ClusterObject) -> str:
     """Return the answer for an object that is not ready without a known cause: it may be starting."""
     words = f"{each.ref} ({status_of(each)})"
+    ready = each.condition("Ready") if each.group else {}
+    if ready:
+        told = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
+        return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
     starting = starting_words(asked.state, each)
     if starting:
         return f"{words} is starting: {starting}. Nothing has failed so far."

@@ -13,6 +13,7 @@ from holmes.triage.asked import Asked, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.connections import connections, identity
+from holmes.triage.custom_subjects import about_custom_objects, with_known_kinds
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
@@ -23,7 +24,7 @@ from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
-from holmes.triage.subjects import Named, with_known_kinds
+from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
@@ -137,6 +138,7 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
     subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
+    subject = about_custom_objects(question, subject, scan)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.producers import controllers_of
 from holmes.triage.asked import is_in_scope, look_about, refs_of
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
-from holmes.triage.names import names_of
+from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.past import past_period, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
     from holmes.values.findings import Incident, ObjectRef
@@ -35,10 +38,12 @@ def of_scope(asked: Asked) -> FirstLook:
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each)]
     symptoms = _symptoms(asked)
-    matching = [each for each in there if not symptoms or _matches(asked, each)]
+    custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
+    matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
-    if matching and not vague:
+    product = any(map(is_product, asked.subject.kinds))
+    if matching and (product or not vague):
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
@@ -101,7 +106,21 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
     objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
     if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
         return False
-    return not kinds or any(ref.kind in kinds for ref in refs)
+    return (
+        not kinds or any(_covers(kind, ref) for ref in refs for kind in kinds) or bool(refs & _operators(asked, kinds))
+    )
+
+
+def _covers(kind: str, ref: ObjectRef) -> bool:
+    """Return whether a kind of the question means an object. `kafka` means all kinds of `kafka.strimzi.io`."""
+    return is_of(ref, kind) or (is_product(kind) and ref.group == kind.partition(".")[2])
+
+
+def _operators(asked: Asked, kinds: Iterable[str]) -> set[ObjectRef]:
+    """Return the operators of a product that the question is about as a whole."""
+    products = {kind.removeprefix("*") for kind in kinds if kind.startswith("*.")}
+    own = [kind.partition(".") for kind in asked.state.kinds if kind[kind.find(".") :] in products]
+    return {ref for name, _, group in own for ref in controllers_of(asked.state, name, group)}
 
 
 def logged_in_scope(

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from holmes.triage.names import is_of, is_product
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -37,6 +38,8 @@ _CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
+_SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
+_STORED: Final = ("Secret", "ConfigMap")
 _SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
@@ -256,11 +259,8 @@ class _Search:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
-            if (
-                index in after
-                and self.words[each.first - 1 : each.first]
-                and self.words[each.first - 1] in _INTERROGATIVES
-            ):
+            asked = index in after and not _INTERROGATIVES.isdisjoint(self.words[max(0, each.first - 1) : each.first])
+            if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
@@ -297,7 +297,7 @@ class _Search:
         here = [each for each in self.question.found if each.first <= index <= each.last]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
         told = kind or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
-        served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
+        served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
         self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
@@ -328,6 +328,9 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
+        custom = tuple(each for each in self.names.named(name, "", spaces) if each.group and kind not in _STORED)
+        if custom:  # "the claim orders-db" of a custom kind
+            return Named(name=name, objects=custom)
         near = self._nearest(name, kind, spaces)
         if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
-
-from holmes.triage.names import names_of
-from holmes.triage.vocabulary import Sighting
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
-
-_ABBREVIATIONS: Final = {
-    "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
-    "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
-}  # fmt: skip
-_ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +79,10 @@ class Subject:
         return (not self.namespaces or namespace in self.namespaces) and namespace not in self.excluded_namespaces
 
 
-def with_known_kinds(question: Question, state: ClusterState) -> Question:
-    """Add the custom kinds of the cluster, and abbreviations such as `cm` after `get`, to the kinds of a question."""
-    kinds = names_of(state).kinds
-    more: list[Sighting] = []
-    for index, word in enumerate(question.words):
-        pair = "".join(question.words[index : index + 2])
-        kind = kinds.get(word) or ("" if word == pair else kinds.get(pair, ""))
-        if not kind and index > 0 and question.words[index - 1] in _ASKS_FOR:
-            kind = _ABBREVIATIONS.get(word, "")
-        if kind and not any(each.first <= index <= each.last for each in question.found):
-            last = index if word in kinds or word == pair or word in _ABBREVIATIONS else index + 1
-            more.append(Sighting(sense="kind", name=kind, first=index, last=last))
-    return replace(question, found=(*question.found, *more)) if more else question
-
-
 def narrowing(subject: Subject, question: Question) -> str:
     """Return a clause with the kinds and labels that narrow a question, or an empty string."""
-    parts = [*(kind for kind in subject.kinds if kind != "Namespace"), *map(str, question.labels)]
+    kinds = dict.fromkeys(kind.removeprefix("*.") for kind in subject.kinds if kind != "Namespace")
+    parts = [*kinds, *map(str, question.labels)]
     involved = f" that involves {' or '.join(parts)}" if parts else ""
     without = ", ".join(str(each.ref) for each in subject.excluded[:3])
     return f"{involved}, without {without}" if without else involved

@@ -44,6 +44,7 @@ _PRODUCTS: Final = (
     ("elasticsearch.k8s.elastic.co", "Elasticsearch", "Secret", ("{}-es-*",)),
     ("rabbitmq.com", "RabbitmqCluster", "Secret", ("{}-default-user",)),
     ("cdi.kubevirt.io", "DataVolume", "PersistentVolumeClaim", ("{}",)),
+    ("keda.sh", "ScaledObject", "HorizontalPodAutoscaler", ("status.hpaName", "keda-hpa-{}")),
     ("*", "*", "Secret", ("spec.writeConnectionSecretToRef.name",)),
 )
 """Custom kinds with what they make: group, kind, kind of the product and its name.
