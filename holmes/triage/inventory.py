@@ -1,4 +1,4 @@
-"""Answers questions of fact from the objects of a scan: numbers, lists, images, nodes, limits, changes and events.
+"""Answers questions of fact from the objects of a scan: numbers and lists.
 
 The table shows at most 15 rows and states how many there are. If a part of the question could not be applied, the
 answer gives no number.
@@ -10,10 +10,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, integer, moment, text, written
+from holmes.kubernetes.fields import duration, integer, text
 from holmes.triage.asked import is_in_scope
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
@@ -51,13 +50,6 @@ _HOW_OFTEN: Final = (
     "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
     "combien de fois", "combien de redemarrages",
 )  # fmt: skip
-_HOUR_SECONDS: Final = 3_600.0
-_CHANGED: Final = (
-    *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
-    "ResourceQuota", "LimitRange", "Node",
-)  # fmt: skip
-_MOST_NEEDED: Final = 4
-"""The number of kinds without which a list of changes is not complete."""
 
 
 def number_or_list(asked: Asked) -> FirstLook:
@@ -274,67 +266,4 @@ def _ports(each: ClusterObject) -> str:
     return ", ".join(
         f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}"
         for one in each.children("spec", "ports")
-    )
-
-
-def changes(asked: Asked) -> FirstLook:
-    """List what changed in a time span, newest first. The default is the last hour."""
-    now, period = asked.state.now, asked.question.period
-    start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
-    about = {each.ref for each in asked.subject.objects} or {
-        each.ref for kind in _CHANGED for each in asked.state.of(kind) if asked.subject.contains(each)
-    }
-    if not asked.subject.named:
-        about |= {each.culprit for each in asked.report.incidents if asked.subject.holds(each.culprit.namespace)}
-    gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
-    if gaps:
-        return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
-    found = {
-        change
-        for each in about
-        for change in recent_changes(asked.state, each, end, window_seconds=end - start)
-        if start <= (moment(change.at) or 0.0) <= end
-    }
-    rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
-    told = f"from {written(start)} to {written(end)}" if start else f"before {written(end)}"
-    span = f"in the last {duration(end - start)}" if period is None or period.length else told
-    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
-    summary = f"{counted(len(rows), 'change')} {place_of(asked)} {span}{newest}."
-    return fact(asked, summary, table_of(("time", "object", "change"), rows))
-
-
-def events(asked: Asked) -> FirstLook:
-    """List the events of the subject and its pods, newest first."""
-    if unread(asked.state, ("Event",), asked.subject.namespaces):
-        return fact(asked, "Events could not be read.", None, "inconclusive")
-    refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
-    uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
-    period = asked.question.period
-    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
-    warnings = any(word.startswith("warn") for word in asked.question.words)
-    spaces = asked.subject.namespaces
-    found = [
-        each
-        for each in asked.state.events
-        if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
-        and start <= each.last <= end
-        and (not warnings or each.type == "Warning")
-    ]
-    rows = [
-        (
-            written(each.last),
-            f"{each.kind} {each.name}",
-            each.type,
-            each.reason,
-            str(each.count),
-            " ".join(each.message.split())[:160],
-        )
-        for each in sorted(found, key=lambda each: -each.last)
-    ]
-    noun = "warning" if warnings else "event"
-    hint = "" if rows else " By default, Kubernetes keeps events for one hour."
-    return fact(
-        asked,
-        f"{counted(len(rows), noun)} {place_of(asked)}, newest first.{hint}",
-        table_of(("time", "object", "type", "reason", "count", "message"), rows),
     )

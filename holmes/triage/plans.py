@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import dependencies, details, inventory
+from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import exec_command, port_forward
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import SINCE_WHEN, moments
+from holmes.triage.moments import asks_time, moments
 from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.vocabulary import word_list
@@ -94,13 +94,6 @@ def _asks_permission(question: Question, subject: Subject) -> bool:
         return True
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
     return accounts and not _CAN.isdisjoint(question.words)
-
-
-def _asks_when(question: Question, subject: Subject) -> bool:
-    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
-    calm = not lasts and not question.asks("trouble", "changes", "logs")
-    fails = any(each in question.text for each in SINCE_WHEN) and question.symptoms  # the incident tells since when
-    return question.asks("when") and bool(subject.named) and calm and not fails
 
 
 def _asks_usage(question: Question, _subject: Subject) -> bool:
@@ -228,12 +221,12 @@ _ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "st
 _PLANS: Final = (
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=_asks_permission, answer=permission, takes=_ALL),
-    Plan(fits=_asks_when, answer=moments, takes=_ALL),
+    Plan(fits=asks_time, answer=moments, takes=_ALL),
     Plan(fits=_asks("port_forward"), answer=port_forward, takes=_ALL),
     Plan(fits=_asks("exec"), answer=exec_command, takes=_ALL),
     Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
-    Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
-    Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=_calm("changes"), answer=happenings.changes, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),

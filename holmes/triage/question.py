@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
+from holmes.triage.periods import period_of
+from holmes.triage.points import length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
