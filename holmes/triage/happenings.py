@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.changes import DatedChange, Sort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
 _HOUR_SECONDS: Final = 3_600.0
@@ -34,6 +36,11 @@ _SORTS: Final[tuple[Sort, ...]] = ("rollout", "scaling", "creation")
 _WHENEVER: Final = re.compile(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
 _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 """Kinds whose rollouts are only visible as edits."""
+
+
+def asks_changes(question: Question, _subject: Subject) -> bool:
+    """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
+    return question.asks("changes") and not question.asks("trouble", "negation")
 
 
 def changes(asked: Asked) -> FirstLook:

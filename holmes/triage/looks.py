@@ -189,9 +189,9 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
     parsed, subject = asked.question, asked.subject
-    reason = declined(parsed)
-    if reason:
-        return replace(_empty(asked), verdict="declined", summary=reason)
+    refused = declined(asked)
+    if refused is not None:
+        return refused
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
@@ -205,7 +205,8 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         asked.ledger.take(sense)
     look = weighed(asked, plan.answer(asked))
     against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
-    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
+    told = " ".join(look.fix)  # a command can contain a word that names no object
+    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing if each.name not in told))
     return replace(look, against=against, notes=notes)
 
 

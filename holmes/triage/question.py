@@ -117,8 +117,9 @@ class LabelTerm:
 class Question:
     """A parsed question.
 
-    `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `period` is the time that the question is about.
+    `written` is the text as read, and `text` its folded form, see `vocabulary.folded`. `words` are folded, see
+    `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and `newer_seconds` bound the age of
+    objects. `period` is the time that the question is about.
     """
 
     text: str
@@ -135,6 +136,7 @@ class Question:
     addresses: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
+    written: str = ""
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
@@ -170,7 +172,7 @@ def parse_question(text: str) -> Question:
     return Question(
         text=lowered,
         words=words,
-        found=sightings(words),
+        found=sightings(_spoken(words, shown)),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -182,7 +184,19 @@ def parse_question(text: str) -> Question:
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
+        written=shown,
     )
+
+
+def _spoken(words: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the words with quoted sentences blanked: a quoted log line asks for nothing."""
+    kept = list(words)
+    for match in _QUOTED.finditer(text):
+        quoted = words_of(" ".join(folded(next(filter(None, match.groups()))).split()))
+        for start in range(len(words) - len(quoted) + 1 if 1 < len(quoted) < len(words) - 1 else 0):
+            if words[start : start + len(quoted)] == quoted:
+                kept[start : start + len(quoted)] = [""] * len(quoted)
+    return tuple(kept)
 
 
 def _both_ends(text: str) -> str:

@@ -33,6 +33,17 @@ def users_of(state: ClusterState, used: ClusterObject) -> tuple[User, ...]:
     return tuple(sorted(found.values(), key=lambda user: (user.object.kind, user.object.namespace, user.object.name)))
 
 
+def keys_used(state: ClusterState, used: ClusterObject) -> tuple[str, ...]:
+    """Return the keys of a ConfigMap, and the keys to which pod templates refer, because Secrets are read without."""
+    found = dict.fromkeys(used.child("data")) if used.kind == "ConfigMap" else {}
+    for template in pod_templates(state):
+        if template.workload.namespace == used.namespace:
+            for reference in references_of(template.spec):
+                if reference.key and (reference.kind, reference.name) == (used.kind, used.name):
+                    found[reference.key] = None
+    return tuple(found)
+
+
 def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     yield from _templates(state, used)
     for finder in _FINDERS.get(used.kind, ()):
