@@ -15,6 +15,7 @@ from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
 from holmes.triage.log_values import STATISTICS, chosen_series, result_of, series_of, statistic_of, wanted_key
 from holmes.triage.markdown import counted
+from holmes.triage.vocabulary import beginnings
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
 
@@ -50,7 +51,7 @@ _OCCURS: Final = re.compile(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
     r"|(?<!\S)/[a-z][\w./-]*"
 )
-"""What only logs can count: HTTP statuses, errors, and paths."""
+"""Only logs can count these: HTTP statuses, errors, and paths."""
 _SIZES: Final = (("minute minuto", 60.0), ("hour stunde hora heure", 3_600.0), ("day tag dia jour", 86_400.0))
 
 
@@ -58,6 +59,9 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for log lines, their number, or a number in them."""
     per = _PER.search(question.text)
     counts = question.asks("list", "count", "when", *STATISTICS) or per
+    amounts = any(beginnings(each).search(question.text) for each in ("cpu", "memory", "storage words"))
+    if question.asks("resources", "usage") and amounts and not question.asks("logs"):
+        return False
     if question.asks("logs"):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
     kinds = set(subject.kinds) - ({"Pod"} if per else set())

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
 from holmes.triage.commands import (
@@ -20,8 +21,8 @@ from holmes.triage.log_answers import asks_logs, log_answer
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
-from holmes.triage.quantities import resources, usage
-from holmes.triage.vocabulary import word_list
+from holmes.triage.quantities import asks_quota, quota, resources, usage
+from holmes.triage.vocabulary import beginnings, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,16 +88,16 @@ def _asks_why(question: Question, subject: Subject) -> bool:
     return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
-def _asks_usage(question: Question, _subject: Subject) -> bool:
+def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
+    if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
+        return False  # "who consumes this ConfigMap"
+    requested = beginnings("request words").search(question.text) or beginnings("limit words").search(question.text)
+    if requested and not beginnings("consuming").search(question.text):
+        return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
     return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
-
-
-def _asks_uses(question: Question, subject: Subject) -> bool:
-    of_images = question.asks("images") and not subject.kinds
-    return question.asks("uses") and not question.asks("trouble") and not of_images
 
 
 def _lacks_something(question: Question) -> bool:
@@ -211,6 +212,7 @@ _PLANS: Final = (
     Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
+    Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
@@ -218,7 +220,7 @@ _PLANS: Final = (
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_uses, answer=dependencies.uses),
+    Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

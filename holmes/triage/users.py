@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
-from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.edges import edges, failures
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import pod_templates, template_of
 from holmes.kubernetes.fields import child, children, matches_selector, text
@@ -57,6 +57,8 @@ def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
 def _of_service(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for edge in edges(state).get(used.ref, ()):
         yield User(object=edge.consumer, how=f"{edge.named.path} of {edge.named.object}")
+    for failure in failures(state).get(used.ref, ()):
+        yield User(object=failure.consumer, how=f"its log names {used.name}")
     for ingress in state.of("Ingress", used.namespace):
         if used.name in _backends(ingress):
             yield User(object=ingress, how="backend")
