@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.connections import connections, identity
-from holmes.triage.facts import fact, table_of
+from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -16,7 +16,7 @@ from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -35,6 +35,9 @@ _POLICIES: Final = frozenset({"NetworkPolicy", "PodDisruptionBudget", "Horizonta
 _ASKING: Final = re.compile(
     r"\b(?:who|whom|whose|what|which|anything|anyone|something|wer|was|wen|wem|wovon|womit|worauf|woran|wohin|welche[rsnm]?"
     r"|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?|lequel|where|wo|donde)\b|^(?:does|do|is|are|did|hat|ist|esta|est)\b"
+)
+_WHICH: Final = re.compile(
+    r"\b(?:who|whom|what|which|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
 _OUTGOING: Final = re.compile(
     r"\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend|a quien"
@@ -77,7 +80,7 @@ def uses(asked: Asked) -> FirstLook:
     if not asked.subject.named or asked.question.asks("images"):
         return number_or_list(asked)
     first = asked.subject.named[0].objects[0]
-    if len(asked.subject.named) > 1:
+    if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
     if beginnings("owners").search(asked.question.text) and first.kind in ("Pod", "ReplicaSet", "Job"):
         return _owner(asked, first)
@@ -117,8 +120,9 @@ def _depends(text: str) -> bool:
 
 def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     """List the objects that use the subject, of the kinds in the question."""
-    own = {each.ref for each in asked.subject.named[0].objects}
-    found = {user.object.ref: user for each in asked.subject.named[0].objects for user in users_of(asked.state, each)}
+    own = {each.ref for each in asked.subject.objects}
+    found = {user.object.ref: user for each in asked.subject.objects for user in users_of(asked.state, each)}
+    several = len(asked.subject.named) > 1
     kinds = _kinds_of_users(asked, used)
     wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds] or [
         user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1
@@ -128,12 +132,20 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     allowed = _policies([*found.values()]) if _is_call(asked) else ()
     rows = [(str(user.object.ref), user.how) for user in wanted]
     if not rows:
-        return fact(asked, f"Nothing that was read uses {used.ref}.", notes=allowed)
+        return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
     more = ", …" if len(rows) > _MOST_TOLD else ""
     verb = "uses" if len(rows) == 1 else "use"
-    summary = f"{counted(len(rows), 'object')} {verb} {used.ref}: {names}{more}."
-    return fact(asked, summary, table_of(("user", "reference"), rows), notes=allowed)
+    summary = f"{counted(len(rows), 'object')} {verb} {place_of(asked).removeprefix('of ')}: {names}{more}."
+    lines = tuple(_for_each(asked)) if several else ()
+    return fact(asked, summary, table_of(("user", "reference"), rows), notes=allowed, lines=lines)
+
+
+def _for_each(asked: Asked) -> Iterator[str]:
+    """Yield the users of each of several named objects."""
+    for named in asked.subject.named:
+        found = {str(user.object.ref) for each in named.objects for user in users_of(asked.state, each)}
+        yield f"{named.objects[0].ref}: {', '.join(sorted(found)) or 'nothing that was read'}"
 
 
 def _kinds_of_users(asked: Asked, used: ClusterObject) -> set[str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject, JsonValue
 
+_MOST_TOLD: Final = 4
 _KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -138,10 +139,9 @@ def replicas(asked: Asked) -> FirstLook:
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
     rows = [(str(each.ref), status_of(each)) for each in found]
-    summary = (
-        f"{rows[0][0]}: {rows[0][1]}." if len(rows) == 1 else f"{counted(len(rows), 'workload')} {place_of(asked)}."
-    )
-    return fact(asked, summary, table_of(("workload", "replicas"), rows) if len(rows) > 1 else None)
+    told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
+    summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
+    return fact(asked, f"{summary}.", table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None)
 
 
 def history(asked: Asked) -> FirstLook:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, integer, text
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.asked import is_in_scope
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
@@ -24,7 +25,7 @@ from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -44,6 +45,7 @@ _SAME: Final = {
     "namespaces": "namespace",
     "namensraum": "namespace",
 }
+_LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _HOW_OFTEN: Final = (
     "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
@@ -101,7 +103,18 @@ def _objects(asked: Asked) -> FirstLook:
         )
     extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
     first = f" The first: {found[0].ref}." if extreme else ""
-    return fact(asked, f"{summary}{first}", _listed(asked, found))
+    return fact(asked, f"{summary}{first}", _listed(asked, found), lines=tuple(_for_each_owner(asked, found)))
+
+
+def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
+    """Yield the number for each of several named workloads, if the question counts what belongs to them."""
+    if not asked.question.asks("count") or len(asked.subject.named) < _LEAST_OWNERS:
+        return
+    numbers = Counter(asked.state.workload_of(each).ref for each in found)
+    for named in asked.subject.named:
+        owner = named.objects[0]
+        if owner.kind in WORKLOADS and any(each.ref != owner.ref for each in found):
+            yield f"{owner.ref}: {numbers.get(owner.ref, 0)}"
 
 
 def _counts_restarts(asked: Asked) -> bool:

@@ -23,6 +23,7 @@ from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
+from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.subjects import Named, with_known_kinds
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
@@ -65,8 +66,9 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `claim` is the
-    sentence of an answer whose cause is checked.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `continues` means
+    that the question is a later part of the sentence that names them. `claim` is the sentence of an answer whose cause
+    is checked.
     """
 
     question: str
@@ -74,6 +76,7 @@ class LookRequest:
     about: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
+    continues: bool = False
 
     @property
     def named_namespaces(self) -> tuple[str, ...]:
@@ -110,16 +113,17 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     if request.claim:
         return ()
     if not request.alerts:
-        return logs_for(_asked(request, scan))
+        keys = (key for part in _parts(request, scan) for key in logs_for(_asked(part, scan)))
+        return tuple(dict.fromkeys(keys))[:MOST_LOGS]
     found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
-    asked = _asked(request, scan) if not request.alerts else None
-    plan = plan_of(asked.question, asked.subject) if asked is not None else None
-    return plan is not None and plan.answer is usage
+    every = [_asked(part, scan) for part in _parts(request, scan)] if not request.alerts else []
+    plans = (plan_of(asked.question, asked.subject) for asked in every)
+    return any(plan is not None and plan.answer is usage for plan in plans)
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
@@ -128,7 +132,24 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
         asked = next((each for each in found if each is not None), None) or _asked(request, scan)
         return second_look(asked, request.claim)
-    return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
+    if request.alerts:
+        return look_at_alerts(request.alerts, scan, request.namespace)
+    looks = [_first_look(part, scan) for part in _parts(request, scan)]
+    return joined(looks) if can_join(looks) else _first_look(request, scan)
+
+
+def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
+    """Return the questions in a sentence. Those without a subject are about that of the others."""
+    texts = parts_of(request.question)
+    if len(texts) == 1:
+        return (request,)
+    parts = [replace(request, question=text) for text in texts]
+    subjects = [_asked(part, scan).subject.objects for part in parts]
+    objects = next(filter(None, subjects), ())
+    about = tuple(str(each.ref) for each in objects) or request.about
+    return tuple(
+        part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)
+    )
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
@@ -136,10 +157,22 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
     subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
+    if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
+        subject = _of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
     )
+
+
+def _of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
+    """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
+    other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
+    if subject.unknown and not question.asks("follow_up"):
+        return subject
+    if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
+        return subject
+    return replace(subject, named=(Named(name=earlier[0].name, objects=tuple(earlier)),), unknown=())
 
 
 def _with_earlier(

@@ -126,6 +126,12 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
 
+def _counts_replicas(question: Question, subject: Subject) -> bool:
+    """Return whether a question counts the replicas of named workloads. Without names, it counts workloads or pods."""
+    runs = any(each.kind in WORKLOADS for each in subject.objects)
+    return question.asks("count") and question.asks("replicas") and runs and not question.comparisons
+
+
 def _asks_version(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the version of Kubernetes."""
     words = set(question.words)
@@ -217,6 +223,7 @@ _PLANS: Final = (
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
+    Plan(fits=_counts_replicas, answer=details.replicas),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
