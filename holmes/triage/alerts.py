@@ -69,7 +69,7 @@ _WORKLOAD_LABELS: Final = (
 )
 
 
-_LATELY: Final = Period(text="the last hour", from_ago=3_600.0)
+_LATELY: Final = Period.lately(3_600.0, "the last hour")
 """An alert fires because of something that happened lately."""
 
 

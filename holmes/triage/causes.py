@@ -53,6 +53,7 @@ _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
+_NO_FAULT: Final = "No fault was found in "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,14 +338,25 @@ def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> F
     subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
         return replace(first, subject=subject)
-    lines = [f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks[:_MOST_NAMED]]
-    lines += [f"{len(looks) - _MOST_NAMED} more"] if len(looks) > _MOST_NAMED else []
+    if all(look.verdict == "healthy" for look in looks):
+        told = ", ".join(look.summary.removeprefix(_NO_FAULT).rstrip(".") for look in looks)
+        return replace(first, subject=subject[:_MOST_NAMED], summary=f"{_NO_FAULT}{told}.")
+    lines = _lines_of(looks)
     others = tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks))
     found = replace(first, subject=subject, lines=tuple(lines), evidence=(), others=others)
     if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.wants_cause:
         return found
     text = f"`{named[0].name}` exists in {len(named)} namespaces, in which its state differs. Name one of them."
     return replace(look_about(asked, None, "inconclusive", text), subject=subject, lines=tuple(lines))
+
+
+def _lines_of(looks: list[FirstLook]) -> list[str]:
+    """Return one line for each subject with a finding, and one for all others together if there are many."""
+    told = [look for look in looks if look.verdict != "healthy" or len(looks) <= _LEAST_LINES]
+    lines = [f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in told[:_MOST_NAMED]]
+    healthy = [", ".join(look.subject[:1]) for look in looks if look not in told]
+    lines += [f"{_NO_FAULT}{', '.join(healthy)}."] if healthy else []
+    return lines + ([f"{len(told) - _MOST_NAMED} more"] if len(told) > _MOST_NAMED else [])
 
 
 def _label(look: FirstLook) -> str:

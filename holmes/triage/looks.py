@@ -24,6 +24,7 @@ from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
+from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
@@ -67,8 +68,9 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `claim` is the
-    sentence of an answer whose cause is checked.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `continues` means
+    that the question is a later part of the sentence that names them. `claim` is the sentence of an answer whose cause
+    is checked.
     """
 
     question: str
@@ -76,6 +78,7 @@ class LookRequest:
     about: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
+    continues: bool = False
 
     @property
     def named_namespaces(self) -> tuple[str, ...]:
@@ -112,15 +115,16 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     if request.claim:
         return ()
     if not request.alerts:
-        return logs_for(_asked(request, scan))
+        keys = (key for part in _parts(request, scan) for key in logs_for(_asked(part, scan)))
+        return tuple(dict.fromkeys(keys))[:MOST_LOGS]
     found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
-    asked = _asked(request, scan) if not request.alerts else None
-    plans = plans_of(asked.question, asked.subject) if asked is not None else ()
+    every = [_asked(part, scan) for part in _parts(request, scan)] if not request.alerts else []
+    plans = (plan for asked in every for plan in plans_of(asked.question, asked.subject))
     return any(plan.answer is usage for plan in plans)
 
 
@@ -130,7 +134,24 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
         asked = next((each for each in found if each is not None), None) or _asked(request, scan)
         return second_look(asked, request.claim)
-    return look_at_alerts(request.alerts, scan, request.namespace) if request.alerts else _first_look(request, scan)
+    if request.alerts:
+        return look_at_alerts(request.alerts, scan, request.namespace)
+    looks = [_first_look(part, scan) for part in _parts(request, scan)]
+    return joined(looks) if can_join(looks) else _first_look(request, scan)
+
+
+def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
+    """Return the questions in a sentence. Those without a subject are about that of the others."""
+    texts = parts_of(request.question)
+    if len(texts) == 1:
+        return (request,)
+    parts = [replace(request, question=text) for text in texts]
+    subjects = [_asked(part, scan).subject.objects for part in parts]
+    objects = next(filter(None, subjects), ())
+    about = tuple(str(each.ref) for each in objects) or request.about
+    return tuple(
+        part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)
+    )
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
@@ -139,10 +160,22 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
     subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
     subject = about_custom_objects(question, subject, scan)
+    if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
+        subject = _of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
     )
+
+
+def _of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
+    """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
+    other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
+    if subject.unknown and not question.asks("follow_up"):
+        return subject
+    if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
+        return subject
+    return replace(subject, named=(Named(name=earlier[0].name, objects=tuple(earlier)),), unknown=())
 
 
 def _with_earlier(
@@ -192,9 +225,9 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
     parsed, subject = asked.question, asked.subject
-    reason = declined(parsed)
-    if reason:
-        return replace(_empty(asked), verdict="declined", summary=reason)
+    refused = declined(asked)
+    if refused is not None:
+        return refused
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
@@ -206,7 +239,8 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
-    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
+    told = " ".join(look.fix)  # a command can contain a word that names no object
+    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing if each.name not in told))
     return replace(look, against=against, notes=notes)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.access_review import Denial, allowing_binding, grants_of, groups_of, reason_of, role_of
 from holmes.kubernetes.fields import text, texts
-from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
@@ -18,24 +19,57 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
 _VERBS: Final = {
-    "get": "get read see view lesen leer ver lire voir",
-    "list": "list auflisten listar lister enumerar",
-    "watch": "watch beobachten",
-    "create": "create make start erstellen anlegen crear creer",
-    "delete": "delete remove kill loschen loeschen borrar eliminar supprimer effacer",
-    "update": "update change edit modify write andern aendern schreiben actualizar modificar cambiar modifier",
-    "patch": "patch scale skalieren escalar",
+    "get": "get read reads reading see view lesen liest leer ver lire voir lit access zugriff acceso acces",
+    "list": "list lists listing auflisten listar lister enumerar",
+    "watch": "watch watching beobachten observar observer",
+    "create": "create creates creating make start erstellen anlegen crear creer creating",
+    "delete": "delete deletes deleting remove kill loschen loeschen borrar eliminar supprimer effacer",
+    "update": "update updates updating change edit modify write andern aendern schreiben actualizar modificar cambiar"
+    " modifier ecrire escribir",
+    "patch": "patch patching scale skalieren escalar",
     **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
 _WHO: Final = ("who", "where", "through")
+_WHO_WORDS: Final = frozenset(
+    {"who", "whom", "wer", "quien", "quienes", "qui", "which", "welche", "welcher", "quels", "cuales"}
+)
+_CAN: Final = frozenset(
+    {"can", "could", "may", "might", "darf", "durfen", "kann", "puede", "pueden", "peut", "peuvent"}
+)
+_SELF: Final = re.compile(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
+_PERSON: Final = re.compile(
+    r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
+    r"|([\w.+-]+@[\w.-]+\w)"
+)
+_ROLES: Final = ("Role", "ClusterRole")
+_NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _MOST_RULES: Final = 4
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
+
+
+def asks_permission(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what an account may do, or who may do something."""
+    if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
+        return True
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec")
+    resources = [kind for kind in question.kinds if kind not in ("ServiceAccount", "Namespace")]
+    can = not _CAN.isdisjoint(question.words)
+    if can and resources and not _WHO_WORDS.isdisjoint(question.words):
+        return True
+    subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
+    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
+    if any(each.kind in _ROLES and each.kind in question.kinds for each in subject.objects):
+        return not question.asks("uses", "when", "trouble", "count")
+    asks = can or _SELF.search(question.text)
+    return bool((can and accounts) or (asks and verbs and resources and (subjects or _SELF.search(question.text))))
 
 
 def permission(asked: Asked) -> FirstLook:
@@ -47,20 +81,68 @@ def permission(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine permissions: {', '.join(dict.fromkeys(gaps))} could not be read."
         return fact(asked, text, None, "inconclusive")
+    role = next(
+        (each for each in asked.subject.objects if each.kind in _ROLES and each.kind in asked.question.kinds), None
+    )
+    if role is not None:
+        return _of_role(asked, role)
+    verbs, kinds = _verbs(asked), _resource_kinds(asked)
     account = _account(asked)
+    if account is not None:
+        return _of_account(asked, account, verbs, kinds)
+    if not verbs or not kinds:
+        summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
+        return fact(asked, summary, None, "not_understood")
+    return (_of_asker if _SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
+
+
+def _verbs(asked: Asked) -> tuple[str, ...]:
+    """Return the verbs of the request, without words that are names."""
     names = {each.name for each in asked.subject.objects}
     words = [word for word in asked.question.words if word not in names]
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
-    kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
-    if account is None and verbs and kind:
-        return _who(asked, verbs, kind)
-    if account is None:
-        summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
-        return fact(asked, summary, None, "not_understood")
-    if not verbs or not kind:
+    return verbs or (("create",) if asked.question.asks("exec") else ())
+
+
+def _resource_kinds(asked: Asked) -> tuple[str, ...]:
+    """Return the kinds that the request is about: those after its verb, or all of them if the verb is at the end."""
+    question = asked.question
+    found = [each for each in question.found if each.sense == "kind" and each.name not in _NO_RESOURCES]
+    first = next((index for index, word in enumerate(question.words) if word in _VERB_BY_WORD), -1)
+    after = [each.name for each in found if each.first > first]
+    return tuple(dict.fromkeys(after or [each.name for each in found]))
+
+
+def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
+    if not verbs or not kinds:
         return _all(asked, account)
-    looks = [_may(asked, account, verb, kind) for verb in verbs]
-    return next((look for look in looks if look.summary.startswith("No")), looks[0])
+    looks = [_may(asked, account, verb, kind) for kind in kinds for verb in verbs]
+    looks.sort(key=lambda look: not look.summary.startswith("No"))
+    return replace(looks[0], summary=" ".join(look.summary for look in looks[:_MOST_RULES]))
+
+
+def _of_asker(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
+    """Answer "can I do this": the person is unknown, so only the command answers it."""
+    place = f" -n {asked.subject.namespaces[0]}" if asked.subject.namespaces else ""
+    command = f"kubectl auth can-i {verbs[0]} {_resource(asked, kind)[0]}{place}"
+    look = fact(
+        asked,
+        "Your own permissions are not known here. Run this command. Holmes does not run it.",
+        None,
+        "inconclusive",
+    )
+    return replace(look, fix=(command,))
+
+
+def _of_role(asked: Asked, role: ClusterObject) -> FirstLook:
+    """List the rules of a role, and who has it."""
+    rules = [
+        (f"{', '.join(texts(rule, 'verbs'))}", f"{', '.join(texts(rule, 'resources'))}")
+        for rule in role.children("rules")
+    ]
+    told = "; ".join(f"{verbs} {resources}" for verbs, resources in rules[:_MOST_RULES]) or "nothing"
+    holders = ", ".join(str(user.object.ref) for user in users_of(asked.state, role)) or "no binding"
+    return fact(asked, f"{role.ref} allows: {told}. It is bound by {holders}.", table_of(("verbs", "resources"), rules))
 
 
 def _account(asked: Asked) -> ClusterObject | None:
@@ -97,7 +179,8 @@ def _all(asked: Asked, account: ClusterObject) -> FirstLook:
         return fact(asked, f"No role is bound to {account.ref}.")
     told = "; ".join(dict.fromkeys(rule for _, rule in rules[:_MOST_RULES]))
     more = "; …" if len(rules) > _MOST_RULES else ""
-    return fact(asked, f"{account.ref} may: {told}{more}.", table_of(("role", "allows"), rules))
+    rest = " It may do nothing else." if asked.question.asks("negation") else ""
+    return fact(asked, f"{account.ref} may: {told}{more}.{rest}", table_of(("role", "allows"), rules))
 
 
 def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
@@ -149,10 +232,10 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     rows = sorted(set.intersection(*every))
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
     named = [word for word in asked.question.words if word in names_of(asked.state).principals]
-    people = [
-        *named,
-        *(word for word in asked.subject.unknown if word not in _VERB_BY_WORD and not asked.question.asks("list")),
-    ]
+    written = next((match[1] or match[2] for match in _PERSON.finditer(asked.question.text)), "")
+    people = [*named, *([written] if written else [])]
+    if _WHO_WORDS.isdisjoint(asked.question.words) and not asked.question.asks("list"):
+        people += [word for word in asked.subject.unknown if word not in _VERB_BY_WORD]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
         text = f"{len({row[0] for row in rows})} may {asked_for}{f': {told}' if rows else ''}."

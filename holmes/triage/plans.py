@@ -6,15 +6,23 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import dependencies, details, inventory
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
-from holmes.triage.commands import exec_command, port_forward
-from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import SINCE_WHEN, moments
-from holmes.triage.permissions import permission
-from holmes.triage.quantities import resources, usage
-from holmes.triage.vocabulary import word_list
+from holmes.triage.commands import (
+    asks_exec,
+    asks_log_command,
+    asks_port_forward,
+    exec_command,
+    log_command,
+    port_forward,
+)
+from holmes.triage.log_answers import asks_logs, log_answer
+from holmes.triage.moments import asks_time, moments
+from holmes.triage.orders import asks_how_to_change, how_to_change
+from holmes.triage.permissions import asks_permission, permission
+from holmes.triage.quantities import asks_quota, quota, resources, usage
+from holmes.triage.vocabulary import beginnings, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-_STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
-_REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _GENERAL: Final = re.compile(
     r"^(?:what (?:is|are|does) an? \w+\??$|how does an? |was ist eine? \w+\??$|que es una? \w+\??$|qu'est-ce qu'une? "
     r"|how (?:do|can|would|should) (?:i|you|we) (?:write|create|make|define|learn|install)"
@@ -34,16 +40,11 @@ _GENERAL: Final = re.compile(
 )
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
-_STATUS_CODE: Final = re.compile(
-    r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
-)
-_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
-_CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,42 +96,16 @@ def _asks_why(question: Question, subject: Subject) -> bool:
     return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
-def _asks_permission(question: Question, subject: Subject) -> bool:
-    if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
-        return True
-    if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:
-        return True
-    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    return accounts and not _CAN.isdisjoint(question.words)
-
-
-def _asks_when(question: Question, subject: Subject) -> bool:
-    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
-    calm = not lasts and not question.asks("trouble", "changes", "logs")
-    fails = any(each in question.text for each in SINCE_WHEN) and question.symptoms  # the incident tells since when
-    return question.asks("when") and bool(subject.named) and calm and not fails
-
-
-def _asks_usage(question: Question, _subject: Subject) -> bool:
+def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
+    if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
+        return False  # "who consumes this ConfigMap"
+    requested = beginnings("request words").search(question.text) or beginnings("limit words").search(question.text)
+    if requested and not beginnings("consuming").search(question.text):
+        return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
     return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
-
-
-def _asks_uses(question: Question, subject: Subject) -> bool:
-    of_images = question.asks("images") and not subject.kinds
-    return question.asks("uses") and not question.asks("trouble") and not of_images
-
-
-def _asks_logs(question: Question, subject: Subject) -> bool:
-    if question.asks("logs"):
-        return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
-    counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
-    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
-    of_lines = runs and subject.unknown and not subject.kinds and not question.states and not _says_word(question)
-    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
-    return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
 
 def _lacks_something(question: Question) -> bool:
@@ -157,6 +132,12 @@ def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
 
 def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
+
+
+def _counts_replicas(question: Question, subject: Subject) -> bool:
+    """Return whether a question counts the replicas of named workloads. Without names, it counts workloads or pods."""
+    runs = any(each.kind in WORKLOADS for each in subject.objects)
+    return question.asks("count") and question.asks("replicas") and runs and not question.comparisons
 
 
 def _asks_version(question: Question, subject: Subject) -> bool:
@@ -235,22 +216,27 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 _ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
+    Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
-    Plan(fits=_asks_permission, answer=permission, takes=_ALL),
-    Plan(fits=_asks_when, answer=moments, takes=_ALL),
-    Plan(fits=_asks("port_forward"), answer=port_forward, takes=_ALL),
-    Plan(fits=_asks("exec"), answer=exec_command, takes=_ALL),
-    Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
-    Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
-    Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=asks_permission, answer=permission, takes=_ALL),
+    Plan(fits=asks_time, answer=moments, takes=_ALL),
+    Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),
+    Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
+    Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
+    Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
+    Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
+    Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
+    Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
+    Plan(fits=_counts_replicas, answer=details.replicas),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_uses, answer=dependencies.uses),
+    Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

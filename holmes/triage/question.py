@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.complaints import complains
-from holmes.triage.periods import length_expression, number_of, period_of, seconds_of
+from holmes.triage.periods import period_of
+from holmes.triage.points import length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ class LabelTerm:
 class Question:
     """A parsed question.
 
-    `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `period` is the time that the question is about. `complains` means that it
-    states trouble, see `complaints.py`.
+    `written` is the text as read, and `text` its folded form, see `vocabulary.folded`. `words` are folded, too.
+    `quoted` contains the text in quotes. `older_seconds` and `newer_seconds` bound the age of objects. `period` is the
+    time that the question is about. `complains` means that it states trouble, see `complaints.py`.
     """
 
     text: str
@@ -137,6 +138,7 @@ class Question:
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
     complains: bool = False
+    written: str = ""
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
@@ -177,7 +179,7 @@ def parse_question(text: str) -> Question:
     return Question(
         text=lowered,
         words=words,
-        found=sightings(words),
+        found=sightings(_spoken(words, shown)),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -190,7 +192,19 @@ def parse_question(text: str) -> Question:
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
         complains=complains(lowered),
+        written=shown,
     )
+
+
+def _spoken(words: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the words with quoted sentences blanked: a quoted log line asks for nothing."""
+    kept = list(words)
+    for match in _QUOTED.finditer(text):
+        quoted = words_of(" ".join(folded(next(filter(None, match.groups()))).split()))
+        for start in range(len(words) - len(quoted) + 1 if 1 < len(quoted) < len(words) - 1 else 0):
+            if words[start : start + len(quoted)] == quoted:
+                kept[start : start + len(quoted)] = [""] * len(quoted)
+    return tuple(kept)
 
 
 def _both_ends(text: str) -> str:

@@ -52,6 +52,7 @@ class Vocabulary:
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
     lists: Mapping[str, frozenset[str]]
+    beginnings: Mapping[str, re.Pattern[str]]
 
 
 def folded(text: str) -> str:
@@ -97,6 +98,7 @@ def vocabulary() -> Vocabulary:
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
         stop=frozenset(raw["stop"].split()),
         lists={name: frozenset(words.split()) for name, words in raw["lists"].items()},
+        beginnings={name: _beginnings(words) for name, words in raw["beginnings"].items()},
     )
 
 
@@ -127,6 +129,19 @@ def sightings(words: Sequence[str]) -> tuple[Sighting, ...]:
         else:
             index += 1
     return tuple(found)
+
+
+def beginnings(name: str) -> re.Pattern[str]:
+    """Return an expression for words that begin like one of a list, for example for words of a restart."""
+    return vocabulary().beginnings[name]
+
+
+def _beginnings(words: str) -> re.Pattern[str]:
+    each = (
+        re.escape(word.rstrip("$")).replace("_", r"\s") + (r"\b" if word.endswith("$") else "")
+        for word in words.split()
+    )
+    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
 
 
 def symptoms_in(words: Iterable[str]) -> frozenset[str]:
