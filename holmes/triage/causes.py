@@ -18,7 +18,7 @@ from holmes.triage.at_once import starting_words
 from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_evidence import CREDENTIALS, cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
@@ -145,10 +145,20 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
 
 
 def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
-    """Return the critical incident of the object to which the logs lead, which says why it does not answer."""
+    """Return the critical incident of the object to which the logs lead, which says why it does not answer.
+
+    If the lines tell of rejected credentials, an incident of what makes the workload's Secrets is the reason, too.
+    """
+    last = logged.troubles[-1]
+    found = [each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each)]
+    if logged.reason is None and last.group.kind in CREDENTIALS:
+        made = connections(asked.state, (last.workload,))
+        makers = (each for each in found if each.culprit in made and each.culprit.group)
+        maker = next(makers, None)
+        if maker is not None:
+            return maker
     if len(logged.path) < 2:
         return None
-    found = (each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each))
     return next((each for each in found if logged.culprit in (each.culprit, *each.affected)), None)
 
 

@@ -61,10 +61,11 @@ _MOST_LINES: Final = 3_000
 _OFTEN: Final = 5
 
 
-def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
+def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef], *, works: bool) -> Reason | None:
     """Return the client that the trouble of a server comes from. `callers` are the objects on the way to the server.
 
-    They can only be found if the server's log tells how much each client uses.
+    They can only be found if the server's log tells how much each client uses. A rejected client is only at fault if
+    the server `works` for others.
     """
     story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
     if story is None:
@@ -76,7 +77,9 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
         ref, line = _largest(*told[-1])
     else:
         others = {name: ref for name, ref in names.items() if ref not in callers}
-        ref, line = _only_one(trouble, records, others, story)
+        rejects = trouble.group.kind in _CREDENTIALS or _REJECTED.search(records[-1]) if records else False
+        loaded = trouble.group.kind in CONTENDED or (records and _LOADED.search(records[-1]))
+        ref, line = _only_one(trouble, records, others, story) if loaded or (rejects and works) else (None, "")
     if ref is None:
         return None
     own = line.split("\n")[0] in "\n".join(records)
@@ -98,9 +101,6 @@ def _only_one(
     trouble: Trouble, records: Sequence[str], names: dict[str, ObjectRef], story: LogStory
 ) -> tuple[ObjectRef | None, str]:
     """Return the only client that the lines of the trouble name, or new lines just before it."""
-    text = " ".join(records[-1:])
-    if trouble.group.kind not in CONTENDED | _CREDENTIALS and not (_LOADED.search(text) or _REJECTED.search(text)):
-        return None, ""
     told = [line for record in records for line in record.split("\n")]
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
         found: dict[ObjectRef, str] = {}

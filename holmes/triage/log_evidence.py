@@ -48,7 +48,7 @@ _SLOWNESS: Final = re.compile(
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
-_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 _HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
 _TELLING: Final = re.compile(
     r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
@@ -92,10 +92,10 @@ class LogCause:
     @property
     def doubtful(self) -> bool:
         """Whether it cannot be determined which side is at fault: the server that does not answer, or its client."""
-        group = self.troubles[-1].group
-        if self.reason is not None or group.kind in _CREDENTIALS:
+        group, alone = self.troubles[-1].group, len(self.path) == 1
+        if self.reason is not None or group.kind in CREDENTIALS:
             return False
-        return self.clean is not None or (group.kind in REACHED and not _HOST.search(group.record)) or is_opaque(group)
+        return self.clean is not None or (alone and is_opaque(group))
 
     @property
     def sentence(self) -> str:
@@ -123,8 +123,12 @@ class LogCause:
 
 
 def is_opaque(group: LogGroup) -> bool:
-    """Return whether the lines only say that something failed, for example with a number, but not what or why."""
-    return group.kind is None and not group.detail and group.weight == "error" and not _TELLING.search(group.record)
+    """Return whether the lines only say that something failed, for example with a status, but not what or why."""
+    if group.detail or group.weight == "warning":
+        return False
+    if group.kind in REACHED:
+        return not _HOST.search(group.record) and not _TELLING.search(group.record)
+    return group.kind is None and not _TELLING.search(group.record)
 
 
 def _lowered(detail: str) -> str:

@@ -157,7 +157,8 @@ def _deeper(state: ClusterState, service: ObjectRef, way: Way) -> Trouble | None
 def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way | None:
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
     last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
-    actor = actor_of(state, last, [each for each in way.path if each != last.workload.ref])
+    callers = [each for each in way.path if each != last.workload.ref]
+    actor = actor_of(state, last, callers, works=_works(state, last))
     shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
@@ -199,7 +200,7 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     if other.sudden and not group.sudden and 0 < group.first < other.first - _SOON_SECONDS:
         return False  # the client was well in spite of these lines
     counts = replace(group, of_client=False, sudden=True, over=False).is_evidence(other.last or state.now)
-    if not counts and _begins_with(group, other):
+    if _begins_with(group, other):
         return True
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
