@@ -105,6 +105,9 @@ class LogCause:
         if last.group.detail:
             since = f" since {written(last.group.first)}" if last.group.first else ""
             said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
+        if len(self.troubles) > 1:
+            other = self.troubles[0]
+            said = f"{said}; {other.workload.ref} reports: {other.quote}"
         if self.reason is not None:
             return f"{said}; {self.reason.words}"
         before = f"; just before: {last.before}" if last.before else ""
