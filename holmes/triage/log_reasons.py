@@ -10,9 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.container_settings import blamed_setting
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.logs import LogSignature, quoted
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
+_UNSET: Final = re.compile(
+    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}?\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
+    r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
+)
+"""A line that reports a variable as missing."""
+_RARE: Final = 3
 _LEAST_LINES: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
 _MOST_LINES: Final = 400
@@ -49,10 +57,34 @@ class Reason:
 def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the setting or the object that explains the trouble."""
     found = (
+        _unset_variable(state, trouble),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
+
+
+def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return why a variable is not set that the log reports as missing, before or with the trouble."""
+    first = trouble.group.first
+    for key, story in stories_of(state, trouble.workload):
+        pod = state.find(key.pod)
+        container = next((each for each in containers_of(pod) if each.name == key.container), None) if pod else None
+        if container is None:
+            continue
+        for pattern in story.patterns:
+            at = story.time_of(pattern.numbers[0]) if pattern.numbers else 0.0
+            early = pattern.count <= _RARE and at <= first + 1
+            if not (early or pattern.text == trouble.group.template) or not _UNSET.search(pattern.last_line):
+                continue
+            line = pattern.last_line.strip()
+            blamed = blamed_setting(LogSignature(kind="missing configuration", line=line, count=1), container, state)
+            if blamed is not None:
+                said = "" if pattern.text == trouble.group.template else f"its log says: {quoted(line)}; "
+                evidence = (f"{blamed.evidence.object}, {blamed.evidence.path}: {blamed.evidence.value}",)
+                culprit = blamed.culprit or trouble.workload.ref
+                return Reason(culprit=culprit, words=f"{said}{blamed.words}", evidence=evidence)
+    return None
 
 
 def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:

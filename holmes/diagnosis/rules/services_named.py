@@ -13,10 +13,12 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
+from holmes.diagnosis.facts.stale_settings import old_host
 from holmes.diagnosis.facts.templates import labels_of, template_of
 from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, matches_map, texts
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.edges import Edge, Failure
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep, ObjectRef, Severity
+    from holmes.values.findings import FixStep, ObjectRef, Severity
 
 _MOST_EVIDENCE: Final = 4
 _CALM_LINES: Final = 20
@@ -185,7 +187,10 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             logs=logs,
             fix=replaced(edge.named, *about.correction, edge.consumer.ref),
         )
-    if not places:
+    outdated = _outdated(state, about) if not about.edges else None
+    if outdated is not None:
+        yield outdated
+    elif not places:
         yield Fault(
             subject=about.ref,
             culprit=about.ref if not about.meant else consumers[0].ref,
@@ -201,6 +206,24 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             logs=logs,
             fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
         )
+
+
+def _outdated(state: ClusterState, about: _Missing) -> Fault | None:
+    """Return the fault of pods that use a host which only their former settings named."""
+    for failure in about.failures:
+        old = old_host(state, failure.pod, failure.use.host)
+        if old is not None:
+            return Fault(
+                subject=failure.consumer.ref,
+                culprit=old.culprit,
+                title="Pod uses a host that its current settings do not contain",
+                cause=f"{failure.consumer.ref} still connects to {failure.use.host}, which does not exist: {old.words}",
+                evidence=(Evidence(object=old.culprit, path=old.path, value=old.value), failure.line),
+                next_check=f"kubectl -n {failure.consumer.namespace} rollout status {failure.consumer.kind.lower()} "
+                f"{failure.consumer.name}",
+                logs=consumer_logs(state, [failure.consumer]),
+            )
+    return None
 
 
 def _elsewhere(state: ClusterState, missing: ObjectRef) -> str:
