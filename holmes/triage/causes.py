@@ -91,7 +91,7 @@ def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
     logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
-    return look if logged is None else from_logs(asked, None, logged)
+    return look if logged is None else _told_by_logs(asked, None, logged)
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -126,8 +126,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
-        behind = _behind_logs(asked, logged)
-        return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
+        return _told_by_logs(asked, named, logged)
     reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
@@ -142,6 +141,11 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
+
+
+def _told_by_logs(asked: Asked, named: Named | None, logged: LogCause) -> FirstLook:
+    behind = _behind_logs(asked, logged)
+    return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
 
 
 def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import blamed_setting
+from holmes.diagnosis.facts.container_settings import unset_variable
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.logs import LogSignature, quoted
+from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.stale_settings import stale_settings
@@ -78,7 +78,7 @@ def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
             if not (early or pattern.text == trouble.group.template) or not _UNSET.search(pattern.last_line):
                 continue
             line = pattern.last_line.strip()
-            blamed = blamed_setting(LogSignature(kind="missing configuration", line=line, count=1), container, state)
+            blamed = unset_variable(line, container, state)
             if blamed is not None:
                 said = "" if pattern.text == trouble.group.template else f"its log says: {quoted(line)}; "
                 evidence = (f"{blamed.evidence.object}, {blamed.evidence.path}: {blamed.evidence.value}",)

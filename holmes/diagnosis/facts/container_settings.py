@@ -84,6 +84,16 @@ def blamed_setting(signature: LogSignature, container: Container, state: Cluster
     )
 
 
+def unset_variable(line: str, container: Container, state: ClusterState) -> Blamed | None:
+    """Return why the variable is not set that a line reports as missing, or None if it is set."""
+    words = frozenset(re.findall(r"\w{3,200}", line))
+    variables = tuple(_variables(container, state))
+    known = next((each for each in variables if each.name in words), None)
+    if known is None:
+        return _absent_variable(line, variables, container, state)
+    return Blamed(evidence=known.evidence, words=known.words, culprit=known.config_map) if not known.content else None
+
+
 def _named_variable(
     line: str, words: frozenset[str], variables: tuple[_Variable, ...], *, complains: bool
 ) -> Blamed | None:
