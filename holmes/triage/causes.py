@@ -307,7 +307,7 @@ def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> 
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
         text = _unready(asked, waiting)
-    elif upstream and asked.question.wants_cause:
+    elif upstream and asked.question.wants_reason:
         text = _of_dependency(words, upstream[0].incident)
     elif doubtful:
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
@@ -358,7 +358,7 @@ def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> F
     lines = _lines_of(looks)
     others = tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks))
     found = replace(first, subject=subject, lines=tuple(lines), evidence=(), others=others)
-    if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.wants_cause:
+    if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.wants_reason:
         return found
     text = f"`{named[0].name}` exists in {len(named)} namespaces, in which its state differs. Name one of them."
     return replace(look_about(asked, None, "inconclusive", text), subject=subject, lines=tuple(lines))

@@ -145,9 +145,14 @@ class Question:
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
 
     @property
+    def wants_reason(self) -> bool:
+        """Whether the question states trouble, or asks for a reason."""
+        return self.complains or self.asks("why", "trouble")
+
+    @property
     def wants_cause(self) -> bool:
-        """Whether the question is about trouble, or asks for a reason."""
-        return self.complains or bool(self.symptoms) or self.asks("why", "trouble")
+        """Whether the question is about trouble, or mentions a symptom."""
+        return self.wants_reason or bool(self.symptoms)
 
     @property
     def states(self) -> tuple[str, ...]:
