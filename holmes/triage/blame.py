@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.fixes import kept_steps, restarted
+from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.states import stop_of
@@ -14,11 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
     from holmes.triage.log_reasons import Reason
     from holmes.triage.subjects import Named
-    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.findings import FixStep, Incident, ObjectRef
     from holmes.values.first_look import FirstLook
 
 ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
@@ -35,10 +38,17 @@ def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tupl
         severity=incident.severity,
         culprit=str(incident.culprit),
         since=incident.since,
-        evidence=tuple(_evidence(incident)),
+        evidence=(*(_of_namespace(asked, incident)), *_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
         fix=fix_lines(incident.fix),
     )
+
+
+def _of_namespace(asked: Asked, incident: Incident) -> Iterator[str]:
+    """Yield what the incident does to a namespace of the question itself, for example that it cannot be deleted."""
+    for each in incident.symptoms:
+        if each.subject.kind == "Namespace" and each.subject.name in asked.subject.namespaces:
+            yield f"{each.subject}: {one_sentence(each.cause)}"
 
 
 def _evidence(incident: Incident) -> Iterator[str]:
@@ -62,8 +72,19 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         since=written(begun) if begun else "",
         evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
+        fix=fix_lines(_restart(asked.state, found)),
         notes=(ONLY_LOGS, *look.notes),
     )
+
+
+def _restart(state: ClusterState, found: LogCause) -> Iterator[FixStep]:
+    """Yield the restart of a workload whose pods still have the old content of the culprit."""
+    user = state.find(found.path[0]) if found.path else None
+    for pod in state.pods_of(user) if user is not None else ():
+        step = restarted(state.workload_of(pod).ref)
+        if step is not None and any(each.ref == found.culprit for each in stale_settings(state, pod)):
+            yield from kept_steps((step,), state)
+            return
 
 
 def from_reason(asked: Asked, named: Named | None, found: Reason) -> FirstLook:

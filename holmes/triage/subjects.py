@@ -82,7 +82,7 @@ class Subject:
 def narrowing(subject: Subject, question: Question) -> str:
     """Return a clause with the kinds and labels that narrow a question, or an empty string."""
     kinds = dict.fromkeys(kind.removeprefix("*.") for kind in subject.kinds if kind != "Namespace")
-    parts = [*kinds, *map(str, question.labels)]
-    involved = f" that involves {' or '.join(parts)}" if parts else ""
+    labels = " and ".join(map(str, question.labels))
+    among = f" among {', '.join(kinds) or 'objects'}{f' with {labels}' if labels else ''}" if kinds or labels else ""
     without = ", ".join(str(each.ref) for each in subject.excluded[:3])
-    return f"{involved}, without {without}" if without else involved
+    return f"{among}, without {without}" if without else among
