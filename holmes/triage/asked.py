@@ -59,7 +59,7 @@ def look_about(
 
 def refs_of(incident: Incident) -> set[ObjectRef]:
     """Return the objects that an incident involves."""
-    found = {incident.culprit, *incident.affected}
+    found = {incident.culprit, *incident.affected, *(each.culprit for each in incident.symptoms)}
     return found | {each.subject for each in (*incident.findings, *incident.symptoms)}
 
 

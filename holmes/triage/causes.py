@@ -231,7 +231,7 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         causes = [
             found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found
         ]
-        mine = bool(refs_of(incident) & own)
+        mine = bool(refs_of(incident) & own) or _is_on(asked, incident, own)
         if not mine and not causes:
             continue
         nearest = min(causes, key=lambda each: each.hops, default=None)
@@ -243,6 +243,12 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
             symptoms=len(symptoms),
             path=nearest.path if nearest is not None else (),
         )
+
+
+def _is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:
+    """Return whether pods fail because of a named node, if the question is about its pods."""
+    named = (ref for each in (*incident.findings, *incident.symptoms) for ref in each.because if ref.kind == "Node")
+    return "Pod" in asked.question.kinds and not own.isdisjoint(named)
 
 
 def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
