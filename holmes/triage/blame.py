@@ -38,17 +38,22 @@ def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tupl
         severity=incident.severity,
         culprit=str(incident.culprit),
         since=incident.since,
-        evidence=(*(_of_namespace(asked, incident)), *_evidence(incident)),
+        evidence=(*_symptom(asked, incident, path), *_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
         fix=fix_lines(incident.fix),
     )
 
 
-def _of_namespace(asked: Asked, incident: Incident) -> Iterator[str]:
-    """Yield what the incident does to a namespace of the question itself, for example that it cannot be deleted."""
+def _symptom(asked: Asked, incident: Incident, path: tuple[ObjectRef, ...]) -> tuple[str, ...]:
+    """Return what the cause does to the namespace of the question, or to a custom resource that leads to the cause.
+
+    This is for example that the namespace cannot be deleted, or that a certificate has expired.
+    """
     for each in incident.symptoms:
-        if each.subject.kind == "Namespace" and each.subject.name in asked.subject.namespaces:
-            yield f"{each.subject}: {one_sentence(each.cause)}"
+        of_namespace = each.subject.kind == "Namespace" and each.subject.name in asked.subject.namespaces
+        if of_namespace or (each.subject.group and each.subject in path and each.subject != incident.culprit):
+            return (one_sentence(each.cause),)
+    return ()
 
 
 def _evidence(incident: Incident) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.producers import controllers_of
 from holmes.triage.asked import refs_of
 from holmes.triage.connections import connections, identity
-from holmes.triage.names import is_of, names_of
+from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import Sighting, vocabulary
 
@@ -151,6 +151,9 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
         meant = tuple(each for each in served if any(is_of(each, kind) for kind in kinds))
         if meant:
             return replace(subject, named=(Named(name=named[0].name, objects=meant[:1]),), namespaces=())
+    products = [kind for kind in kinds if is_product(kind) and _is_troubled(kind.partition(".")[2], scan)]
+    if products and named and all(each.match in ("part", "similar") for each in subject.named):
+        return replace(subject, named=(), unknown=(*subject.unknown, *(each.name for each in subject.named)))
     groups = _operated(named, scan) if named and not set(question.kinds) - set(kinds) else {}
     asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
     if groups and asked and not _is_sick(named, scan):

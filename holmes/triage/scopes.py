@@ -28,6 +28,8 @@ LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _MOST_LOGGING: Final = 40
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
+_DOWN: Final = frozenset({"unreachable", "ready", "start"})
+"""Symptoms of every workload whose pods do not work, for whatever reason."""
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 """Kinds without which nothing can be said about the health of a namespace."""
 
@@ -75,7 +77,8 @@ def _symptoms(asked: Asked) -> frozenset[str]:
 def _matches(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident has a symptom of the question, or affects the namespace itself."""
     itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
-    return itself or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
+    down = incident.severity == "critical" and incident.affected_pods > 0 and not _symptoms(asked) - _DOWN
+    return itself or down or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:
