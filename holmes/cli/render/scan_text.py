@@ -121,7 +121,7 @@ def _table(
 
 
 def _cause(incident: Incident) -> str:
-    """Return the cause without the name of the culprit, which stands before it."""
+    """Return the cause without the name of the culprit, which precedes it in the table."""
     text, culprit = incident.cause or incident.title, str(incident.culprit)
     return text.removeprefix(f"{culprit} ").removeprefix(f"{culprit}: ").replace(f" of {culprit}", "", 1)
 
