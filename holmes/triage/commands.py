@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import children, integer, text, text_map
 from holmes.triage.facts import fact
 from holmes.triage.filters import pod_spec
+from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.fixes import namespace_option, resource_path
 
@@ -48,6 +49,7 @@ _PROGRAM: Final = re.compile(
     rf"(?P<word>{_WORDS})(?![\w./-])"
     rf"|(?P<german>{_WORDS})(?![\w./-])(?= .{{0,60}}\bausfuhr))"
 )
+_RUNS_QUOTED: Final = re.compile(r"\b(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+|ausfuhr\w*)\s+[`'\"]")
 _AFTER: Final = re.compile(r"(?<!\S)--\s+(?P<command>.{1,200}?)\s*$")
 _SIDECARS: Final = ("istio-proxy", "linkerd-proxy", "envoy", "vault-agent", "cloud-sql-proxy")
 
@@ -64,7 +66,8 @@ def asks_exec(question: Question, subject: Subject) -> bool:
     if question.asks("exec"):
         return True
     inside = beginnings("inside").search(question.text) and bool(subject.named)
-    return bool(inside and _program(question, subject)) and not question.asks("why", "trouble", "logs")
+    told = _AFTER.search(question.written) or _RUNS_QUOTED.search(question.text) or _named_program(question, subject)
+    return bool(inside and told) and not question.asks("why", "trouble", "logs", "count")
 
 
 def asks_log_command(question: Question, subject: Subject) -> bool:
@@ -127,7 +130,9 @@ def exec_command(asked: Asked) -> FirstLook:
     container = _container(asked, found, names)
     option = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
     program = _program(asked.question, asked.subject) or "sh"
-    target = f"{shlex.quote(resource_path(found.ref))}{option}{namespace_option(found.ref)}"
+    ready = next((pod for pod in asked.state.pods_of(found) if is_ready(pod)), None)
+    stable = ready if found.kind == "StatefulSet" and ready is not None else found  # its pods keep their names
+    target = f"{shlex.quote(resource_path(stable.ref))}{option}{namespace_option(found.ref)}"
     what = "open a shell" if program in ("sh", "bash", "zsh", "ash") else f"run `{program}`"
     told = f"Run this command to {what} in container {container} of {found.ref}. Holmes does not run it."
     idle = _idle(asked, found, container)
@@ -162,11 +167,15 @@ def _program(question: Question, subject: Subject) -> str:
         return after["command"]
     names = {each.name for each in subject.named} | {*subject.namespaces}
     quoted = next((each for each in question.quoted if folded(each) not in names), "")
+    return quoted or _named_program(question, subject)
+
+
+def _named_program(question: Question, subject: Subject) -> str:
     plain = question.text
     for name in sorted((each.name for each in subject.objects), key=len, reverse=True):
         plain = plain.replace(name, " ")
     match = _PROGRAM.search(plain)
-    return quoted or (next(filter(None, match.groups())) if match else "")
+    return next(filter(None, match.groups())) if match else ""
 
 
 def _container(asked: Asked, found: ClusterObject, names: Sequence[str]) -> str:

@@ -44,6 +44,7 @@ _PREVIOUS: Final = re.compile(
     r"|plantage|died|crashed|restarted)"
 )
 _EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
+_PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _NEAR: Final = 4
 
 
@@ -173,11 +174,18 @@ def _texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     told = " or ".join(f"`{each}`" for each in wanted)
     first = min(max(0, whole.find(folded(each))) for each in wanted)
 
+    expressions = [re.compile(_expression(each), re.IGNORECASE) for each in wanted]
+
     def holds(line: LogLine) -> bool:
-        lowered = line.text.lower()
-        return any(each.lower() in lowered for each in wanted)
+        return any(expression.search(line.text) for expression in expressions)
 
     yield _negated(asked, whole, first, f"text {told}", holds)
+
+
+def _expression(text: str) -> str:
+    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
+    parts = _PLACEHOLDER.split(text)
+    return r"\S+".join(re.escape(part) for part in parts)
 
 
 def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:

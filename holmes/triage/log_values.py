@@ -44,6 +44,7 @@ _ACCESS: Final = re.compile(
     r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
 )
 """An access log with the bytes of the response, and the time of the request in seconds as ingress-nginx writes it."""
+_SAME_START: Final = 4
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
 _IDENTIFIER: Final = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
@@ -129,7 +130,7 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
 
     def score(each: Series) -> tuple[int, int, int]:
         parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}
-        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words)
+        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
         measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
         return (matched + int(measured), len(each.values), -len(each.key))
 
@@ -137,6 +138,13 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
         return None
     best = max(named or found, key=score, default=None)
     return best if best is not None and (named or score(best)[0]) else None
+
+
+def _cognates(parts: set[str], words: set[str]) -> int:
+    """Return how many parts of a key begin like a word of another language: `object` and `objekte`."""
+    return sum(
+        any(part[:_SAME_START] == word[:_SAME_START] for word in words) for part in parts if len(part) > _SAME_START
+    )
 
 
 def wanted_key(question: Question) -> str:

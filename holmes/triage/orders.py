@@ -56,10 +56,15 @@ _YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "e
 def declined(asked: Asked) -> FirstLook | None:
     """Return the answer to a request that Holmes declines, or None for a question."""
     question = asked.question
-    asks = bool(question.words) and question.words[0] in _ASKING
+    asks = bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words))
     if _TOOL.search(question.text) or (not asks and any(_orders(question))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None
+
+
+def _asks_leave(words: tuple[str, ...]) -> bool:
+    """Return whether a question asks what somebody may do: "can web delete pods", but not "can you delete it"."""
+    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
 
 
 def asks_how_to_change(question: Question, subject: Subject) -> bool:

@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
+    from holmes.values.json_types import JsonObject
 
 _VERBS: Final = {
-    "get": "get read reads reading see view lesen liest leer ver lire voir lit access zugriff acceso acces",
-    "list": "list lists listing auflisten listar lister enumerar",
-    "watch": "watch watching beobachten observar observer",
-    "create": "create creates creating make start erstellen anlegen crear creer creating",
-    "delete": "delete deletes deleting remove kill loschen loeschen borrar eliminar supprimer effacer",
+    "get": "get read reads reading see view lesen liest abrufen leer ver obtener lire voir lit obtenir access zugriff"
+    " acceso acces",
+    "list": "list lists listing auflisten listen listar enumerar lister enumerer",
+    "watch": "watch watching beobachten observar vigilar observer surveiller",
+    "create": "create creates creating make start erstellen anlegen starten crear iniciar creer demarrer",
+    "delete": "delete deletes deleting remove kill loschen loeschen entfernen borrar eliminar supprimer effacer",
     "update": "update updates updating change edit modify write andern aendern schreiben actualizar modificar cambiar"
     " modifier ecrire escribir",
-    "patch": "patch patching scale skalieren escalar",
+    "patch": "patch patching patchen parchear patcher scale skalieren escalar",
     **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
@@ -57,6 +59,8 @@ _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace sh
 
 def asks_permission(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what an account may do, or who may do something."""
+    if question.asks("changes"):
+        return False
     if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
         return True
     verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec")
@@ -67,7 +71,7 @@ def asks_permission(question: Question, subject: Subject) -> bool:
     subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
     if any(each.kind in _ROLES and each.kind in question.kinds for each in subject.objects):
-        return not question.asks("uses", "when", "trouble", "count")
+        return not question.asks("uses", "when", "trouble", "count", "changes", "age")
     asks = can or _SELF.search(question.text)
     return bool((can and accounts) or (asks and verbs and resources and (subjects or _SELF.search(question.text))))
 
@@ -88,6 +92,9 @@ def permission(asked: Asked) -> FirstLook:
         return _of_role(asked, role)
     verbs, kinds = _verbs(asked), _resource_kinds(asked)
     account = _account(asked)
+    principal = next((word for word in asked.question.words if word in names_of(asked.state).principals), "")
+    if account is None and principal and not (verbs and kinds):
+        return _of_principal(asked, principal)
     if account is not None:
         return _of_account(asked, account, verbs, kinds)
     if not verbs or not kinds:
@@ -159,6 +166,35 @@ def _account(asked: Asked) -> ClusterObject | None:
     return next(iter(accounts), None)
 
 
+def _of_principal(asked: Asked, name: str) -> FirstLook:
+    """List the rules of the roles that are bound to a user or a group."""
+    bindings = [
+        (binding, text(subject, "kind"))
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+        for binding in asked.state.of(kind)
+        if asked.subject.contains(binding) or not binding.namespace
+        for subject in binding.children("subjects")
+        if text(subject, "name").lower() == name
+    ]
+    rows = [
+        (
+            f"{text(binding.body, 'roleRef', 'kind')} {text(binding.body, 'roleRef', 'name')}",
+            binding.namespace or "the whole cluster",
+            "; ".join(_told(rule) for rule in (role.children("rules") if role is not None else ())) or "not read",
+        )
+        for binding, _ in bindings
+        for role in [role_of(asked.state, binding)]
+    ]
+    if not rows:
+        return fact(asked, f"No binding for `{name}` was found {asked.subject.place}.", None, "inconclusive")
+    told = "; ".join(f"{role} in {place}: {rules}" for role, place, rules in rows[:_MOST_RULES])
+    return fact(asked, f"{bindings[0][1]} {name} has {told}.", table_of(("role", "where", "allows"), rows))
+
+
+def _told(rule: JsonObject) -> str:
+    return f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}"
+
+
 def _all(asked: Asked, account: ClusterObject) -> FirstLook:
     """List the rules of the roles that are bound to an account."""
     groups = groups_of(account)
@@ -170,11 +206,7 @@ def _all(asked: Asked, account: ClusterObject) -> FirstLook:
         if any(text(subject, "name") in groups for subject in each.children("subjects"))
     ]
     roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
-    rules = [
-        (str(role.ref), f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}")
-        for role in roles
-        for rule in role.children("rules")
-    ]
+    rules = [(str(role.ref), _told(rule)) for role in roles for rule in role.children("rules")]
     if not rules:
         return fact(asked, f"No role is bound to {account.ref}.")
     told = "; ".join(dict.fromkeys(rule for _, rule in rules[:_MOST_RULES]))

@@ -160,7 +160,7 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
 
 
 def _asks_images(question: Question, subject: Subject) -> bool:
-    lists = question.asks("list") or (
+    lists = question.asks("list", "uses") or (
         subject.named and not question.asks("health") and not question.symptoms - {"image"}
     )
     about = question.asks("images") and lists and "Node" not in question.kinds

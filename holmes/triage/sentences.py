@@ -135,7 +135,7 @@ def _is_measure(word: str) -> bool:
 def joined(looks: Sequence[FirstLook]) -> FirstLook:
     """Return one look with the answers to all parts. Its cause, if any, is that of the part that found one."""
     base = min(looks, key=lambda look: _ORDER.index(look.verdict))
-    summary = " ".join(dict.fromkeys(look.summary for look in looks))
+    summary = " ".join(dict.fromkeys(map(_about, looks)))
     return replace(
         base,
         summary=summary,
@@ -147,6 +147,12 @@ def joined(looks: Sequence[FirstLook]) -> FirstLook:
         others=base.others if base.culprit else next((look.others for look in looks if look.others), ()),
         not_checked=_every(look.not_checked for look in looks),
     )
+
+
+def _about(look: FirstLook) -> str:
+    """Return the answer to a part, with its subject if it names another object, for example a cause."""
+    name = look.subject[0].rpartition("/")[2] if look.subject else ""
+    return look.summary if name in look.summary else f"{look.subject[0]}: {look.summary}"
 
 
 def can_join(looks: Sequence[FirstLook]) -> bool:
