@@ -37,7 +37,7 @@ _ASKING: Final = re.compile(
     r"|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?|lequel|where|wo|donde)\b|^(?:does|do|is|are|did|hat|ist|esta|est)\b"
 )
 _WHICH: Final = re.compile(
-    r"\b(?:who|whom|what|which|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
+    r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
 _OUTGOING: Final = re.compile(
     r"\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend|a quien"
@@ -69,7 +69,8 @@ def asks_uses(question: Question, subject: Subject) -> bool:
     if question.asks("trouble") and not depends:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
-    asked = subject.named and relation and _ASKING.search(question.text)
+    several = len(subject.named) > 1
+    asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
     other = question.asks("health", "permission") or (question.symptoms - {"unreachable", "scaling"} and not depends)
     consumed = question.asks("usage") and any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects)
     return question.asks("uses") or bool(asked and not other and not consumed)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import all_changes
 from holmes.kubernetes.fields import duration, written
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -53,6 +54,9 @@ def changes(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
     if beginnings("removal").search(asked.question.text):
+        look = look_for_cause(asked)
+        if look.verdict == "cause_found":
+            return look
         text = f"The deletions {place_of(asked)} are not known: the cluster keeps no record of deleted objects."
         return fact(asked, text, None, "inconclusive")
     noun, known = _of_question(asked, _changes(asked))

@@ -93,6 +93,17 @@ def asks_time(question: Question, subject: Subject) -> bool:
     return bool(_topics(question, objects)) or not (question.symptoms or question.asks("trouble", "changes"))
 
 
+def asks_since_fault(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks since when something fails, which the cause of the fault tells."""
+    return asks_time(question, subject) and _is_fault(question, subject)
+
+
+def _is_fault(question: Question, subject: Subject) -> bool:
+    topics = _topics(question, subject.objects)
+    unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
+    return unready or (("broken",) in topics and _FAILED not in topics and _ENDED not in topics[:1])
+
+
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects for the topic of the question."""
     if _TOOK.search(asked.question.text):
@@ -100,7 +111,7 @@ def moments(asked: Asked) -> FirstLook:
         return fact(asked, f"{took}." if took else f"No finished run of {_names(asked)} is known.")
     topics = _topics(asked.question, asked.subject.objects)
     unready = ("unready",) in topics
-    if (("broken",) in topics and _FAILED not in topics) or (unready and not all(map(is_ready, asked.subject.objects))):
+    if _is_fault(asked.question, asked.subject):
         return _since_fault(asked)
     answers = [_of_subject(asked, named.objects, topics) for named in asked.subject.named]
     found = [each for answer in answers for each in answer]

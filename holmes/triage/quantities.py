@@ -70,6 +70,9 @@ def exact(value: Decimal, resource: str) -> str:
 def asks_quota(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how much of a quota is used."""
     quota = "ResourceQuota" in question.kinds or any(each.kind == "ResourceQuota" for each in subject.objects)
+    others = any(each.kind not in ("ResourceQuota", "Namespace", "Node") for each in subject.objects)
+    if others and (question.asks("health", "trouble") or question.symptoms):
+        return False
     return quota and not question.asks("why", "changes", "when", "permission", "list", "age")
 
 
