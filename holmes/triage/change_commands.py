@@ -109,11 +109,11 @@ def _image(question: Question, each: ClusterObject) -> str:
 def _resources(question: Question, each: ClusterObject) -> str:
     """Return the command for a request or a limit. The last amount in the question is the new one."""
     amounts = [match[0] for match in _AMOUNT.finditer(question.text) if match[0] not in each.name]
-    what = "memory" if beginnings("memory").search(question.text) else "cpu"
+    what = "memory" if beginnings("memory").search(question.spoken) else "cpu"
     amount = _quantity(amounts[-1], what) if amounts else ""
     if not amount or each.kind not in _ROLLED:
         return ""
-    option = "--requests" if beginnings("request words").search(question.text) else "--limits"
+    option = "--requests" if beginnings("request words").search(question.spoken) else "--limits"
     many = len(children(pod_spec(each), "containers")) > 1
     container = f"-c {shlex.quote(_container(question, each))}" if many else ""
     return _line("set resources", each, container, f"{option}={what}={amount}")

@@ -56,7 +56,7 @@ _SIDECARS: Final = ("istio-proxy", "linkerd-proxy", "envoy", "vault-agent", "clo
 
 def asks_port_forward(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how to reach an object from the person's own computer."""
-    local = beginnings("own computer").search(question.text) and bool(subject.named)
+    local = beginnings("own computer").search(question.spoken) and bool(subject.named)
     wants = not question.asks("why", "trouble", "logs") and not question.symptoms - {"unreachable"}
     return question.asks("port_forward") or bool(local and wants)
 
@@ -65,14 +65,14 @@ def asks_exec(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how to run a command in a container."""
     if question.asks("exec"):
         return True
-    inside = beginnings("inside").search(question.text) and bool(subject.named)
+    inside = beginnings("inside").search(question.spoken) and bool(subject.named)
     told = _AFTER.search(question.written) or _RUNS_QUOTED.search(question.text) or _named_program(question, subject)
     return bool(inside and told) and not question.asks("why", "trouble", "logs", "count")
 
 
 def asks_log_command(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the command that shows logs, not for the logs."""
-    return bool(question.asks("logs") and subject.named and beginnings("command").search(question.text))
+    return bool(question.asks("logs") and subject.named and beginnings("command").search(question.spoken))
 
 
 def port_forward(asked: Asked) -> FirstLook:
@@ -152,8 +152,8 @@ def log_command(asked: Asked) -> FirstLook:
     names = [text(each, "name") for each in children(pod_spec(found), "containers")]
     container = _container(asked, found, names)
     options = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
-    options += " --previous" if beginnings("previous run").search(asked.question.text) else ""
-    options += " -f" if beginnings("following").search(asked.question.text) else " --tail=100"
+    options += " --previous" if beginnings("previous run").search(asked.question.spoken) else ""
+    options += " -f" if beginnings("following").search(asked.question.spoken) else " --tail=100"
     command = f"kubectl logs {shlex.quote(resource_path(found.ref))}{options}{namespace_option(found.ref)}"
     return replace(
         fact(asked, f"Run this command to see the log of {found.ref}. Holmes does not run it."), fix=(command,)

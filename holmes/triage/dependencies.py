@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.inventory import number_or_list
@@ -83,7 +84,7 @@ def uses(asked: Asked) -> FirstLook:
     first = asked.subject.named[0].objects[0]
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
-    if beginnings("owners").search(asked.question.text) and first.kind in ("Pod", "ReplicaSet", "Job"):
+    if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
         return _owner(asked, first)
     if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
@@ -91,7 +92,7 @@ def uses(asked: Asked) -> FirstLook:
 
 
 def _without_names(question: Question, subject: Subject) -> str:
-    text = question.text
+    text = question.spoken
     for name in sorted((each.name for each in subject.named), key=len, reverse=True):
         text = text.replace(name, " ")
     return text
@@ -132,6 +133,12 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
         wanted = [user for user in wanted if user.object.kind not in _POLICIES]
     allowed = _policies([*found.values()]) if _is_call(asked) else ()
     rows = [(str(user.object.ref), user.how) for user in wanted]
+    scaled = beginnings("autoscaling").search(asked.question.spoken) and not kinds & {
+        user.object.kind for user in wanted
+    }
+    look = look_for_cause(asked) if scaled else None  # something else may scale it, for example a job
+    if look is not None and look.verdict == "cause_found":
+        return look
     if not rows:
         return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
@@ -158,7 +165,7 @@ def _kinds_of_users(asked: Asked, used: ClusterObject) -> set[str]:
         for each in asked.question.found
         if each.sense == "kind" and asked.question.words[each.last].rstrip("s") in own
     }
-    if beginnings("autoscaling").search(asked.question.text):
+    if beginnings("autoscaling").search(asked.question.spoken):
         kinds.add("HorizontalPodAutoscaler")
     return kinds - described
 

@@ -53,7 +53,7 @@ def changes(asked: Asked) -> FirstLook:
     gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
-    if beginnings("removal").search(asked.question.text):
+    if beginnings("removal").search(asked.question.spoken):
         look = look_for_cause(asked)
         if look.verdict == "cause_found":
             return look
@@ -99,7 +99,7 @@ def _kinds(asked: Asked) -> set[str]:
 
 def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[DatedChange]]:
     """Return the changes of the sorts that the question asks for, and the noun for them."""
-    text = asked.question.text
+    text = asked.question.spoken
     sorts = [] if beginnings("any change").search(text) else [each for each in _SORTS if beginnings(each).search(text)]
     if not sorts:
         return "change", [*found]

@@ -44,7 +44,7 @@ _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
 )
-_SHOWN_WORDS: Final = "show list print display give any zeige zeig liste muestra lista montre affiche hay gibt there"
+_SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _OCCURS: Final = re.compile(
@@ -59,7 +59,7 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for log lines, their number, or a number in them."""
     per = _PER.search(question.text)
     counts = question.asks("list", "count", "when", *STATISTICS) or per
-    amounts = any(beginnings(each).search(question.text) for each in ("cpu", "memory", "storage words"))
+    amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
     if question.asks("resources", "usage") and amounts and not question.asks("logs"):
         return False
     if question.asks("logs"):
@@ -85,8 +85,9 @@ def log_answer(asked: Asked) -> FirstLook:
         return _statistic(asked, shown if filters else found, statistic)
     text = asked.question.text
     lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(text) or _FEW.search(text)
-    counts = lists or asked.question.asks("count", "when") or asked.question.period is not None
-    if asked.question.asks("trouble") and not counts and not asked.question.quoted:
+    counts = lists or asked.question.asks("count", "when")
+    troubled = asked.question.asks("trouble") or beginnings("exceptions").search(text)
+    if troubled and not counts and not asked.question.quoted:
         look = look_for_cause(asked)
         if look.verdict == "cause_found":
             return look

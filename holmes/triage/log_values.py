@@ -126,7 +126,10 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
     }
     spelled = {match[0].rstrip("=") for match in _IDENTIFIER.finditer(question.text)}
     named = [each for each in found if each.key.lower() in spelled]
-    timed, sized = beginnings("time measures").search(question.text), beginnings("size measures").search(question.text)
+    timed, sized = (
+        beginnings("time measures").search(question.spoken),
+        beginnings("size measures").search(question.spoken),
+    )
 
     def score(each: Series) -> tuple[int, int, int]:
         parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}

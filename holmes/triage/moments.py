@@ -137,7 +137,7 @@ def moments(asked: Asked) -> FirstLook:
 def _topics(question: Question, objects: Sequence[ClusterObject]) -> tuple[tuple[Topic, ...], ...]:
     """Return the topics that the words of a question name, the most specific first."""
     kinds = {each.kind for each in objects}
-    plain = question.text
+    plain = question.spoken
     for each in objects:
         plain = plain.replace(each.name, " ")
     fitting = (topics for topics, needed in _TOPICS if not needed or kinds & {*needed})

@@ -69,7 +69,7 @@ def _asks_leave(words: tuple[str, ...]) -> bool:
 
 def asks_how_to_change(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how a person changes something: "how do I restart web"."""
-    asks = beginnings("how to").search(question.text) and not question.asks("trouble", "logs")
+    asks = beginnings("how to").search(question.spoken) and not question.asks("trouble", "logs")
     return bool(asks and subject.named and change_command(question, subject))
 
 
@@ -122,12 +122,12 @@ def _reveals(asked: Asked) -> bool:
     keyed = any(key.lower() in question.words for each in secrets for key in keys_used(asked.state, each))
     shown = (
         bool(secrets)
-        and (keyed or beginnings("decoding").search(question.text))
+        and (keyed or beginnings("decoding").search(question.spoken))
         and not question.asks("uses", "when", "age")
     )
     if question.asks("why", "trouble", "logs") or not question.words or question.words[0] in _YES_OR_NO:
         return False
-    return bool(values or (shown and not beginnings("key names").search(question.text)))
+    return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
 
 def _orders(question: Question) -> Iterator[bool]:

@@ -100,8 +100,8 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
     if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
         return False  # "who consumes this ConfigMap"
-    requested = beginnings("request words").search(question.text) or beginnings("limit words").search(question.text)
-    if requested and not beginnings("consuming").search(question.text):
+    requested = beginnings("request words").search(question.spoken) or beginnings("limit words").search(question.spoken)
+    if requested and not beginnings("consuming").search(question.spoken):
         return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested, written_amount
 from holmes.kubernetes.fields import at, child, children, text
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
@@ -78,6 +79,9 @@ def asks_quota(question: Question, subject: Subject) -> bool:
 
 def quota(asked: Asked) -> FirstLook:
     """Return what is used and what is left of the quotas in the scope of the question."""
+    look = look_for_cause(asked) if asked.question.asks("trouble") else None
+    if look is not None and look.verdict == "cause_found":
+        return look
     named = [each for each in asked.subject.objects if each.kind == "ResourceQuota"]
     found = named or [each for each in asked.state.of("ResourceQuota") if asked.subject.contains(each)]
     wanted = _resources(asked)
@@ -108,7 +112,7 @@ def _left(used: str, hard: str) -> tuple[Decimal, str]:
 def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
-    if kinds & {*_STORED} or beginnings("storage words").search(asked.question.text):
+    if kinds & {*_STORED} or beginnings("storage words").search(asked.question.spoken):
         return _storage(asked)
     if asked.question.asks("count") and not kinds & {"Node", "ResourceQuota"} and not _resources(asked):
         return number_or_list(asked)
@@ -120,22 +124,22 @@ def resources(asked: Asked) -> FirstLook:
 
 def _resources(asked: Asked) -> tuple[str, ...]:
     """Return the resources that the question names: memory, cpu, or both."""
-    return tuple(each for each in _RESOURCES if beginnings(each).search(asked.question.text))
+    return tuple(each for each in _RESOURCES if beginnings(each).search(asked.question.spoken))
 
 
 def _measures(asked: Asked) -> tuple[Measure, ...]:
     words = {"requests": "request words", "limits": "limit words"}
-    return tuple(each for each in _MEASURES if beginnings(words[each]).search(asked.question.text))
+    return tuple(each for each in _MEASURES if beginnings(words[each]).search(asked.question.spoken))
 
 
 def _sums(asked: Asked) -> bool:
-    return bool(asked.question.asks("sum") or beginnings("in total").search(asked.question.text))
+    return bool(asked.question.asks("sum") or beginnings("in total").search(asked.question.spoken))
 
 
 def _extreme(asked: Asked) -> Literal["maximum", "minimum", ""]:
-    if asked.question.asks("maximum") or beginnings("the most").search(asked.question.text):
+    if asked.question.asks("maximum") or beginnings("the most").search(asked.question.spoken):
         return "maximum"
-    return "minimum" if asked.question.asks("minimum") or beginnings("the least").search(asked.question.text) else ""
+    return "minimum" if asked.question.asks("minimum") or beginnings("the least").search(asked.question.spoken) else ""
 
 
 def _nodes(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -153,8 +157,8 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
     placed, measures = pods_by_node(asked.state), _measures(asked)
     about_pods = (
         measures
-        or beginnings("left over").search(asked.question.text)
-        or beginnings("share words").search(asked.question.text)
+        or beginnings("left over").search(asked.question.spoken)
+        or beginnings("share words").search(asked.question.spoken)
     )
     rows, told = [], []
     for resource in _resources(asked) or _RESOURCES:
