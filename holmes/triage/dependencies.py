@@ -45,10 +45,11 @@ _OUTGOING: Final = re.compile(
     r"|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
     r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
 )
-_DEPENDS: Final = re.compile(r"\b(?:hangt|hangen)\b.*\bab\b")
-"""The German verb "abhängen" means to depend. Without "ab", it means to hang."""
+_DEPENDS: Final = re.compile(r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b")
+"""The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
 _OBJECT_OF: Final = r"\b(?:by|von|por|par)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
+_AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = re.compile(
     r"\b(?:on|from|von|de|of|to|with|mit|con|a|au|avec)\s+(?:the |dem |der |el |la |le )?(?:\w+ )?$"
 )
@@ -72,7 +73,9 @@ def asks_uses(question: Question, subject: Subject) -> bool:
     relation = beginnings("relations").search(_without_names(question, subject))
     several = len(subject.named) > 1
     asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
-    other = question.asks("health", "permission") or (question.symptoms - {"unreachable", "scaling"} and not depends)
+    runs = any(each.kind in _USERS for each in subject.objects)
+    plain = {"unreachable", "scaling"} | (set() if runs else {"image"})
+    other = question.asks("health", "permission") or (question.symptoms - plain and not depends)
     consumed = question.asks("usage") and any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects)
     return question.asks("uses") or bool(asked and not other and not consumed)
 
@@ -106,7 +109,7 @@ def _is_outgoing(asked: Asked) -> bool:
     if _OUTGOING.search(text):
         return True
     if at < 0 or beginnings("clients").search(before):
-        return False
+        return at < 0 and _AUXILIARY_IT.search(text) is not None
     if _AUXILIARY.search(before) or (re.search(_OBJECT_OF, before) and not _depends(text)):
         return True
     verb = beginnings("relations").search(others)

@@ -8,14 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.scan import ANSWER_LOGS
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
-from holmes.triage.log_values import STATISTICS, chosen_series, result_of, series_of, statistic_of, wanted_key
+from holmes.triage.log_values import (
+    STATISTICS,
+    chosen_series,
+    names_key,
+    result_of,
+    series_of,
+    statistic_of,
+    wanted_key,
+)
 from holmes.triage.markdown import counted
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
 
@@ -44,6 +52,7 @@ _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
 )
+_COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
@@ -62,15 +71,28 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
     if question.asks("resources", "usage") and amounts and not question.asks("logs"):
         return False
-    if question.asks("logs"):
+    of_lines = any(beginnings(each).search(question.spoken) for each in ("line words", "writing"))
+    quoted = any(not any(folded(text) == each.name for each in subject.named) for text in question.quoted)
+    if subject.named and question.asks("count", "list") and (of_lines or quoted) and not question.asks("changes"):
+        return True
+    if subject.named and question.asks("trouble") and _names_container(question, subject):
+        return True
+    if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
     kinds = set(subject.kinds) - ({"Pod"} if per else set())
     counted = not _REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
-    of_lines = runs and subject.unknown and not kinds and not question.states and not word
-    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
-    return requests or (statistic_of(question) is not None and not kinds and bool(subject.named))
+    of_things = runs and subject.unknown and not kinds and not question.states and not word
+    requests = question.asks("count") and bool(counted or of_things) and bool(subject.named)
+    return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
+
+
+def _names_container(question: Question, subject: Subject) -> bool:
+    """Return whether a question names one of several containers."""
+    specs = [children(pod_spec(each), "containers") for each in subject.objects]
+    names = {text(one, "name") for spec in specs if len(spec) > 1 for one in spec}
+    return not (names - {each.name for each in subject.objects}).isdisjoint(question.words)
 
 
 def log_answer(asked: Asked) -> FirstLook:
@@ -80,24 +102,46 @@ def log_answer(asked: Asked) -> FirstLook:
         return _nothing(asked)
     filters = filters_of_lines(asked, found)
     shown = [line for line in found if all(one.holds(line) for one in filters)]
-    statistic = statistic_of(asked.question)
+    statistic = statistic_of(asked.question, asked.subject)
     if statistic is not None:
         return _statistic(asked, shown if filters else found, statistic)
-    text = asked.question.text
-    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(text) or _FEW.search(text)
+    said = asked.question.text
+    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
     counts = lists or asked.question.asks("count", "when")
-    troubled = asked.question.asks("trouble") or beginnings("exceptions").search(text)
+    troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
+        "exceptions"
+    ).search(asked.question.spoken)
     if troubled and not counts and not asked.question.quoted:
         look = look_for_cause(asked)
         if look.verdict == "cause_found":
             return look
     told = "".join(f" {one.told}" for one in filters)
+    things = _things(asked, shown) if filters or asked.question.asks("count") else None
+    if things is not None:
+        number, key = things
+        lines = f"the sum of `{key}` in {counted(len(shown), 'log line')}{told} {place_of(asked)}"
+        return _table(asked, shown, f"{_amount(number)}: {lines}.")
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
     if asked.question.period is not None:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
     summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
     return _table(asked, shown, summary)
+
+
+def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
+    """Return the number of things that lines report: "how many records were merged" adds `count=318` of each line."""
+    question = asked.question
+    of_lines = (
+        beginnings("line words").search(question.spoken)
+        or question.quoted
+        or beginnings("how often").search(question.spoken)
+    )
+    if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
+        return None
+    every = [each for each in series_of(shown) if len(each.values) == len(shown) and not each.is_time]
+    named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
+    return (sum(named[0].values), named[0].key) if named else None
 
 
 def _nothing(asked: Asked) -> FirstLook:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from holmes.triage.log_lines import LogLine
     from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
 
 Statistic: TypeAlias = Literal["percentile", "average", "sum", "maximum", "minimum"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("percentile", "average", "sum", "maximum", "minimum")
@@ -72,11 +73,13 @@ class Series:
         return self.unit in _TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
 
 
-def statistic_of(question: Question) -> Statistic | None:
-    """Return the statistic that a question asks for, or None."""
+def statistic_of(question: Question, subject: Subject) -> Statistic | None:
+    """Return the statistic that a question asks for, or None. A namespace can have the Spanish name `media`."""
     if _PERCENTILE.search(question.text):
         return "percentile"
-    return next((each for each in STATISTICS if question.asks(each)), None)
+    names = {*subject.namespaces, *(each.name for each in subject.objects)}
+    said = {each.name for each in question.found if each.sense == "concept" and question.words[each.first] not in names}
+    return next((each for each in STATISTICS if each in said), None)
 
 
 def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:
@@ -141,6 +144,12 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
         return None
     best = max(named or found, key=score, default=None)
     return best if best is not None and (named or score(best)[0]) else None
+
+
+def names_key(question: Question, series: Series) -> bool:
+    """Return whether words of the question are a part of the key."""
+    words = {part.removesuffix("s") for word in question.words for part in _PARTS.findall(word)}
+    return bool({part.lower().removesuffix("s") for part in _PARTS.findall(series.key)} & words)
 
 
 def _cognates(parts: set[str], words: set[str]) -> int:

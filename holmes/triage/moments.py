@@ -69,7 +69,8 @@ _NOUN: Final = re.compile(
     r"|demarrage|deploiement|time|renewal)\b|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
 )
 _TOOK: Final = re.compile(
-    r"\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
+    r"\bhow long (?:did|does) .{1,60} run\b|\bwie lange lief\b"
+    r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
 _FUTURE: Final = re.compile(r"\b(?:will|wird|werden)\b")
@@ -116,6 +117,8 @@ def moments(asked: Asked) -> FirstLook:
     answers = [_of_subject(asked, named.objects, topics) for named in asked.subject.named]
     found = [each for answer in answers for each in answer]
     future = _FUTURE.search(asked.question.text) and not any(each.at > asked.state.now for each in found)
+    if ("next run",) in topics and not found:
+        return fact(asked, f"No next run of {_names(asked)} is known.", lines=tuple(_of_schedules(asked)))
     none = next((text_of for group, text_of in _NONE if group in topics), "")
     if not found and none:
         return fact(asked, f"{none} of {_names(asked)} is known.", lines=tuple(_of_schedules(asked)))
@@ -153,6 +156,8 @@ def _of_subject(
     oldest_first = _FIRST.search(asked.question.text) is not None
     every.sort(key=lambda each: each.at if oldest_first else -each.at)
     for group in topics:
+        if group == ("next run",) and any(each.boolean("spec", "suspend") for each in objects):
+            return []
         for topic in ("ready",) if "unready" in group else group:
             found = [each for each in every if each.topic == topic]
             if found and topic == "created":  # the age of a workload, not of its pods

@@ -66,10 +66,13 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 
+_COMMANDS: Final = (how_to_change, port_forward, exec_command, log_command)
+
+
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
-    if plan is None or not question.complains or plan.answer is look_for_cause:
+    if plan is None or not question.complains or plan.answer in (look_for_cause, *_COMMANDS):
         return (plan,) if plan is not None else ()
     return (_CAUSE, plan)
 
@@ -113,7 +116,9 @@ def _lacks_something(question: Question) -> bool:
 
 
 def _asks_amount(question: Question, _subject: Subject) -> bool:
-    return question.asks("resources") and not _lacks_something(question)
+    extreme = any(beginnings(each).search(question.spoken) for each in ("the most", "the least"))
+    sized = extreme and {"PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
+    return bool(question.asks("resources") or sized) and not _lacks_something(question)
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:

@@ -15,6 +15,7 @@ from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
+from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
 from holmes.triage.states import lives
 from holmes.triage.vocabulary import beginnings
@@ -137,7 +138,7 @@ def _sums(asked: Asked) -> bool:
 
 
 def _extreme(asked: Asked) -> Literal["maximum", "minimum", ""]:
-    if asked.question.asks("maximum") or beginnings("the most").search(asked.question.spoken):
+    if statistic_of(asked.question, asked.subject) == "maximum" or beginnings("the most").search(asked.question.spoken):
         return "maximum"
     return "minimum" if asked.question.asks("minimum") or beginnings("the least").search(asked.question.spoken) else ""
 
@@ -181,12 +182,16 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
         told.append(f"{resource} {', '.join(f'{name} {exact(totals[name], resource)}' for name in names)}")
     if len(nodes) == 1 and not about_pods:
         return _capacity(asked, nodes[0], rows)
-    ordered = sorted(rows, key=lambda row: -amount(row[3]) if about_pods else -amount(row[2]))
+    header = ("node", "resource", "allocatable", "requests", "limits", "free", "requested")
+    left_over = beginnings("left over").search(asked.question.spoken)
+    column = header.index(
+        "free" if left_over else measures[0] if measures else "requests" if about_pods else "allocatable"
+    )
+    ordered = sorted(rows, key=lambda row: -amount(row[column]))
     if _extreme(asked) == "minimum":
         ordered.reverse()
     first = f" The {_extreme(asked)}: {ordered[0][0]}." if _extreme(asked) and len(nodes) > 1 else ""
     place = place_of(asked) if asked.subject.named else f"of {counted(len(nodes), 'node')}"
-    header = ("node", "resource", "allocatable", "requests", "limits", "free", "requested")
     return fact(asked, f"The amounts {place}: {'; '.join(told)}.{first}", table_of(header, ordered))
 
 
@@ -241,6 +246,15 @@ def _of_containers(asked: Asked) -> FirstLook:
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
         return fact(asked, f"No {names} are set {place_of(asked)}.") if asked.subject.named else number_or_list(asked)
+    if statistic_of(asked.question, asked.subject) == "average":
+        return _average(
+            asked,
+            [
+                each
+                for each in _amounts(_pods(asked))
+                if (each.measure, each.resource) == (found[0].measure, found[0].resource)
+            ],
+        )
     if per is not None:
         return _grouped(asked, found, per[1])
     if _extreme(asked) and not _sums(asked):
@@ -313,6 +327,15 @@ def _totals(asked: Asked, found: Sequence[_Amount]) -> str:
     pods = counted(len({each.object.ref for each in found}), "running pod")
     told = ", ".join(f"{measure} {resource} {exact(value, resource)}" for (measure, resource), value in sums.items())
     return f"{pods} {place_of(asked)}: {told} in total."
+
+
+def _average(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
+    """Return the average of an amount over running pods."""
+    pods = {each.object.ref for each in found}
+    measure, resource = found[0].measure, found[0].resource
+    total = sum((each.value for each in found), Decimal())
+    told = f"{exact(total / len(pods), resource)} of {counted(len(pods), 'running pod')} {place_of(asked)}"
+    return fact(asked, f"The average of {resource} {measure}: {told}; {exact(total, resource)} in total.")
 
 
 def _ranked(asked: Asked, found: Sequence[_Amount]) -> FirstLook:

@@ -38,6 +38,8 @@ _JOINT: Final = re.compile(
 _ELLIPTIC: Final = frozenset({"count", "list", "uses", "usage"})
 _FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
+_SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
+"""Concepts that make a question of two words: "what changed"."""
 _BETWEEN: Final = frozenset(
     [
         "and",
@@ -96,7 +98,7 @@ def _opens(text: str) -> bool:
 def _is_question(part: str) -> bool:
     """Return whether a part is a question of its own, and not only "and why"."""
     words = words_of(folded(part))
-    fact = any(each.sense == "concept" and each.name in _FACTS for each in sightings(words))
+    fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
     return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
 
 
@@ -107,8 +109,11 @@ def _by_facts(text: str) -> tuple[str, ...]:
     for one, other in pairwise(found):
         between = words[one.last + 1 : other.first]
         if one.name != other.name and between and _BETWEEN.issuperset(between) and not set("\"'`=").intersection(text):
-            left = (*words[: one.last + 1], *words[other.last + 1 :])
-            return " ".join(left), " ".join((*words[: one.first], *words[other.first :]))
+            rest = {index: each.name for each in found for index in range(each.first, each.last + 1)}
+            return tuple(
+                " ".join(word for index, word in enumerate(words) if rest.get(index, kept) == kept)
+                for kept in (one.name, other.name)
+            )
     return (text,)
 
 
