@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import children, integer, text, text_map
 from holmes.triage.facts import fact
 from holmes.triage.filters import pod_spec
+from holmes.triage.log_lines import asks_previous
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.fixes import namespace_option, resource_path
@@ -152,7 +153,11 @@ def log_command(asked: Asked) -> FirstLook:
     names = [text(each, "name") for each in children(pod_spec(found), "containers")]
     container = _container(asked, found, names)
     options = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
-    options += " --previous" if beginnings("previous run").search(asked.question.spoken) else ""
+    options += (
+        " --previous"
+        if asks_previous(asked.question) or beginnings("previous run").search(asked.question.spoken)
+        else ""
+    )
     options += " -f" if beginnings("following").search(asked.question.spoken) else " --tail=100"
     command = f"kubectl logs {shlex.quote(resource_path(found.ref))}{options}{namespace_option(found.ref)}"
     return replace(

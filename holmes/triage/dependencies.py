@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import children, integer
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -41,11 +43,14 @@ _WHICH: Final = re.compile(
     r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
 _OUTGOING: Final = re.compile(
-    r"\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend|a quien"
-    r"|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
+    r"\ban (?:welche\w*|was|wem)\b"
+    r"|\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend"
+    r"|a quien|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
     r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
 )
-_DEPENDS: Final = re.compile(r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b")
+_DEPENDS: Final = re.compile(
+    r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b|\ban (?:welche\w*|was|wem)\b.*\bhang"
+)
 """The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
 _OBJECT_OF: Final = r"\b(?:by|von|por|par)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
@@ -85,6 +90,7 @@ def uses(asked: Asked) -> FirstLook:
     if not asked.subject.named or asked.question.asks("images"):
         return number_or_list(asked)
     first = asked.subject.named[0].objects[0]
+    asked.ledger.take("bound", "", *map(str, _ports(asked)))
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
     if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
@@ -92,6 +98,14 @@ def uses(asked: Asked) -> FirstLook:
     if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
     return _users(asked, first)
+
+
+def _ports(asked: Asked) -> Iterator[int]:
+    """Yield the ports of the named objects: "who uses port 6379 of cache" is about all of its clients."""
+    for each in asked.subject.objects:
+        yield from (integer(port, "port") for port in each.children("spec", "ports"))
+        for container in children(pod_spec(each), "containers"):
+            yield from (integer(port, "containerPort") for port in children(container, "ports"))
 
 
 def _without_names(question: Question, subject: Subject) -> str:

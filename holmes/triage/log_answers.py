@@ -20,9 +20,11 @@ from holmes.triage.log_values import (
     result_of,
     series_of,
     statistic_of,
+    statistics_of,
     wanted_key,
 )
 from holmes.triage.markdown import counted
+from holmes.triage.points import number_of
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
@@ -44,7 +46,8 @@ _FEW: Final = re.compile(
     r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
 )
 _NUMBER: Final = re.compile(
-    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3})\b"
+    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3}"
+    r"|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
     r"(?! ?(?:s|m|h|d|min|sec|hour|day|stund|tag|hora|dia|heure|jour)\w*)"
     r"|\b(?:les|los|las) (\d{1,3}) (?:dernier|premier|ultim|primer)"
 )
@@ -55,6 +58,7 @@ _PER: Final = re.compile(
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
+_WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _OCCURS: Final = re.compile(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
@@ -73,7 +77,13 @@ def asks_logs(question: Question, subject: Subject) -> bool:
         return False
     of_lines = any(beginnings(each).search(question.spoken) for each in ("line words", "writing"))
     quoted = any(not any(folded(text) == each.name for each in subject.named) for text in question.quoted)
-    if subject.named and question.asks("count", "list") and (of_lines or quoted) and not question.asks("changes"):
+    which = _WHICH_POD.search(question.text) and of_lines
+    if (
+        subject.named
+        and (question.asks("count", "list") or which)
+        and (of_lines or quoted)
+        and not question.asks("changes")
+    ):
         return True
     if subject.named and question.asks("trouble") and _names_container(question, subject):
         return True
@@ -107,6 +117,7 @@ def log_answer(asked: Asked) -> FirstLook:
         return _statistic(asked, shown if filters else found, statistic)
     said = asked.question.text
     lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
+    lists = lists or _WHICH_POD.search(said)
     counts = lists or asked.question.asks("count", "when")
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
         "exceptions"
@@ -177,7 +188,7 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str) -> FirstLook:
 def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the first or the last lines, as many as the question asks for."""
     number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
-    most = min(MOST_ROWS, int(next(filter(None, number.groups())))) if number else MOST_ROWS
+    most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
     return shown[:most] if few is not None and few["first"] else shown[-most:]
 
 
@@ -224,15 +235,19 @@ def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> 
         wanted = wanted_key(asked.question)
         what = f"number `{wanted}`" if wanted else "number of the question"
         return fact(asked, f"The {what} is not in the log lines {place_of(asked)}.{hint}", None, "inconclusive")
-    result, label = result_of(asked.question, statistic, chosen.values)
+    every_result = [
+        result_of(asked.question, each, chosen.values)
+        for each in statistics_of(asked.question, asked.subject) or (statistic,)
+    ]
     first, last = chosen.lines[0], chosen.lines[-1]
     span = f" from {written(first.at)} to {written(last.at)}" if first.at else ""
     unit = f" {chosen.unit}" if chosen.unit else ""
     values = chosen.values
-    summary = (
-        f"The {label} of `{chosen.key}` in {counted(len(values), 'log line')} {place_of(asked)}{span} is "
-        f"{_amount(result)}{unit}."
-    )
+    told = " and ".join(label for _, label in every_result)
+    numbers = " and ".join(f"{_amount(result)}{unit}" for result, _ in every_result)
+    verb = "is" if len(every_result) == 1 else "are"
+    lines = f"in {counted(len(values), 'log line')} {place_of(asked)}{span}"
+    summary = f"The {told} of `{chosen.key}` {lines} {verb} {numbers}."
     more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
     extreme = max if statistic == "maximum" else min
     line = extreme(zip(values, chosen.lines, strict=True), key=lambda each: each[0])[1]

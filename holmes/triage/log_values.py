@@ -74,12 +74,18 @@ class Series:
 
 
 def statistic_of(question: Question, subject: Subject) -> Statistic | None:
-    """Return the statistic that a question asks for, or None. A namespace can have the Spanish name `media`."""
+    """Return the statistic that a question asks for, or None."""
+    return next(iter(statistics_of(question, subject)), None)
+
+
+def statistics_of(question: Question, subject: Subject) -> tuple[Statistic, ...]:
+    """Return the statistics that a question asks for. In Spanish, `media` is also a half, or a namespace."""
     if _PERCENTILE.search(question.text):
-        return "percentile"
-    names = {*subject.namespaces, *(each.name for each in subject.objects)}
+        return ("percentile",)
+    period = question.period.text.split() if question.period is not None else ()
+    names = {*subject.namespaces, *(each.name for each in subject.objects), *period}
     said = {each.name for each in question.found if each.sense == "concept" and question.words[each.first] not in names}
-    return next((each for each in STATISTICS if each in said), None)
+    return tuple(each for each in STATISTICS if each in said)
 
 
 def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:

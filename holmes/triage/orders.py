@@ -32,9 +32,9 @@ _TOOL: Final = re.compile(
     r"|rollback)\b"
 )
 _LEADING: Final = re.compile(
-    r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|you (?:should|must|have to)|let's|lets|let us|go and"
-    r"|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp|(?:can|could|would|will) you"
-    r"|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
+    r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
+    r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
+    r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = re.compile(
     r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|il faut|veuillez|je veux|je voudrais"

@@ -104,7 +104,12 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
     if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
         return False  # "who consumes this ConfigMap"
     requested = beginnings("request words").search(question.spoken) or beginnings("limit words").search(question.spoken)
+    near = beginnings("near a limit").search(question.spoken)
+    if requested and near:
+        return True
     if requested and not beginnings("consuming").search(question.spoken):
+        return False
+    if words & {"who", "wer", "quien", "quienes", "qui"} and not _MEASURED & words:
         return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
@@ -115,9 +120,11 @@ def _lacks_something(question: Question) -> bool:
     return any(question.lacks(what) for what in ("limits", "requests", "probes"))
 
 
-def _asks_amount(question: Question, _subject: Subject) -> bool:
+def _asks_amount(question: Question, subject: Subject) -> bool:
     extreme = any(beginnings(each).search(question.spoken) for each in ("the most", "the least"))
-    sized = extreme and {"PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
+    stored = {"PersistentVolumeClaim", "PersistentVolume"}
+    sized = extreme and stored & set(question.kinds)
+    sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
     return bool(question.asks("resources") or sized) and not _lacks_something(question)
 
 

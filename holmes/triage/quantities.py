@@ -245,7 +245,7 @@ def _of_containers(asked: Asked) -> FirstLook:
     ]  # fmt: skip
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
-        return fact(asked, f"No {names} are set {place_of(asked)}.") if asked.subject.named else number_or_list(asked)
+        return fact(asked, f"No {names} are set {place_of(asked)}.")
     if statistic_of(asked.question, asked.subject) == "average":
         return _average(
             asked,

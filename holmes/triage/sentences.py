@@ -40,6 +40,9 @@ _FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
 _SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
 """Concepts that make a question of two words: "what changed"."""
+_SINCE: Final = re.compile(r"since when|seit wann|desde cuando|depuis quand")
+_DATED: Final = frozenset({"when", "why", "trouble", "changes"})
+"""Concepts whose answers say since when, so that a bare "since when" adds nothing."""
 _BETWEEN: Final = frozenset(
     [
         "and",
@@ -86,7 +89,7 @@ def parts_of(text: str) -> tuple[str, ...]:
     starts = [0, *(match.end() for match in cuts)]
     ends = [*(match.start() for match in cuts), len(text)]
     parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-    if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part) for part in parts):
+    if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part, parts[0]) for part in parts):
         return _by_facts(text)
     return tuple(_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts))
 
@@ -95,9 +98,11 @@ def _opens(text: str) -> bool:
     return _OPENER.match(text.lstrip("¿ ")) is not None
 
 
-def _is_question(part: str) -> bool:
+def _is_question(part: str, first: str) -> bool:
     """Return whether a part is a question of its own, and not only "and why"."""
     words = words_of(folded(part))
+    if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
+        return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
     fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
     return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
 
