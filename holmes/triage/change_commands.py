@@ -35,6 +35,8 @@ _NUMBER_WORDS: Final = {
     "zero": "0", "null": "0", "cero": "0", "one": "1", "two": "2", "three": "3", "zwei": "2", "drei": "3", "dos": "2",
     "tres": "3", "deux": "2", "trois": "3",
 }  # fmt: skip
+_UNDONE: Final = ("cordon", "suspend", "labelling", "annotating")
+"""Changes that a removal turns into their opposite: "remove the label"."""
 _REPLICAS: Final = re.compile(
     rf"\b(?:to|auf|a|to exactly|replicas?=?|=|x)\s*(?P<to>\d{{1,4}}|{'|'.join(_NUMBER_WORDS)})\b"
     r"|\b(?P<of>\d{1,4})\s*(?:replicas?|repliken|replikas?|pods?|instan\w+)\b"
@@ -56,7 +58,8 @@ def change_command(question: Question, subject: Subject) -> str:
     targets = sorted(subject.objects, key=lambda each: each.kind not in kinds)
     for name, builder in _CHANGES.items():
         command = next(filter(None, (builder(question, each) for each in targets)), "")
-        if command and beginnings(name).search(plain):
+        undone = name in _UNDONE and beginnings("deletion order").search(plain)
+        if command and not undone and beginnings(name).search(plain):
             return command
     return ""
 
@@ -109,11 +112,11 @@ def _image(question: Question, each: ClusterObject) -> str:
 def _resources(question: Question, each: ClusterObject) -> str:
     """Return the command for a request or a limit. The last amount in the question is the new one."""
     amounts = [match[0] for match in _AMOUNT.finditer(question.text) if match[0] not in each.name]
-    what = "memory" if beginnings("memory").search(question.text) else "cpu"
+    what = "memory" if beginnings("memory").search(question.spoken) else "cpu"
     amount = _quantity(amounts[-1], what) if amounts else ""
     if not amount or each.kind not in _ROLLED:
         return ""
-    option = "--requests" if beginnings("request words").search(question.text) else "--limits"
+    option = "--requests" if beginnings("request words").search(question.spoken) else "--limits"
     many = len(children(pod_spec(each), "containers")) > 1
     container = f"-c {shlex.quote(_container(question, each))}" if many else ""
     return _line("set resources", each, container, f"{option}={what}={amount}")

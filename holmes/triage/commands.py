@@ -11,6 +11,8 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import children, integer, text, text_map
 from holmes.triage.facts import fact
 from holmes.triage.filters import pod_spec
+from holmes.triage.log_lines import asks_previous
+from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.fixes import namespace_option, resource_path
 
@@ -48,13 +50,14 @@ _PROGRAM: Final = re.compile(
     rf"(?P<word>{_WORDS})(?![\w./-])"
     rf"|(?P<german>{_WORDS})(?![\w./-])(?= .{{0,60}}\bausfuhr))"
 )
+_RUNS_QUOTED: Final = re.compile(r"\b(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+|ausfuhr\w*)\s+[`'\"]")
 _AFTER: Final = re.compile(r"(?<!\S)--\s+(?P<command>.{1,200}?)\s*$")
 _SIDECARS: Final = ("istio-proxy", "linkerd-proxy", "envoy", "vault-agent", "cloud-sql-proxy")
 
 
 def asks_port_forward(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how to reach an object from the person's own computer."""
-    local = beginnings("own computer").search(question.text) and bool(subject.named)
+    local = beginnings("own computer").search(question.spoken) and bool(subject.named)
     wants = not question.asks("why", "trouble", "logs") and not question.symptoms - {"unreachable"}
     return question.asks("port_forward") or bool(local and wants)
 
@@ -63,13 +66,14 @@ def asks_exec(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how to run a command in a container."""
     if question.asks("exec"):
         return True
-    inside = beginnings("inside").search(question.text) and bool(subject.named)
-    return bool(inside and _program(question, subject)) and not question.asks("why", "trouble", "logs")
+    inside = beginnings("inside").search(question.spoken) and bool(subject.named)
+    told = _AFTER.search(question.written) or _RUNS_QUOTED.search(question.text) or _named_program(question, subject)
+    return bool(inside and told) and not question.asks("why", "trouble", "logs", "count")
 
 
 def asks_log_command(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the command that shows logs, not for the logs."""
-    return bool(question.asks("logs") and subject.named and beginnings("command").search(question.text))
+    return bool(question.asks("logs") and subject.named and beginnings("command").search(question.spoken))
 
 
 def port_forward(asked: Asked) -> FirstLook:
@@ -127,7 +131,9 @@ def exec_command(asked: Asked) -> FirstLook:
     container = _container(asked, found, names)
     option = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
     program = _program(asked.question, asked.subject) or "sh"
-    target = f"{shlex.quote(resource_path(found.ref))}{option}{namespace_option(found.ref)}"
+    ready = next((pod for pod in asked.state.pods_of(found) if is_ready(pod)), None)
+    stable = ready if found.kind == "StatefulSet" and ready is not None else found  # its pods keep their names
+    target = f"{shlex.quote(resource_path(stable.ref))}{option}{namespace_option(found.ref)}"
     what = "open a shell" if program in ("sh", "bash", "zsh", "ash") else f"run `{program}`"
     told = f"Run this command to {what} in container {container} of {found.ref}. Holmes does not run it."
     idle = _idle(asked, found, container)
@@ -147,8 +153,12 @@ def log_command(asked: Asked) -> FirstLook:
     names = [text(each, "name") for each in children(pod_spec(found), "containers")]
     container = _container(asked, found, names)
     options = f" -c {shlex.quote(container)}" if len(names) > 1 else ""
-    options += " --previous" if beginnings("previous run").search(asked.question.text) else ""
-    options += " -f" if beginnings("following").search(asked.question.text) else " --tail=100"
+    options += (
+        " --previous"
+        if asks_previous(asked.question) or beginnings("previous run").search(asked.question.spoken)
+        else ""
+    )
+    options += " -f" if beginnings("following").search(asked.question.spoken) else " --tail=100"
     command = f"kubectl logs {shlex.quote(resource_path(found.ref))}{options}{namespace_option(found.ref)}"
     return replace(
         fact(asked, f"Run this command to see the log of {found.ref}. Holmes does not run it."), fix=(command,)
@@ -162,11 +172,15 @@ def _program(question: Question, subject: Subject) -> str:
         return after["command"]
     names = {each.name for each in subject.named} | {*subject.namespaces}
     quoted = next((each for each in question.quoted if folded(each) not in names), "")
+    return quoted or _named_program(question, subject)
+
+
+def _named_program(question: Question, subject: Subject) -> str:
     plain = question.text
     for name in sorted((each.name for each in subject.objects), key=len, reverse=True):
         plain = plain.replace(name, " ")
     match = _PROGRAM.search(plain)
-    return quoted or (next(filter(None, match.groups())) if match else "")
+    return next(filter(None, match.groups())) if match else ""
 
 
 def _container(asked: Asked, found: ClusterObject, names: Sequence[str]) -> str:

@@ -6,9 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import children, integer
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -37,17 +40,21 @@ _ASKING: Final = re.compile(
     r"|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?|lequel|where|wo|donde)\b|^(?:does|do|is|are|did|hat|ist|esta|est)\b"
 )
 _WHICH: Final = re.compile(
-    r"\b(?:who|whom|what|which|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
+    r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
 _OUTGOING: Final = re.compile(
-    r"\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend|a quien"
-    r"|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
+    r"\ban (?:welche\w*|was|wem)\b"
+    r"|\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend"
+    r"|a quien|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
     r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
 )
-_DEPENDS: Final = re.compile(r"\b(?:hangt|hangen)\b.*\bab\b")
-"""The German verb "abhängen" means to depend. Without "ab", it means to hang."""
+_DEPENDS: Final = re.compile(
+    r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b|\ban (?:welche\w*|was|wem)\b.*\bhang"
+)
+"""The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
 _OBJECT_OF: Final = r"\b(?:by|von|por|par)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
+_AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = re.compile(
     r"\b(?:on|from|von|de|of|to|with|mit|con|a|au|avec)\s+(?:the |dem |der |el |la |le )?(?:\w+ )?$"
 )
@@ -69,8 +76,11 @@ def asks_uses(question: Question, subject: Subject) -> bool:
     if question.asks("trouble") and not depends:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
-    asked = subject.named and relation and _ASKING.search(question.text)
-    other = question.asks("health", "permission") or (question.symptoms - {"unreachable", "scaling"} and not depends)
+    several = len(subject.named) > 1
+    asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
+    runs = any(each.kind in _USERS for each in subject.objects)
+    plain = {"unreachable", "scaling"} | (set() if runs else {"image"})
+    other = question.asks("health", "permission") or (question.symptoms - plain and not depends)
     consumed = question.asks("usage") and any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects)
     return question.asks("uses") or bool(asked and not other and not consumed)
 
@@ -80,17 +90,26 @@ def uses(asked: Asked) -> FirstLook:
     if not asked.subject.named or asked.question.asks("images"):
         return number_or_list(asked)
     first = asked.subject.named[0].objects[0]
+    asked.ledger.take("bound", "", *map(str, _ports(asked)))
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
-    if beginnings("owners").search(asked.question.text) and first.kind in ("Pod", "ReplicaSet", "Job"):
+    if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
         return _owner(asked, first)
     if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
     return _users(asked, first)
 
 
+def _ports(asked: Asked) -> Iterator[int]:
+    """Yield the ports of the named objects: "who uses port 6379 of cache" is about all of its clients."""
+    for each in asked.subject.objects:
+        yield from (integer(port, "port") for port in each.children("spec", "ports"))
+        for container in children(pod_spec(each), "containers"):
+            yield from (integer(port, "containerPort") for port in children(container, "ports"))
+
+
 def _without_names(question: Question, subject: Subject) -> str:
-    text = question.text
+    text = question.spoken
     for name in sorted((each.name for each in subject.named), key=len, reverse=True):
         text = text.replace(name, " ")
     return text
@@ -104,7 +123,7 @@ def _is_outgoing(asked: Asked) -> bool:
     if _OUTGOING.search(text):
         return True
     if at < 0 or beginnings("clients").search(before):
-        return False
+        return at < 0 and _AUXILIARY_IT.search(text) is not None
     if _AUXILIARY.search(before) or (re.search(_OBJECT_OF, before) and not _depends(text)):
         return True
     verb = beginnings("relations").search(others)
@@ -131,6 +150,12 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
         wanted = [user for user in wanted if user.object.kind not in _POLICIES]
     allowed = _policies([*found.values()]) if _is_call(asked) else ()
     rows = [(str(user.object.ref), user.how) for user in wanted]
+    scaled = beginnings("autoscaling").search(asked.question.spoken) and not kinds & {
+        user.object.kind for user in wanted
+    }
+    look = look_for_cause(asked) if scaled else None  # something else may scale it, for example a job
+    if look is not None and look.verdict == "cause_found":
+        return look
     if not rows:
         return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
@@ -157,7 +182,7 @@ def _kinds_of_users(asked: Asked, used: ClusterObject) -> set[str]:
         for each in asked.question.found
         if each.sense == "kind" and asked.question.words[each.last].rstrip("s") in own
     }
-    if beginnings("autoscaling").search(asked.question.text):
+    if beginnings("autoscaling").search(asked.question.spoken):
         kinds.add("HorizontalPodAutoscaler")
     return kinds - described
 

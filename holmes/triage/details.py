@@ -209,7 +209,10 @@ def _is_named(path: str, words: set[str]) -> bool:
 def asks_keys(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the keys of a ConfigMap or a Secret, or for the value of a named key."""
     holders = [each for each in subject.objects if each.kind in ("ConfigMap", "Secret")]
-    named = beginnings("key names").search(question.text) is not None
+    plain = question.text
+    for each in subject.named:
+        plain = plain.replace(each.name, " ")
+    named = beginnings("key names").search(plain) is not None
     valued = any(key.lower() in question.words for each in holders for key in each.child("data"))
     return bool(holders) and (named or valued) and not question.asks("why", "trouble", "uses", "changes", "when")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import all_changes
 from holmes.kubernetes.fields import duration, written
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -38,9 +39,22 @@ _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 """Kinds whose rollouts are only visible as edits."""
 
 
+_OF_CHANGES: Final = frozenset({"rollout", "scaling", "image", "job"})
+"""Symptoms whose words also name changes."""
+_HAPPENED: Final = re.compile(r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b")
+"""In "were there deployments yesterday", a Deployment is what somebody did."""
+_BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+
+
 def asks_changes(question: Question, _subject: Subject) -> bool:
     """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
-    return question.asks("changes") and not question.asks("trouble", "negation")
+    if question.asks("trouble", "negation", "health", "count") or question.symptoms - _OF_CHANGES:
+        return False
+    said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
+    by_whom = question.words[:1] and question.words[0] in _BY_WHOM
+    happened = _HAPPENED.search(question.text) and "Deployment" in question.kinds
+    dated = question.period is not None
+    return question.asks("changes") or bool((said and (dated or by_whom)) or (happened and dated))
 
 
 def changes(asked: Asked) -> FirstLook:
@@ -52,7 +66,10 @@ def changes(asked: Asked) -> FirstLook:
     gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
-    if beginnings("removal").search(asked.question.text):
+    if beginnings("removal").search(asked.question.spoken):
+        look = look_for_cause(asked)
+        if look.verdict == "cause_found":
+            return look
         text = f"The deletions {place_of(asked)} are not known: the cluster keeps no record of deleted objects."
         return fact(asked, text, None, "inconclusive")
     noun, known = _of_question(asked, _changes(asked))
@@ -61,12 +78,16 @@ def changes(asked: Asked) -> FirstLook:
     told = f"from {written(start)} to {written(end)}" if start else f"until {written(end)}"
     span = f"in the last {duration(end - start)}" if period is None and start else told
     newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
-    earlier = max((each for each in known if each.at < start), key=lambda each: each.at, default=None)
+    named = {each.ref for each in asked.subject.objects}
+    before = (each for each in known if each.at < start)
+    earlier = max(before, key=lambda each: (each.at, each.change.object in named, each.change.object), default=None)
     if not rows and earlier is not None and asked.subject.named:
         change = earlier.change
         newest = f"; the newest before that: {change.object} {change.what} at {change.at}"
     summary = f"{counted(len(rows), noun)} {place_of(asked)} {span}{newest}."
-    return fact(asked, summary, table_of(("time", "object", "change"), rows))
+    unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
+    notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
+    return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)
 
 
 def _changes(asked: Asked) -> set[DatedChange]:
@@ -90,12 +111,16 @@ def _changes(asked: Asked) -> set[DatedChange]:
 def _kinds(asked: Asked) -> set[str]:
     """Return the kinds that the question asks about, without those that only describe a named object."""
     described = {each.kind for each in asked.subject.objects} | {"Namespace", "Pod", "ReplicaSet"}
+    if _HAPPENED.search(asked.question.text):
+        described.add("Deployment")
     return set(asked.question.kinds) - described
 
 
 def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[DatedChange]]:
     """Return the changes of the sorts that the question asks for, and the noun for them."""
-    text = asked.question.text
+    text = asked.question.spoken
+    if _HAPPENED.search(text) and "Deployment" in asked.question.kinds:
+        return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
     sorts = [] if beginnings("any change").search(text) else [each for each in _SORTS if beginnings(each).search(text)]
     if not sorts:
         return "change", [*found]
@@ -106,7 +131,9 @@ def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[Dated
 def _is_deployed(each: DatedChange) -> bool:
     """Return whether a change is the first deployment of a workload, or a rollout that only shows as an edit."""
     kind = each.change.object.kind
-    return (each.sort == "creation" and kind in WORKLOAD_KINDS) or (each.sort == "edit" and kind in _TEMPLATED)
+    return (each.sort == "creation" and kind in WORKLOAD_KINDS and kind != "Job") or (
+        each.sort == "edit" and kind in _TEMPLATED
+    )
 
 
 def events(asked: Asked) -> FirstLook:

@@ -107,8 +107,13 @@ def _objects(asked: Asked) -> FirstLook:
 
 
 def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
-    """Yield the number for each of several named workloads, if the question counts what belongs to them."""
-    if not asked.question.asks("count") or len(asked.subject.named) < _LEAST_OWNERS:
+    """Yield the number for each of several namespaces or named workloads, if the question counts what is in them."""
+    if not asked.question.asks("count"):
+        return
+    if len(asked.subject.namespaces) >= _LEAST_OWNERS:
+        spaces = Counter(each.namespace for each in found)
+        yield from (f"namespace {space}: {spaces.get(space, 0)}" for space in asked.subject.namespaces)
+    if len(asked.subject.named) < _LEAST_OWNERS:
         return
     numbers = Counter(asked.state.workload_of(each).ref for each in found)
     for named in asked.subject.named:

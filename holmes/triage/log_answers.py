@@ -8,14 +8,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.scan import ANSWER_LOGS
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
-from holmes.triage.log_values import STATISTICS, chosen_series, result_of, series_of, statistic_of, wanted_key
+from holmes.triage.log_values import (
+    STATISTICS,
+    chosen_series,
+    names_key,
+    result_of,
+    series_of,
+    statistic_of,
+    statistics_of,
+    wanted_key,
+)
 from holmes.triage.markdown import counted
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.points import number_of
+from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
 
@@ -36,7 +46,8 @@ _FEW: Final = re.compile(
     r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
 )
 _NUMBER: Final = re.compile(
-    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3})\b"
+    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3}"
+    r"|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
     r"(?! ?(?:s|m|h|d|min|sec|hour|day|stund|tag|hora|dia|heure|jour)\w*)"
     r"|\b(?:les|los|las) (\d{1,3}) (?:dernier|premier|ultim|primer)"
 )
@@ -44,8 +55,10 @@ _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
 )
-_SHOWN_WORDS: Final = "show list print display give any zeige zeig liste muestra lista montre affiche hay gibt there"
+_COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
+_SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
+_WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _OCCURS: Final = re.compile(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
@@ -59,18 +72,37 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for log lines, their number, or a number in them."""
     per = _PER.search(question.text)
     counts = question.asks("list", "count", "when", *STATISTICS) or per
-    amounts = any(beginnings(each).search(question.text) for each in ("cpu", "memory", "storage words"))
+    amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
     if question.asks("resources", "usage") and amounts and not question.asks("logs"):
         return False
-    if question.asks("logs"):
+    of_lines = any(beginnings(each).search(question.spoken) for each in ("line words", "writing"))
+    quoted = any(not any(folded(text) == each.name for each in subject.named) for text in question.quoted)
+    which = _WHICH_POD.search(question.text) and of_lines
+    if (
+        subject.named
+        and (question.asks("count", "list") or which)
+        and (of_lines or quoted)
+        and not question.asks("changes")
+    ):
+        return True
+    if subject.named and question.asks("trouble") and _names_container(question, subject):
+        return True
+    if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
     kinds = set(subject.kinds) - ({"Pod"} if per else set())
     counted = not _REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
-    of_lines = runs and subject.unknown and not kinds and not question.states and not word
-    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
-    return requests or (statistic_of(question) is not None and not kinds and bool(subject.named))
+    of_things = runs and subject.unknown and not kinds and not question.states and not word
+    requests = question.asks("count") and bool(counted or of_things) and bool(subject.named)
+    return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
+
+
+def _names_container(question: Question, subject: Subject) -> bool:
+    """Return whether a question names one of several containers."""
+    specs = [children(pod_spec(each), "containers") for each in subject.objects]
+    names = {text(one, "name") for spec in specs if len(spec) > 1 for one in spec}
+    return not (names - {each.name for each in subject.objects}).isdisjoint(question.words)
 
 
 def log_answer(asked: Asked) -> FirstLook:
@@ -80,23 +112,47 @@ def log_answer(asked: Asked) -> FirstLook:
         return _nothing(asked)
     filters = filters_of_lines(asked, found)
     shown = [line for line in found if all(one.holds(line) for one in filters)]
-    statistic = statistic_of(asked.question)
+    statistic = statistic_of(asked.question, asked.subject)
     if statistic is not None:
         return _statistic(asked, shown if filters else found, statistic)
-    text = asked.question.text
-    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(text) or _FEW.search(text)
-    counts = lists or asked.question.asks("count", "when") or asked.question.period is not None
-    if asked.question.asks("trouble") and not counts and not asked.question.quoted:
+    said = asked.question.text
+    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
+    lists = lists or _WHICH_POD.search(said)
+    counts = lists or asked.question.asks("count", "when")
+    troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
+        "exceptions"
+    ).search(asked.question.spoken)
+    if troubled and not counts and not asked.question.quoted:
         look = look_for_cause(asked)
         if look.verdict == "cause_found":
             return look
     told = "".join(f" {one.told}" for one in filters)
+    things = _things(asked, shown) if filters or asked.question.asks("count") else None
+    if things is not None:
+        number, key = things
+        lines = f"the sum of `{key}` in {counted(len(shown), 'log line')}{told} {place_of(asked)}"
+        return _table(asked, shown, f"{_amount(number)}: {lines}.")
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
     if asked.question.period is not None:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
     summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
     return _table(asked, shown, summary)
+
+
+def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
+    """Return the number of things that lines report: "how many records were merged" adds `count=318` of each line."""
+    question = asked.question
+    of_lines = (
+        beginnings("line words").search(question.spoken)
+        or question.quoted
+        or beginnings("how often").search(question.spoken)
+    )
+    if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
+        return None
+    every = [each for each in series_of(shown) if len(each.values) == len(shown) and not each.is_time]
+    named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
+    return (sum(named[0].values), named[0].key) if named else None
 
 
 def _nothing(asked: Asked) -> FirstLook:
@@ -132,7 +188,7 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str) -> FirstLook:
 def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the first or the last lines, as many as the question asks for."""
     number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
-    most = min(MOST_ROWS, int(next(filter(None, number.groups())))) if number else MOST_ROWS
+    most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
     return shown[:most] if few is not None and few["first"] else shown[-most:]
 
 
@@ -179,15 +235,19 @@ def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> 
         wanted = wanted_key(asked.question)
         what = f"number `{wanted}`" if wanted else "number of the question"
         return fact(asked, f"The {what} is not in the log lines {place_of(asked)}.{hint}", None, "inconclusive")
-    result, label = result_of(asked.question, statistic, chosen.values)
+    every_result = [
+        result_of(asked.question, each, chosen.values)
+        for each in statistics_of(asked.question, asked.subject) or (statistic,)
+    ]
     first, last = chosen.lines[0], chosen.lines[-1]
     span = f" from {written(first.at)} to {written(last.at)}" if first.at else ""
     unit = f" {chosen.unit}" if chosen.unit else ""
     values = chosen.values
-    summary = (
-        f"The {label} of `{chosen.key}` in {counted(len(values), 'log line')} {place_of(asked)}{span} is "
-        f"{_amount(result)}{unit}."
-    )
+    told = " and ".join(label for _, label in every_result)
+    numbers = " and ".join(f"{_amount(result)}{unit}" for result, _ in every_result)
+    verb = "is" if len(every_result) == 1 else "are"
+    lines = f"in {counted(len(values), 'log line')} {place_of(asked)}{span}"
+    summary = f"The {told} of `{chosen.key}` {lines} {verb} {numbers}."
     more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
     extreme = max if statistic == "maximum" else min
     line = extreme(zip(values, chosen.lines, strict=True), key=lambda each: each[0])[1]

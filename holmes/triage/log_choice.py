@@ -16,9 +16,13 @@ from holmes.kubernetes.fields import moment
 from holmes.triage.asked import refs_of
 from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections
+from holmes.triage.dependencies import uses
 from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.happenings import changes
 from holmes.triage.log_answers import log_answer
+from holmes.triage.moments import asks_since_fault
 from holmes.triage.plans import plans_of
+from holmes.triage.quantities import quota
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
@@ -36,7 +40,8 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
     plans = plans_of(question, asked.subject)
-    if plans and plans[0].answer not in (look_for_cause, log_answer):
+    can_lead_to_fault = plans[:1] and plans[0].answer in (look_for_cause, log_answer, changes, quota, uses)
+    if plans and not can_lead_to_fault and not asks_since_fault(question, asked.subject):
         return ()
     if not (question.wants_cause or question.asks("health", "logs") or asked.subject.named):
         return ()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
 
 _MINUTE: Final = 60.0
 _PINO: Final = re.compile(r'"level":\s?([1-6])0\b')
@@ -44,6 +45,7 @@ _PREVIOUS: Final = re.compile(
     r"|plantage|died|crashed|restarted)"
 )
 _EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
+_PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _NEAR: Final = 4
 
 
@@ -90,20 +92,27 @@ def _has_previous(asked: Asked) -> bool:
 
 def _logs(asked: Asked) -> list[tuple[LogKey, str]]:
     state, subject = asked.state, asked.subject
-    objects = [each for each in subject.objects if each.kind != "Pod"]
-    pods = {each.ref for each in subject.objects if each.kind == "Pod"}
+    objects = [each for each in subject.objects if each.kind not in ("Pod", "Job")]
+    pods = {
+        pod.ref for each in subject.objects if each.kind in ("Pod", "Job") for pod in state.pods_of(each) or (each,)
+    }
     pods |= {pod.ref for each in workloads_of(state, objects) for pod in state.pods_of(each) or (each,)}
     found = [
         (key, log)
         for key, log in sorted(state.timed_logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
         if (key.pod in pods if subject.named else subject.holds(key.pod.namespace))
     ]
-    if _PREVIOUS.search(asked.question.text):
+    if asks_previous(asked.question):
         found = [each for each in found if each[0].previous]
     named = {each.name for each in subject.objects}
     containers = {key.container for key, _ in found}
     wanted = {word for word in asked.question.words if word in containers and word not in named}
     return [each for each in found if not wanted or each[0].container in wanted]
+
+
+def asks_previous(question: Question) -> bool:
+    """Return whether a question is about the log before the last crash."""
+    return _PREVIOUS.search(question.text) is not None
 
 
 def containers_named(asked: Asked) -> tuple[str, ...]:
@@ -173,11 +182,18 @@ def _texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     told = " or ".join(f"`{each}`" for each in wanted)
     first = min(max(0, whole.find(folded(each))) for each in wanted)
 
+    expressions = [re.compile(_expression(each), re.IGNORECASE) for each in wanted]
+
     def holds(line: LogLine) -> bool:
-        lowered = line.text.lower()
-        return any(each.lower() in lowered for each in wanted)
+        return any(expression.search(line.text) for expression in expressions)
 
     yield _negated(asked, whole, first, f"text {told}", holds)
+
+
+def _expression(text: str) -> str:
+    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
+    parts = _PLACEHOLDER.split(text)
+    return r"\S+".join(re.escape(part) for part in parts)
 
 
 def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:
@@ -192,8 +208,16 @@ def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:
         lowered = [line.text.lower() for line in found]
         known = {part for text in question.text.split() for part in (text,) if text.startswith("/")}
         for word in asked.subject.unknown:
+            if _is_condition(word):
+                continue
             if word not in known and len(word) > 2 and any(word in line for line in lowered):
                 yield word
+
+
+def _is_condition(word: str) -> bool:
+    """Return whether a word asks for a level or for lines, and is no text of its own."""
+    names = (*(name for name, _, _ in _LEVELS), "exceptions", "line words", "writing")
+    return word.startswith("level") or any(beginnings(name).match(word) for name in names)
 
 
 def _without_texts(asked: Asked) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from holmes.triage.log_lines import LogLine
     from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
 
 Statistic: TypeAlias = Literal["percentile", "average", "sum", "maximum", "minimum"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("percentile", "average", "sum", "maximum", "minimum")
@@ -44,6 +45,7 @@ _ACCESS: Final = re.compile(
     r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
 )
 """An access log with the bytes of the response, and the time of the request in seconds as ingress-nginx writes it."""
+_SAME_START: Final = 4
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
 _IDENTIFIER: Final = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
@@ -71,11 +73,19 @@ class Series:
         return self.unit in _TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
 
 
-def statistic_of(question: Question) -> Statistic | None:
+def statistic_of(question: Question, subject: Subject) -> Statistic | None:
     """Return the statistic that a question asks for, or None."""
+    return next(iter(statistics_of(question, subject)), None)
+
+
+def statistics_of(question: Question, subject: Subject) -> tuple[Statistic, ...]:
+    """Return the statistics that a question asks for. In Spanish, `media` is also a half, or a namespace."""
     if _PERCENTILE.search(question.text):
-        return "percentile"
-    return next((each for each in STATISTICS if question.asks(each)), None)
+        return ("percentile",)
+    period = question.period.text.split() if question.period is not None else ()
+    names = {*subject.namespaces, *(each.name for each in subject.objects), *period}
+    said = {each.name for each in question.found if each.sense == "concept" and question.words[each.first] not in names}
+    return tuple(each for each in STATISTICS if each in said)
 
 
 def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:
@@ -125,11 +135,14 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
     }
     spelled = {match[0].rstrip("=") for match in _IDENTIFIER.finditer(question.text)}
     named = [each for each in found if each.key.lower() in spelled]
-    timed, sized = beginnings("time measures").search(question.text), beginnings("size measures").search(question.text)
+    timed, sized = (
+        beginnings("time measures").search(question.spoken),
+        beginnings("size measures").search(question.spoken),
+    )
 
     def score(each: Series) -> tuple[int, int, int]:
         parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}
-        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words)
+        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
         measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
         return (matched + int(measured), len(each.values), -len(each.key))
 
@@ -137,6 +150,19 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
         return None
     best = max(named or found, key=score, default=None)
     return best if best is not None and (named or score(best)[0]) else None
+
+
+def names_key(question: Question, series: Series) -> bool:
+    """Return whether words of the question are a part of the key."""
+    words = {part.removesuffix("s") for word in question.words for part in _PARTS.findall(word)}
+    return bool({part.lower().removesuffix("s") for part in _PARTS.findall(series.key)} & words)
+
+
+def _cognates(parts: set[str], words: set[str]) -> int:
+    """Return how many parts of a key begin like a word of another language: `object` and `objekte`."""
+    return sum(
+        any(part[:_SAME_START] == word[:_SAME_START] for word in words) for part in parts if len(part) > _SAME_START
+    )
 
 
 def wanted_key(question: Question) -> str:

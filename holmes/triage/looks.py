@@ -26,7 +26,7 @@ from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
 from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.subjects import Named
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import vocabulary, word_list
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
@@ -171,7 +171,8 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
 def _of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
     """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
     other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
-    if subject.unknown and not question.asks("follow_up"):
+    refers = question.asks("follow_up") or not word_list("pronouns").isdisjoint(question.words)
+    if subject.unknown and not refers:
         return subject
     if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
         return subject

@@ -10,14 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import duration, text, written
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
 from holmes.triage.object_times import duration_of_run, times_of
 from holmes.triage.states import is_ready
+from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -54,25 +56,32 @@ _NOT_READY: Final = re.compile(
     r"\b(?:not|n't|no longer|nicht|no|pas|plus) (?:\w+ ){0,2}(?:ready|available|reachable|healthy|bereit|verfugbar"
     r"|erreichbar|dispon|list[oa]|pret|accessible)"
 )
-_NONE: Final = ((_ENDED, "No restart"), (_FAILED, "No failed run"))
+_NONE: Final = ((_ENDED, "No restart"), (_FAILED, "No failed run"), (("next run",), "No next run"))
 
 SINCE_WHEN: Final = re.compile(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
-    r"|\bseit (?:wann|wie lange|welche[rm])"
-    r"|\bdesde (?:cuando|que (?:hora|dia|fecha)|hace cuanto)|\b(?:hace )?cuanto (?:tiempo )?(?:lleva|hace)"
-    r"|\bhace cuanto|\ba partir de (?:cuando|que hora)|\bdepuis (?:quand|combien|quelle heure)"
+    r"|\b(?:how many|wie viele|cuant[oa]s|combien de) (?:days?|hours?|minutes?|weeks?|tagen?|stunden?|dias|horas|jours"
+    r"|heures)\b|\bseit (?:wann|wie lange|welche[rm])|\bdesde (?:cuando|que (?:hora|dia|fecha)|hace cuanto)"
+    r"|\b(?:hace )?cuanto (?:tiempo )?(?:lleva|hace)|\bhace cuanto|\ba partir de (?:cuando|que hora)"
+    r"|\bdepuis (?:quand|combien|quelle heure)"
 )
 _NOUN: Final = re.compile(
     r"\b(?:last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
-    r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|success|start|scaling|rollout|deployment|deploy|release"
-    r"|lauf|neustart|absturz|start|skalierung|ejecucion|reinicio|caida|arranque|despliegue|redemarrage|plantage"
-    r"|demarrage|deploiement|time|renewal)\b|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
+    r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|kill|oom|end|failure|success|start|scaling|rollout"
+    r"|deployment|deploy|release|lauf|neustart|absturz|skalierung|ejecucion|reinicio|caida|arranque|despliegue"
+    r"|redemarrage|plantage|demarrage|deploiement|time|renewal)\b"
+    r"|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
 )
 _TOOK: Final = re.compile(
-    r"\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
+    r"\bhow long (?:did|does) .{1,60} run\b|\bwie lange lief\b"
+    r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
 _FUTURE: Final = re.compile(r"\b(?:will|wird|werden)\b")
+_DID: Final = re.compile(
+    r"(?:did|has|have|hat|haben|ist|sind|wurden?|se ha|se han|ha|han|est-ce que|a-t-il"
+    r"|.{1,60} (?:a-t-il|s'est-il|a-t-elle))\b"
+)
 _FIRST: Final = re.compile(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
 _WHAT: Final = frozenset({"what", "who", "which", "was", "wer", "quien", "qui", "que", "qu", "anything", "any", "did"})
 
@@ -80,10 +89,13 @@ _WHAT: Final = frozenset({"what", "who", "which", "was", "wer", "quien", "qui", 
 def asks_time(question: Question, subject: Subject) -> bool:
     """Return whether a question asks when something happened to the named objects, or since when it lasts."""
     objects, text_of = subject.objects, question.text
+    spaces = "Namespace" in question.kinds and subject.namespaces
+    if _asks_if_ended(question, subject):
+        return True
     if _TOOK.search(text_of):
         return any(each.kind in _RUNS for each in objects)
     if (
-        not objects
+        not (objects or spaces)
         or question.asks("logs", "why")
         or not (question.asks("when") or SINCE_WHEN.search(text_of) or _NOUN.search(text_of))
     ):
@@ -93,40 +105,86 @@ def asks_time(question: Question, subject: Subject) -> bool:
     return bool(_topics(question, objects)) or not (question.symptoms or question.asks("trouble", "changes"))
 
 
+def _asks_if_ended(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if the named objects restarted or crashed: "did web restart today"."""
+    other = question.asks("why", "when", "logs", "count", "list", "health", "now") or question.symptoms - {
+        "crash",
+        "memory",
+    }
+    runs = any(each.kind in (*WORKLOADS, "Pod") for each in subject.objects)
+    return (
+        runs and not other and _DID.match(question.text) is not None and _topics(question, subject.objects) == (_ENDED,)
+    )
+
+
+def asks_since_fault(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks since when something fails, which the cause of the fault tells."""
+    vague = SINCE_WHEN.search(question.text) is not None and not _topics(question, subject.objects)
+    return asks_time(question, subject) and (vague or _is_fault(question, subject))
+
+
+def _is_fault(question: Question, subject: Subject) -> bool:
+    topics = _topics(question, subject.objects)
+    unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
+    return unready or (("broken",) in topics and _FAILED not in topics and _ENDED not in topics[:1])
+
+
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects for the topic of the question."""
-    if _TOOK.search(asked.question.text):
+    question, subject = asked.question, asked.subject
+    if _TOOK.search(question.text):
         took = "; ".join(_durations(asked))
         return fact(asked, f"{took}." if took else f"No finished run of {_names(asked)} is known.")
-    topics = _topics(asked.question, asked.subject.objects)
-    unready = ("unready",) in topics
-    if (("broken",) in topics and _FAILED not in topics) or (unready and not all(map(is_ready, asked.subject.objects))):
+    if _asks_if_ended(question, subject):
+        return _ends(asked)
+    if _is_fault(question, subject):
         return _since_fault(asked)
-    answers = [_of_subject(asked, named.objects, topics) for named in asked.subject.named]
-    found = [each for answer in answers for each in answer]
-    future = _FUTURE.search(asked.question.text) and not any(each.at > asked.state.now for each in found)
-    none = next((text_of for group, text_of in _NONE if group in topics), "")
-    if not found and none:
+    topics = _topics(question, subject.objects)
+    if not topics and SINCE_WHEN.search(question.text):
+        look = _since_fault(asked)
+        if look.verdict == "cause_found":
+            return look
+    every = subject.named or _namespaces(asked)
+    found = {named.name: times for named in every if (times := _of_subject(asked, named.objects, topics))}
+    future = _FUTURE.search(question.text) and not any(
+        each.at > asked.state.now for times in found.values() for each in times
+    )
+    return _without_time(asked, topics) if not found or future else _with_times(asked, every, found)
+
+
+def _without_time(asked: Asked, topics: Sequence[tuple[Topic, ...]]) -> FirstLook:
+    """Answer that no time is known. That there was no restart, no failed run and no next run is an answer."""
+    none = next((words for group, words in _NONE if group in topics), "")
+    if none:
         return fact(asked, f"{none} of {_names(asked)} is known.", lines=tuple(_of_schedules(asked)))
-    if not found or future:
-        return fact(asked, f"The time in the question is not in the objects of {_names(asked)}.", None, "inconclusive")
-    missing = [named.name for named, answer in zip(asked.subject.named, answers, strict=True) if not answer]
-    told = "; ".join(_told(asked, answer[0]) for answer in answers if answer)
-    now = f"{_names(asked)} is ready now. " if unready and found[0].topic == "ready" else ""
-    rows = [(str(each.object.ref), each.what, written(each.at), _away(asked, each.at)) for each in found]
+    return fact(asked, f"The time in the question is not in the objects of {_names(asked)}.", None, "inconclusive")
+
+
+def _with_times(asked: Asked, every: Sequence[Named], found: Mapping[str, list[ObjectTime]]) -> FirstLook:
+    topics = _topics(asked.question, asked.subject.objects)
+    first = next(iter(found.values()))[0]
+    now = f"{_names(asked)} is ready now. " if ("unready",) in topics and first.topic == "ready" else ""
+    times = [each for one in found.values() for each in one]
+    rows = [(str(each.object.ref), each.what, written(each.at), _away(asked, each.at)) for each in times]
     return fact(
         asked,
-        f"{now}{told}.",
+        f"{now}{'; '.join(_told(asked, each[0]) for each in found.values())}.",
         table_of(("object", "what", "time", "ago"), rows) if len(rows) > 1 else None,
         lines=tuple(_of_schedules(asked)) if topics else (),
-        notes=tuple(f"The time of {name} is not in its objects." for name in missing),
+        notes=tuple(f"The time of {named.name} is not in its objects." for named in every if named.name not in found),
     )
+
+
+def _namespaces(asked: Asked) -> tuple[Named, ...]:
+    """Return the namespaces of a question about namespaces themselves: "the age of the namespace shop"."""
+    found = (asked.state.get("Namespace", "", name) for name in asked.subject.namespaces)
+    return tuple(Named(name=each.name, objects=(each,)) for each in found if each is not None)
 
 
 def _topics(question: Question, objects: Sequence[ClusterObject]) -> tuple[tuple[Topic, ...], ...]:
     """Return the topics that the words of a question name, the most specific first."""
     kinds = {each.kind for each in objects}
-    plain = question.text
+    plain = question.spoken
     for each in objects:
         plain = plain.replace(each.name, " ")
     fitting = (topics for topics, needed in _TOPICS if not needed or kinds & {*needed})
@@ -142,6 +200,8 @@ def _of_subject(
     oldest_first = _FIRST.search(asked.question.text) is not None
     every.sort(key=lambda each: each.at if oldest_first else -each.at)
     for group in topics:
+        if group == ("next run",) and any(each.boolean("spec", "suspend") for each in objects):
+            return []
         for topic in ("ready",) if "unready" in group else group:
             found = [each for each in every if each.topic == topic]
             if found and topic == "created":  # the age of a workload, not of its pods
@@ -152,7 +212,33 @@ def _of_subject(
                 return found
         if any(group == one for one, _ in _NONE):  # "none" is an answer, which no other time may replace
             return []
-    return [] if topics else every
+    if topics or SINCE_WHEN.search(asked.question.text) is None:
+        return [] if topics else every
+    started = (
+        one for topic in ("started", "ready", "created") for one in [[each for each in every if each.topic == topic]]
+    )
+    return next((found for found in started if found), every)
+
+
+def _ends(asked: Asked) -> FirstLook:
+    """Answer whether the named objects restarted in the period of the question, or at all."""
+    period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
+    told, rows = [], []
+    for named in asked.subject.named:
+        found = _of_subject(asked, named.objects, (_ENDED,))
+        within = [each for each in found if start <= each.at <= end]
+        span = f" from {written(start)} to {written(end)}" if period is not None else ""
+        last = f"; the last one: {_told(asked, found[0])}" if found and not within else ""
+        told.append(
+            f"Yes: {_told(asked, within[0])}"
+            if within
+            else f"No restart of {named.objects[0].ref} is known{span}{last}"
+        )
+        rows += [(str(each.object.ref), each.what, written(each.at), _away(asked, each.at)) for each in within]
+    return fact(
+        asked, f"{'; '.join(told)}.", table_of(("object", "what", "time", "ago"), rows) if len(rows) > 1 else None
+    )
 
 
 def _since_fault(asked: Asked) -> FirstLook:
@@ -163,7 +249,11 @@ def _since_fault(asked: Asked) -> FirstLook:
     if look.verdict == "healthy":
         ready = next((each for each in times if each.topic == "ready"), None)
         return look if ready is None else replace(look, summary=f"{look.summary} {_told(asked, ready)}.")
-    return look if look.since or since is None else replace(look, since=written(since))
+    if look.since or look.verdict != "cause_found":
+        return look
+    changed = max((each for each in times if each.topic == "changed"), key=lambda each: each.at, default=None)
+    lines = (*look.lines, _told(asked, changed)) if changed is not None else look.lines
+    return replace(look, since=written(since) if since is not None else "", lines=lines)
 
 
 def _durations(asked: Asked) -> Iterator[str]:

@@ -32,9 +32,9 @@ _TOOL: Final = re.compile(
     r"|rollback)\b"
 )
 _LEADING: Final = re.compile(
-    r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|you (?:should|must|have to)|let's|lets|let us|go and"
-    r"|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp|(?:can|could|would|will) you"
-    r"|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
+    r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
+    r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
+    r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = re.compile(
     r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|il faut|veuillez|je veux|je voudrais"
@@ -56,15 +56,20 @@ _YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "e
 def declined(asked: Asked) -> FirstLook | None:
     """Return the answer to a request that Holmes declines, or None for a question."""
     question = asked.question
-    asks = bool(question.words) and question.words[0] in _ASKING
+    asks = bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words))
     if _TOOL.search(question.text) or (not asks and any(_orders(question))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None
 
 
+def _asks_leave(words: tuple[str, ...]) -> bool:
+    """Return whether a question asks what somebody may do: "can web delete pods", but not "can you delete it"."""
+    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
+
+
 def asks_how_to_change(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how a person changes something: "how do I restart web"."""
-    asks = beginnings("how to").search(question.text) and not question.asks("trouble", "logs")
+    asks = beginnings("how to").search(question.spoken) and not question.asks("trouble", "logs")
     return bool(asks and subject.named and change_command(question, subject))
 
 
@@ -117,12 +122,12 @@ def _reveals(asked: Asked) -> bool:
     keyed = any(key.lower() in question.words for each in secrets for key in keys_used(asked.state, each))
     shown = (
         bool(secrets)
-        and (keyed or beginnings("decoding").search(question.text))
+        and (keyed or beginnings("decoding").search(question.spoken))
         and not question.asks("uses", "when", "age")
     )
     if question.asks("why", "trouble", "logs") or not question.words or question.words[0] in _YES_OR_NO:
         return False
-    return bool(values or (shown and not beginnings("key names").search(question.text)))
+    return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
 
 def _orders(question: Question) -> Iterator[bool]:

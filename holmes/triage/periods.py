@@ -44,14 +44,21 @@ _BEFORE_POINT: Final = (
     r"(?:the |dem |den |der |el |la |las |los |le |les |l'|du |de |del |um |on |am |at |around |about |gegen |vers "
     r"|last |this |letzten |letztem |este |ce |early |late |fruh )*$"
 )
-_REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = tuple(
-    (reach, re.compile(rf"\b(?:{words})\s*{_BEFORE_POINT}"))  # type: ignore[misc]
-    for reach, words in (
-        ("since", r"since|seit|seitdem|desde|depuis|after|nach|despues|apres|from|ab|starting|as of|partir|des le"),
-        ("until", r"until|till|up to|bis|hasta|jusqu'a|jusqu'au|jusqu'aux"),
-        ("before", r"before|prior to|vor|antes|avant|earlier than"),
-    )
-)  # fmt: skip
+_SINCE_WORDS: Final = (
+    r"compared (?:to|with)|gegenuber|im vergleich zu|comparado con|par rapport a|since|seit|seitdem|desde|depuis|after"
+    r"|nach|despues|apres|from|ab|starting|as of|partir|des le"
+)
+
+
+def _before_point(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{words})\s*{_BEFORE_POINT}")
+
+
+_REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = (
+    ("since", _before_point(_SINCE_WORDS)),
+    ("until", _before_point(r"until|till|up to|bis|hasta|jusqu'a|jusqu'au|jusqu'aux")),
+    ("before", _before_point(r"before|prior to|vor|antes|avant|earlier than")),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

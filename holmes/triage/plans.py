@@ -66,10 +66,13 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 
+_COMMANDS: Final = (how_to_change, port_forward, exec_command, log_command)
+
+
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
-    if plan is None or not question.complains or plan.answer is look_for_cause:
+    if plan is None or not question.complains or plan.answer in (look_for_cause, *_COMMANDS):
         return (plan,) if plan is not None else ()
     return (_CAUSE, plan)
 
@@ -100,8 +103,13 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
     if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
         return False  # "who consumes this ConfigMap"
-    requested = beginnings("request words").search(question.text) or beginnings("limit words").search(question.text)
-    if requested and not beginnings("consuming").search(question.text):
+    requested = beginnings("request words").search(question.spoken) or beginnings("limit words").search(question.spoken)
+    near = beginnings("near a limit").search(question.spoken)
+    if requested and near:
+        return True
+    if requested and not beginnings("consuming").search(question.spoken):
+        return False
+    if words & {"who", "wer", "quien", "quienes", "qui"} and not _MEASURED & words:
         return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
@@ -112,8 +120,12 @@ def _lacks_something(question: Question) -> bool:
     return any(question.lacks(what) for what in ("limits", "requests", "probes"))
 
 
-def _asks_amount(question: Question, _subject: Subject) -> bool:
-    return question.asks("resources") and not _lacks_something(question)
+def _asks_amount(question: Question, subject: Subject) -> bool:
+    extreme = any(beginnings(each).search(question.spoken) for each in ("the most", "the least"))
+    stored = {"PersistentVolumeClaim", "PersistentVolume"}
+    sized = extreme and stored & set(question.kinds)
+    sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
+    return bool(question.asks("resources") or sized) and not _lacks_something(question)
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
@@ -160,7 +172,7 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
 
 
 def _asks_images(question: Question, subject: Subject) -> bool:
-    lists = question.asks("list") or (
+    lists = question.asks("list", "uses") or (
         subject.named and not question.asks("health") and not question.symptoms - {"image"}
     )
     about = question.asks("images") and lists and "Node" not in question.kinds

@@ -98,6 +98,8 @@ _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (r"tonight|this night|heute nacht|esta noche|cette nuit|over ?night",
      Point(day=Day(begins=_night), clock=(18, 32))),
     (r"this (?:after)?noon|heute (?:nach)?mittag|esta tarde|cet apres-midi", Point(day=days_back(0), clock=(12, 18))),
+    (r"esta madrugada|heute in der fruhe|in den fruhen morgenstunden|early this morning|au petit matin",
+     Point(day=days_back(0), clock=(0, 7))),
     (r"this evening|heute abend|ce soir", Point(day=days_back(0), clock=(17, 24))),
     (rf"{_TODAY}", Point(day=days_back(0))),
     (r"(?:the )?day before yesterday|vorgestern|anteayer|antes de ayer|avant-hier", Point(day=days_back(2))),

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested, written_amount
 from holmes.kubernetes.fields import at, child, children, text
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
+from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
 from holmes.triage.states import lives
 from holmes.triage.vocabulary import beginnings
@@ -70,11 +72,17 @@ def exact(value: Decimal, resource: str) -> str:
 def asks_quota(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how much of a quota is used."""
     quota = "ResourceQuota" in question.kinds or any(each.kind == "ResourceQuota" for each in subject.objects)
+    others = any(each.kind not in ("ResourceQuota", "Namespace", "Node") for each in subject.objects)
+    if others and (question.asks("health", "trouble") or question.symptoms):
+        return False
     return quota and not question.asks("why", "changes", "when", "permission", "list", "age")
 
 
 def quota(asked: Asked) -> FirstLook:
     """Return what is used and what is left of the quotas in the scope of the question."""
+    look = look_for_cause(asked) if asked.question.asks("trouble") else None
+    if look is not None and look.verdict == "cause_found":
+        return look
     named = [each for each in asked.subject.objects if each.kind == "ResourceQuota"]
     found = named or [each for each in asked.state.of("ResourceQuota") if asked.subject.contains(each)]
     wanted = _resources(asked)
@@ -105,7 +113,7 @@ def _left(used: str, hard: str) -> tuple[Decimal, str]:
 def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
-    if kinds & {*_STORED} or beginnings("storage words").search(asked.question.text):
+    if kinds & {*_STORED} or beginnings("storage words").search(asked.question.spoken):
         return _storage(asked)
     if asked.question.asks("count") and not kinds & {"Node", "ResourceQuota"} and not _resources(asked):
         return number_or_list(asked)
@@ -117,22 +125,22 @@ def resources(asked: Asked) -> FirstLook:
 
 def _resources(asked: Asked) -> tuple[str, ...]:
     """Return the resources that the question names: memory, cpu, or both."""
-    return tuple(each for each in _RESOURCES if beginnings(each).search(asked.question.text))
+    return tuple(each for each in _RESOURCES if beginnings(each).search(asked.question.spoken))
 
 
 def _measures(asked: Asked) -> tuple[Measure, ...]:
     words = {"requests": "request words", "limits": "limit words"}
-    return tuple(each for each in _MEASURES if beginnings(words[each]).search(asked.question.text))
+    return tuple(each for each in _MEASURES if beginnings(words[each]).search(asked.question.spoken))
 
 
 def _sums(asked: Asked) -> bool:
-    return bool(asked.question.asks("sum") or beginnings("in total").search(asked.question.text))
+    return bool(asked.question.asks("sum") or beginnings("in total").search(asked.question.spoken))
 
 
 def _extreme(asked: Asked) -> Literal["maximum", "minimum", ""]:
-    if asked.question.asks("maximum") or beginnings("the most").search(asked.question.text):
+    if statistic_of(asked.question, asked.subject) == "maximum" or beginnings("the most").search(asked.question.spoken):
         return "maximum"
-    return "minimum" if asked.question.asks("minimum") or beginnings("the least").search(asked.question.text) else ""
+    return "minimum" if asked.question.asks("minimum") or beginnings("the least").search(asked.question.spoken) else ""
 
 
 def _nodes(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -150,8 +158,8 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
     placed, measures = pods_by_node(asked.state), _measures(asked)
     about_pods = (
         measures
-        or beginnings("left over").search(asked.question.text)
-        or beginnings("share words").search(asked.question.text)
+        or beginnings("left over").search(asked.question.spoken)
+        or beginnings("share words").search(asked.question.spoken)
     )
     rows, told = [], []
     for resource in _resources(asked) or _RESOURCES:
@@ -174,12 +182,16 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
         told.append(f"{resource} {', '.join(f'{name} {exact(totals[name], resource)}' for name in names)}")
     if len(nodes) == 1 and not about_pods:
         return _capacity(asked, nodes[0], rows)
-    ordered = sorted(rows, key=lambda row: -amount(row[3]) if about_pods else -amount(row[2]))
+    header = ("node", "resource", "allocatable", "requests", "limits", "free", "requested")
+    left_over = beginnings("left over").search(asked.question.spoken)
+    column = header.index(
+        "free" if left_over else measures[0] if measures else "requests" if about_pods else "allocatable"
+    )
+    ordered = sorted(rows, key=lambda row: -amount(row[column]))
     if _extreme(asked) == "minimum":
         ordered.reverse()
     first = f" The {_extreme(asked)}: {ordered[0][0]}." if _extreme(asked) and len(nodes) > 1 else ""
     place = place_of(asked) if asked.subject.named else f"of {counted(len(nodes), 'node')}"
-    header = ("node", "resource", "allocatable", "requests", "limits", "free", "requested")
     return fact(asked, f"The amounts {place}: {'; '.join(told)}.{first}", table_of(header, ordered))
 
 
@@ -233,7 +245,16 @@ def _of_containers(asked: Asked) -> FirstLook:
     ]  # fmt: skip
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
-        return fact(asked, f"No {names} are set {place_of(asked)}.") if asked.subject.named else number_or_list(asked)
+        return fact(asked, f"No {names} are set {place_of(asked)}.")
+    if statistic_of(asked.question, asked.subject) == "average":
+        return _average(
+            asked,
+            [
+                each
+                for each in _amounts(_pods(asked))
+                if (each.measure, each.resource) == (found[0].measure, found[0].resource)
+            ],
+        )
     if per is not None:
         return _grouped(asked, found, per[1])
     if _extreme(asked) and not _sums(asked):
@@ -306,6 +327,15 @@ def _totals(asked: Asked, found: Sequence[_Amount]) -> str:
     pods = counted(len({each.object.ref for each in found}), "running pod")
     told = ", ".join(f"{measure} {resource} {exact(value, resource)}" for (measure, resource), value in sums.items())
     return f"{pods} {place_of(asked)}: {told} in total."
+
+
+def _average(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
+    """Return the average of an amount over running pods."""
+    pods = {each.object.ref for each in found}
+    measure, resource = found[0].measure, found[0].resource
+    total = sum((each.value for each in found), Decimal())
+    told = f"{exact(total / len(pods), resource)} of {counted(len(pods), 'running pod')} {place_of(asked)}"
+    return fact(asked, f"The average of {resource} {measure}: {told}; {exact(total, resource)} in total.")
 
 
 def _ranked(asked: Asked, found: Sequence[_Amount]) -> FirstLook:

@@ -118,9 +118,10 @@ class LabelTerm:
 class Question:
     """A parsed question.
 
-    `written` is the text as read, and `text` its folded form, see `vocabulary.folded`. `words` are folded, too.
-    `quoted` contains the text in quotes. `older_seconds` and `newer_seconds` bound the age of objects. `period` is the
-    time that the question is about. `complains` means that it states trouble, see `complaints.py`.
+    `written` is the text as read, `text` its folded form, see `vocabulary.folded`, and `spoken` that form without
+    quoted sentences. `words` are folded, too. `quoted` contains the text in quotes. `older_seconds` and `newer_seconds`
+    bound the age of objects. `period` is the time that the question is about. `complains` means that it states trouble,
+    see `complaints.py`.
     """
 
     text: str
@@ -139,6 +140,7 @@ class Question:
     symptoms: frozenset[str] = frozenset()
     complains: bool = False
     written: str = ""
+    spoken: str = ""
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
@@ -198,7 +200,13 @@ def parse_question(text: str) -> Question:
         symptoms=symptoms_in(words),
         complains=complains(lowered),
         written=shown,
+        spoken=_QUOTED.sub(_without_sentence, lowered),
     )
+
+
+def _without_sentence(match: re.Match[str]) -> str:
+    """Blank a quoted sentence. A quoted name stays."""
+    return match[0] if " " not in match[0] else " " * len(match[0])
 
 
 def _spoken(words: tuple[str, ...], text: str) -> tuple[str, ...]:

@@ -280,6 +280,8 @@ class _Search:
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
+            if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
+                objects = self.names.named(plain, "", spaces)
             if not objects and self._must_be_name(plain, kind, quoted=quoted, sure=sure):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:

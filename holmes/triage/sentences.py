@@ -38,6 +38,11 @@ _JOINT: Final = re.compile(
 _ELLIPTIC: Final = frozenset({"count", "list", "uses", "usage"})
 _FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
+_SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
+"""Concepts that make a question of two words: "what changed"."""
+_SINCE: Final = re.compile(r"since when|seit wann|desde cuando|depuis quand")
+_DATED: Final = frozenset({"when", "why", "trouble", "changes"})
+"""Concepts whose answers say since when, so that a bare "since when" adds nothing."""
 _BETWEEN: Final = frozenset(
     [
         "and",
@@ -84,7 +89,7 @@ def parts_of(text: str) -> tuple[str, ...]:
     starts = [0, *(match.end() for match in cuts)]
     ends = [*(match.start() for match in cuts), len(text)]
     parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-    if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part) for part in parts):
+    if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part, parts[0]) for part in parts):
         return _by_facts(text)
     return tuple(_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts))
 
@@ -93,10 +98,12 @@ def _opens(text: str) -> bool:
     return _OPENER.match(text.lstrip("¿ ")) is not None
 
 
-def _is_question(part: str) -> bool:
+def _is_question(part: str, first: str) -> bool:
     """Return whether a part is a question of its own, and not only "and why"."""
     words = words_of(folded(part))
-    fact = any(each.sense == "concept" and each.name in _FACTS for each in sightings(words))
+    if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
+        return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
+    fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
     return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
 
 
@@ -107,8 +114,11 @@ def _by_facts(text: str) -> tuple[str, ...]:
     for one, other in pairwise(found):
         between = words[one.last + 1 : other.first]
         if one.name != other.name and between and _BETWEEN.issuperset(between) and not set("\"'`=").intersection(text):
-            left = (*words[: one.last + 1], *words[other.last + 1 :])
-            return " ".join(left), " ".join((*words[: one.first], *words[other.first :]))
+            rest = {index: each.name for each in found for index in range(each.first, each.last + 1)}
+            return tuple(
+                " ".join(word for index, word in enumerate(words) if rest.get(index, kept) == kept)
+                for kept in (one.name, other.name)
+            )
     return (text,)
 
 
@@ -135,7 +145,7 @@ def _is_measure(word: str) -> bool:
 def joined(looks: Sequence[FirstLook]) -> FirstLook:
     """Return one look with the answers to all parts. Its cause, if any, is that of the part that found one."""
     base = min(looks, key=lambda look: _ORDER.index(look.verdict))
-    summary = " ".join(dict.fromkeys(look.summary for look in looks))
+    summary = " ".join(dict.fromkeys(map(_about, looks)))
     return replace(
         base,
         summary=summary,
@@ -147,6 +157,12 @@ def joined(looks: Sequence[FirstLook]) -> FirstLook:
         others=base.others if base.culprit else next((look.others for look in looks if look.others), ()),
         not_checked=_every(look.not_checked for look in looks),
     )
+
+
+def _about(look: FirstLook) -> str:
+    """Return the answer to a part, with its subject if it names another object, for example a cause."""
+    name = look.subject[0].rpartition("/")[2] if look.subject else ""
+    return look.summary if name in look.summary else f"{look.subject[0]}: {look.summary}"
 
 
 def can_join(looks: Sequence[FirstLook]) -> bool:
