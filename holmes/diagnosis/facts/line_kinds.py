@@ -33,7 +33,8 @@ _TROUBLE: Final = re.compile(
     r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
     r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
     r"|too many|Access denied for|\bPause [A-Z]|relinquish|stepping down|leadership lost|lost leader"
-    r"|has been running for|\bpanic\b|in the future|clock (?:leap|jump)|low on memory|limit reached|is full\b",
+    r"|has been running for|\bpanic\b|in the future|clock (?:leap|jump)|low on memory|limit reached|is full\b"
+    r"|blocked for more than|demoting self|high_watermark set",
     re.IGNORECASE,
 )
 _RECOVERED: Final = re.compile(

@@ -123,7 +123,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
     "too many open files": (
         r"\btoo many open files\b|\bE[MN]FILE\b|\bNo file descriptors available\b",
         r"\bnumber of file watchers reached\b",
-        r"\binotify (?:watch(?:es)?|instances?)\b.{0,30}(?:limit|exhausted|too many)",
+        r"\binotify (?:watch(?:es)?|instances?)\b.{0,30}(?:limit|exhausted|too many|reached)",
     ),
     "disk full": (
         r"\bno space left on device\b|\bENOSPC\b|\bdisk quota exceeded\b|\bdisk is full\b|\bOutOfDiskSpace\b",
@@ -298,7 +298,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bdid not (?:answer|respond|reply) (?:with)?in \d",
     ),
     "slow": (
-        r"\bslow query\b(?!.{0,40}\b\d{1,2}(?:\.\d+)? ?ms\b)|\bslow_query\b|duration: \d{4,}\.\d+ ms",
+        r"\bslow query\b(?!.{0,40}(?<![\d.])\d{1,2}(?:\.\d+)? ?ms\b)|\bslow_query\b|duration: \d{4,}\.\d+ ms",
         r"Query_time: (?:[1-9]|\d{2,})\.|executing too slow",
         r"took\[[\d.]+(?:s|m)\b|taking too long|too slow\b|overhead, spent \[[\d.]+s\]|\bpause too long",
         r"took too long|\(?\d{2,}\.\d+s\)? slow|long gc pause",

@@ -29,7 +29,6 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, text, written
 from holmes.previews.log_patterns import read_patterns
-from holmes.previews.severity import WARNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +53,7 @@ MOST_OF_THE_LOG: Final = 0.5
 _ALL_OF_THE_LOG: Final = 0.8
 """The share of lines without a healthy time before. Beside ordinary lines they are noise."""
 _ALTERNATING: Final = 0.3
-"""The share of warnings that alternate with other lines, for example one for each second request."""
-_YOUNG_SHARE: Final = 0.1
-"""The share of lines of a known kind in the log of a container that started a short time ago."""
+"""The share of lines that alternate with others, for example one for each second request."""
 _YOUNG_SECONDS: Final = 3_600.0
 _CHRONIC_SECONDS: Final = 10_800.0
 """Errors without a known kind that are as old as a log of this age are the usual noise of the program."""
@@ -90,7 +87,7 @@ class LogGroup:
     means that the log has a time without such lines before them, and `over` that the log continues without them.
     `persists` means that the lines report a state that no later line ends. `began` is the time of the first line of the
     log, and `complete` means that this was the start of the container. `of_client` means that a client's mistake can
-    be the reason, and `mild` that the lines can also describe a program without work. `step` is the average time in
+    be the reason. `step` is the average time in
     seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the group.
     `instead` is the usual line that ended when these began. `detail` describes a number that changed.
     """
@@ -110,7 +107,6 @@ class LogGroup:
     began: float = 0.0
     complete: bool = False
     of_client: bool = False
-    mild: bool = False
     step: float = 0.0
     pace: float = 0.0
     instead: str = ""
@@ -166,11 +162,9 @@ class LogGroup:
         """
         age = now - self.began if self.began else 0.0
         if self.complete and age <= _YOUNG_SECONDS and self.weight == "kind" and not self.of_client:
-            return self.share >= _YOUNG_SHARE
-        if self.share < _ALL_OF_THE_LOG or self.count < OFTEN:
+            return self.share >= _ALTERNATING
+        if self.share < _ALL_OF_THE_LOG or self.count < OFTEN or self.weight == "warning":
             return False
-        if self.weight == "warning":
-            return self.complete and not self.mild and age <= _CHRONIC_SECONDS
         return self.weight == "kind" or age <= _CHRONIC_SECONDS
 
     def is_end(self, now: float) -> bool:
@@ -258,7 +252,7 @@ def stories_of(state: ClusterState, workload: ClusterObject) -> tuple[tuple[LogK
 
 def _started(pod: ClusterObject, container: str) -> float:
     found = (each for each in containers_of(pod) if each.name == container)
-    return next((moment(text(each.running, "startedAt")) or 0.0 for each in found), 0.0)
+    return next((moment(text(each.status, "state", "running", "startedAt")) or 0.0 for each in found), 0.0)
 
 
 def _group(pattern: Pattern, usual: Pattern | None, story: LogStory) -> LogGroup | None:
@@ -351,16 +345,10 @@ def group_of(
         began=began,
         complete=0 < began <= story.started + _COMPLETE_SECONDS,
         of_client=is_of_client(record, kind),
-        mild=weight == "warning" and _is_mild(pattern, record),
         step=gap_seconds,
         pace=_pace(story) if last >= story.heads[-1] else 0.0,
         detail=detail,
     )
-
-
-def _is_mild(pattern: Pattern, record: str) -> bool:
-    """Return whether a warning is one only by its words, and the program itself does not speak of a failure."""
-    return not is_refusal(record) if pattern.level is None else pattern.level < WARNING
 
 
 def _pace(story: LogStory) -> float:
