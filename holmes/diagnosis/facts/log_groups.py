@@ -54,6 +54,8 @@ _ALL_OF_THE_LOG: Final = 0.8
 """The share of lines without a healthy time before. Beside ordinary lines they are noise."""
 _ALTERNATING: Final = 0.3
 """The share of lines that alternate with others, for example one for each second request."""
+_REPLACING: Final = 0.1
+"""The share of warnings that are written in place of usual lines, among other usual lines."""
 _YOUNG_SECONDS: Final = 3_600.0
 _CHRONIC_SECONDS: Final = 10_800.0
 """Errors without a known kind that are as old as a log of this age are the usual noise of the program."""
@@ -125,15 +127,13 @@ class LogGroup:
         return f"{self.count} times" + (f" from {written(self.first)} to {written(self.last)}" if self.first else "")
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, bool, int, bool, float]:
+    def rank(self) -> tuple[bool, bool, bool, int, float]:
         """A sort key that puts the strongest evidence first. A failed request follows what made it fail."""
         return (
             self.is_amount,
             not (self.sudden or self.persists),
             bool(self.detail),
-            self.weight != "kind",
             _WEIGHTS.index(self.weight),
-            self.kind == "upstream 5xx",
             -self.share * self.count,
         )
 
@@ -152,7 +152,7 @@ class LogGroup:
             return self._is_evidence_from_the_start(now)
         if self.of_client:
             return self.share >= MOST_OF_THE_LOG and self.count >= OFTEN and self.weight != "warning"
-        return self.weight != "warning" or self.share >= _ALTERNATING
+        return self.weight != "warning" or self.share >= (_REPLACING if self.instead else _ALTERNATING)
 
     def _is_evidence_from_the_start(self, now: float) -> bool:
         """Return whether lines are evidence that the log has from its beginning, so that they can be usual noise.
@@ -161,11 +161,11 @@ class LogGroup:
         known kind are noise if the program has written them for hours.
         """
         age = now - self.began if self.began else 0.0
-        if self.complete and age <= _YOUNG_SECONDS and self.weight == "kind" and not self.of_client:
+        if self.complete and age <= _YOUNG_SECONDS and self.weight in ("kind", "status") and not self.of_client:
             return self.share >= _ALTERNATING
         if self.share < _ALL_OF_THE_LOG or self.count < OFTEN or self.weight == "warning":
             return False
-        return self.weight == "kind" or age <= _CHRONIC_SECONDS
+        return self.kind is not None or age <= _CHRONIC_SECONDS
 
     def is_end(self, now: float) -> bool:
         """Return whether a busy log ended with these lines long ago, as that of a program that no longer works."""
@@ -260,7 +260,7 @@ def _group(pattern: Pattern, usual: Pattern | None, story: LogStory) -> LogGroup
     record = story.record_at(pattern.last_number)
     kind = kind_of(record)
     weight = weight_of(pattern, record, kind, replaces=usual is not None)
-    weak = weight == "none" and is_refusal(record)
+    weak = weight == "none" and pattern.level is None and is_refusal(record)
     if (weight == "none" and not weak) or _is_repaired(pattern, record, story):
         return None
     group = group_of(pattern, story, record=told(record), kind=kind, weight="warning" if weak else weight)
