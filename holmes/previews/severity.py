@@ -80,10 +80,12 @@ _HINTS = (
     "unreachable", "warn", "x509",
 )  # fmt: skip
 STATUS: Final = re.compile(
-    r'" (\d{3}) |\b(?:status|[Ss]tatus_?[Cc]ode|(?:http|response|upstream|downstream)_(?:status|code)|code|response)'
+    r'" (\d{3}) |\b(?:status|[Ss]tatus_?[Cc]ode|(?:http|response|upstream|downstream)_(?:status|code)'
+    r"|(?:Origin|Downstream|Upstream)Status|code|response)"
     r'"?[=: ]\s*"?(\d{3})\b'
     r"|\bexit(?:ed with)?[ _]?(?:code|status)?[=: ]+(\d{1,3})\b"
     r"|\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300} (?:responded |-> )?(\d{3})(?= |$)"
+    r"|\b(?:Sent|Completed|responded(?: with)?) ([1-5]\d\d)\b"
     r"|(?:^|\s)([1-5]\d\d) (?=(?:GET|POST|PUT|DELETE|PATCH|HEAD) /)"
 )
 _HEALTHY = frozenset(

@@ -50,6 +50,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b(?:record|size|row|entry|message|object|file|key|field)s? limit (?:of \S{1,20} )?(?:was )?exceeded\b",
         r"\breached its (?:record|size|storage|message|object) limit\b",
         r"\blimit of (?:total )?\w+ \[\d+\] has been exceeded",
+        r"\bquota (?:is |was )?(?:used up|exhausted)\b",
     ),
     "sandbox network": (
         r"failed to create pod (?:network )?sandbox",
@@ -107,6 +108,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"connection limit exceeded",
         r"\breached (?:pm\.)?max_children\b|\bworker_connections are not enough\b|\bpool timed out while waiting\b",
         r"\bno (?:free|idle|available) (?:connections?|workers?|sessions?) (?:left|in|available)\b",
+        r"\brequest was dropped from queue\b|\breached MaxRequestWorkers\b",
     ),
     "queue full": (
         r"\bqueue (?:is )?full\b|\bqueue\.Full\b|\btable full, dropping|RejectedExecution|\bTaskRejectedException\b",
@@ -123,7 +125,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
     "too many open files": (
         r"\btoo many open files\b|\bE[MN]FILE\b|\bNo file descriptors available\b",
         r"\bnumber of file watchers reached\b",
-        r"\binotify (?:watch(?:es)?|instances?)\b.{0,30}(?:limit|exhausted|too many)",
+        r"\binotify (?:watch(?:es)?|instances?)\b.{0,30}(?:limit|exhausted|too many|reached)",
     ),
     "disk full": (
         r"\bno space left on device\b|\bENOSPC\b|\bdisk quota exceeded\b|\bdisk is full\b|\bOutOfDiskSpace\b",
@@ -133,6 +135,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b0 bytes (?:left|free) (?:of|on|in)\b",
         r"\bno (?:free )?inodes\b|\bout of inodes\b|\bThe table '[^']+' is full\b|\berr(?:no|code):? 28\b",
         r"\binodes?_used=100",
+        r"\bminimum free (?:drive|disk) (?:space )?threshold\b|\bStorageFull\b",
     ),
     "read only file system": (r"\bread-only file ?system\b|\bEROFS\b|errno 30\b",),
     "port in use": (
@@ -222,6 +225,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bAPI key (?:is )?(?:rejected|disabled|revoked|invalid|not valid)\b|\binvalid_(?:client|grant)\b",
         r"\bbearer rejected\b",
         r"\b(?:access |bearer |refresh )?token (?:is |was )?(?:not valid|rejected|revoked)\b",
+        r"\bdisconnected: not authori[sz]ed\b",
     ),
     "permission denied": (
         r"\bpermission denied\b|\bEACCES\b|\bEPERM\b|operation not permitted|\bAccessDeniedException\b",
@@ -282,6 +286,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\binsufficient to satisfy the min\.isr",
         r"\bno (?:reachable|available) (?:servers?|brokers?|nodes?|replicas?|backends?|endpoints?)\b",
         r"\((?:no|without) primary\)|\bno primary (?:found|available|server)\b",
+        r"\bhas no server available\b|<NOSRV>.{0,40} 503 |\bVault is sealed\b",
     ),
     "connection timeout": (
         r"\btimed[ -]out\b|\bETIMEDOUT\b|deadline exceeded\b|i/o timeout\b|TimeoutError\b(?! alias|::|\]|,)",
@@ -298,7 +303,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bdid not (?:answer|respond|reply) (?:with)?in \d",
     ),
     "slow": (
-        r"\bslow query\b(?!.{0,40}\b\d{1,2}(?:\.\d+)? ?ms\b)|\bslow_query\b|duration: \d{4,}\.\d+ ms",
+        r"\bslow query\b(?!.{0,40}(?<![\d.])\d{1,2}(?:\.\d+)? ?ms\b)|\bslow_query\b|duration: \d{4,}\.\d+ ms",
         r"Query_time: (?:[1-9]|\d{2,})\.|executing too slow",
         r"took\[[\d.]+(?:s|m)\b|taking too long|too slow\b|overhead, spent \[[\d.]+s\]|\bpause too long",
         r"took too long|\(?\d{2,}\.\d+s\)? slow|long gc pause",
@@ -308,6 +313,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bhas been running for \d{2,} seconds|\bevent loop (?:lag|blocked|delay)",
         r"\bWARN\w* .{0,300}?\btook (?:\d{4,} ?ms|\d+(?:\.\d+)? ?s(?:ec)?\b)",
         r"\blevel=warn\w* .{0,300}?\b(?:took|duration|elapsed|latency)=(?:\d{4,}(?:\.\d+)?ms|\d+(?:\.\d+)?s\b)",
+        r"\bGC in \d{4,} ?ms\b",
     ),
     "configuration missing": (
         r"\benvironment variable\b.{0,60}(?:not set|required|missing|undefined|not defined)",
@@ -358,5 +364,6 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"DivisionByZeroError|\bFatal Python error|unhandled 'error' event|terminated by signal|\nNode\.js v\d",
         r"\bpanic serving\b",
         r"\bruntime error: (?:invalid memory address|index out of range|slice bounds|integer divide)",
+        r"\battempt to (?:index|call|concatenate|compare|perform arithmetic on) .{0,30}\bvalue\b",
     ),
 }

@@ -29,7 +29,6 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, text, written
 from holmes.previews.log_patterns import read_patterns
-from holmes.previews.severity import WARNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +53,9 @@ MOST_OF_THE_LOG: Final = 0.5
 _ALL_OF_THE_LOG: Final = 0.8
 """The share of lines without a healthy time before. Beside ordinary lines they are noise."""
 _ALTERNATING: Final = 0.3
-"""The share of warnings that alternate with other lines, for example one for each second request."""
-_YOUNG_SHARE: Final = 0.1
-"""The share of lines of a known kind in the log of a container that started a short time ago."""
+"""The share of lines that alternate with others, for example one for each second request."""
+_REPLACING: Final = 0.1
+"""The share of warnings that are written in place of usual lines, among other usual lines."""
 _YOUNG_SECONDS: Final = 3_600.0
 _CHRONIC_SECONDS: Final = 10_800.0
 """Errors without a known kind that are as old as a log of this age are the usual noise of the program."""
@@ -90,7 +89,7 @@ class LogGroup:
     means that the log has a time without such lines before them, and `over` that the log continues without them.
     `persists` means that the lines report a state that no later line ends. `began` is the time of the first line of the
     log, and `complete` means that this was the start of the container. `of_client` means that a client's mistake can
-    be the reason, and `mild` that the lines can also describe a program without work. `step` is the average time in
+    be the reason. `step` is the average time in
     seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the group.
     `instead` is the usual line that ended when these began. `detail` describes a number that changed.
     """
@@ -110,7 +109,6 @@ class LogGroup:
     began: float = 0.0
     complete: bool = False
     of_client: bool = False
-    mild: bool = False
     step: float = 0.0
     pace: float = 0.0
     instead: str = ""
@@ -129,15 +127,13 @@ class LogGroup:
         return f"{self.count} times" + (f" from {written(self.first)} to {written(self.last)}" if self.first else "")
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, bool, int, bool, float]:
+    def rank(self) -> tuple[bool, bool, bool, int, float]:
         """A sort key that puts the strongest evidence first. A failed request follows what made it fail."""
         return (
             self.is_amount,
             not (self.sudden or self.persists),
             bool(self.detail),
-            self.weight != "kind",
             _WEIGHTS.index(self.weight),
-            self.kind == "upstream 5xx",
             -self.share * self.count,
         )
 
@@ -156,7 +152,7 @@ class LogGroup:
             return self._is_evidence_from_the_start(now)
         if self.of_client:
             return self.share >= MOST_OF_THE_LOG and self.count >= OFTEN and self.weight != "warning"
-        return self.weight != "warning" or self.share >= _ALTERNATING
+        return self.weight != "warning" or self.share >= (_REPLACING if self.instead else _ALTERNATING)
 
     def _is_evidence_from_the_start(self, now: float) -> bool:
         """Return whether lines are evidence that the log has from its beginning, so that they can be usual noise.
@@ -165,13 +161,11 @@ class LogGroup:
         known kind are noise if the program has written them for hours.
         """
         age = now - self.began if self.began else 0.0
-        if self.complete and age <= _YOUNG_SECONDS and self.weight == "kind" and not self.of_client:
-            return self.share >= _YOUNG_SHARE
-        if self.share < _ALL_OF_THE_LOG or self.count < OFTEN:
+        if self.complete and age <= _YOUNG_SECONDS and self.weight in ("kind", "status") and not self.of_client:
+            return self.share >= _ALTERNATING
+        if self.share < _ALL_OF_THE_LOG or self.count < OFTEN or self.weight == "warning":
             return False
-        if self.weight == "warning":
-            return self.complete and not self.mild and age <= _CHRONIC_SECONDS
-        return self.weight == "kind" or age <= _CHRONIC_SECONDS
+        return self.kind is not None or age <= _CHRONIC_SECONDS
 
     def is_end(self, now: float) -> bool:
         """Return whether a busy log ended with these lines long ago, as that of a program that no longer works."""
@@ -258,7 +252,7 @@ def stories_of(state: ClusterState, workload: ClusterObject) -> tuple[tuple[LogK
 
 def _started(pod: ClusterObject, container: str) -> float:
     found = (each for each in containers_of(pod) if each.name == container)
-    return next((moment(text(each.running, "startedAt")) or 0.0 for each in found), 0.0)
+    return next((moment(text(each.status, "state", "running", "startedAt")) or 0.0 for each in found), 0.0)
 
 
 def _group(pattern: Pattern, usual: Pattern | None, story: LogStory) -> LogGroup | None:
@@ -266,7 +260,7 @@ def _group(pattern: Pattern, usual: Pattern | None, story: LogStory) -> LogGroup
     record = story.record_at(pattern.last_number)
     kind = kind_of(record)
     weight = weight_of(pattern, record, kind, replaces=usual is not None)
-    weak = weight == "none" and is_refusal(record)
+    weak = weight == "none" and pattern.level is None and is_refusal(record)
     if (weight == "none" and not weak) or _is_repaired(pattern, record, story):
         return None
     group = group_of(pattern, story, record=told(record), kind=kind, weight="warning" if weak else weight)
@@ -351,16 +345,10 @@ def group_of(
         began=began,
         complete=0 < began <= story.started + _COMPLETE_SECONDS,
         of_client=is_of_client(record, kind),
-        mild=weight == "warning" and _is_mild(pattern, record),
         step=gap_seconds,
         pace=_pace(story) if last >= story.heads[-1] else 0.0,
         detail=detail,
     )
-
-
-def _is_mild(pattern: Pattern, record: str) -> bool:
-    """Return whether a warning is one only by its words, and the program itself does not speak of a failure."""
-    return not is_refusal(record) if pattern.level is None else pattern.level < WARNING
 
 
 def _pace(story: LogStory) -> float:

@@ -47,10 +47,14 @@ _AMOUNT: Final = re.compile(
     r"|sessions|connections|cached"
 )
 _NO_AMOUNT: Final = re.compile(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
+_UNNAMED: Final = frozenset({"", "in", "after", "for", "OK", "ok", "of"})
+"""Words before a time that do not name it."""
 _ATTEMPTS: Final = re.compile(r"(?i)\bretr(?:y|ies|ying)\b|back ?off|\bagain (?:in|after)\b|\bnext (?:try|attempt)\b")
 """Words of lines whose times are pauses between attempts."""
 _MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "sec": 1_000.0, "us": 0.001, "µs": 0.001}
 _SECONDS: Final = re.compile(r"\.\d{3,}$")
+_FAILED: Final = 3.5
+"""The severity of a line with a server error."""
 _TIME: Final = "ms"
 _SLOWER: Final = 5.0
 _SLOW_MILLISECONDS: Final = 500.0
@@ -61,12 +65,13 @@ _MOST_FALL: Final = 0.1
 def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
     """Yield a group for each pattern with a number that rose and stayed high.
 
-    Lines that were written in place of others are read together with them.
+    Lines that were written in place of others are read together with them. How long failed requests took is the result
+    of another fault.
     """
     usual = {change.new.text: change.usual.text for change in story.changes}
     alike: dict[str, list[Pattern]] = defaultdict(list)
     for pattern in story.patterns:
-        if not pattern.is_cause and "*" in pattern.text:
+        if not pattern.is_cause and "*" in pattern.text and pattern.severity < _FAILED:
             alike[_LEVEL.sub("", usual.get(pattern.text, pattern.text))].append(pattern)
     for patterns in sorted(alike.values(), key=lambda each: -sum(one.count for one in each))[:_MOST_PATTERNS]:
         numbers = sorted(number for each in patterns for number in each.numbers)
@@ -150,7 +155,7 @@ def _grown(amounts: Sequence[float]) -> int | None:
 
 
 def _group(pattern: Pattern, story: LogStory, series: _Series, begun: int) -> LogGroup:
-    name = f"`{series.key}`" if series.key else "The time"
+    name = "The time" if series.key in _UNNAMED else f"`{series.key}`"
     usual = statistics.median(value for _, value in series.values[: max(1, begun)])
     number, newest = series.values[-1]
     detail = f"{name} rose from {usual:g}{series.unit} to {newest:g}{series.unit}"

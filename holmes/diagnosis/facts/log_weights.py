@@ -21,8 +21,10 @@ Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
 """Why a group reports trouble, the strongest first: its kind, its level, an HTTP status, or only a warning."""
 
 _SERVER_ERROR: Final = re.compile(
-    r"(?i)\bstatus(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
+    r"(?i)\b(?:(?:origin|downstream|upstream|http|response)_?)?(?:status|(?<=_)code)(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b"
+    r"|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
     r"|\b(?:answer(?:ed|ing)|repl(?:ied|ying)|return(?:ed|s|ing)|got|respond(?:ed|s|ing)?)(?: with| HTTP){0,2} 5\d\d\b"
+    r"|\b(?:Sent|Completed) 5\d\d\b"
     r"|-> 5\d\d\b|(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300}:? 5\d\d\b|https?://[^\s\"]{1,300}: 5\d\d\b"
     r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
     r"|(?:^|\s)5\d\d (?:GET|POST|PUT|DELETE|PATCH) /"
@@ -62,6 +64,10 @@ _REFUSED: Final = re.compile(
     r"|unreachable|g[ai]v(?:e|ing) up|not (?:sent|delivered|stored|saved|written|processed|booked|accepted|possible))\b"
 )
 """Words about work that failed. They count in lines without a level that fill a log."""
+_NOTHING: Final = re.compile(
+    r"(?i)\b(?:no|0|zero|without) [a-z]{1,30}(?: [a-z]{1,30})?\b|\b[a-z_-]{1,30}(?: [a-z]{1,30})?\"?[=:] ?\"?0\b"
+)
+"""Amounts of zero, for example `failed deliveries: 0` and `no errors`."""
 _ENTERED: Final = re.compile(
     r"(?i)\balarm (?:\w+ ){0,3}set\b|\bread-only mode\b|\bmarked (?:as )?(?:read-only|down|failed|offline|dead)\b"
     r"|\bstopp(?:ed|ing) (?:serving|fetcher|accepting|consuming|leading)\b|\bwill be blocked\b|\bpaused until\b"
@@ -77,6 +83,8 @@ _RETRIED: Final = re.compile(
     r"(?i)\battempts? \d|\bretry\w*|\btrying again\b|\bwill be (?:retried|tried again)\b|\bretries\b"
 )
 
+_FAILED_REQUEST: Final[LineKind] = "upstream 5xx"
+"""The kind of records that tell that a request failed, but not why."""
 _CHARACTERS: Final = 2_000
 
 
@@ -87,15 +95,16 @@ def weight_of(pattern: Pattern, record: str, kind: LineKind | None, *, replaces:
         return "warning" if level is not None and level >= WARNING else "none"
     aside = _ASIDE.search(record) is not None
     if kind is not None:
-        return "warning" if aside else "kind"
+        return "warning" if aside else "status" if kind == _FAILED_REQUEST else "kind"
     if _SERVER_ERROR.search(record) is not None:
         return "none" if reports_success(record) else "status"
     if replaces and _REFUSAL.match(pattern.text):
         return "status"
     if (level if level is not None else pattern.severity - 0.5) >= ERROR:
         return "none" if reports_success(record) else "warning" if aside else "error"
-    warns = (level is not None and level >= WARNING) or _SUSPECT.search(record) is not None
-    return "warning" if warns or (replaces and _UNWELL.search(record)) else "none"
+    plain = _NOTHING.sub(" ", record)
+    warns = (level is not None and level >= WARNING) or _SUSPECT.search(plain) is not None
+    return "warning" if warns or (replaces and _UNWELL.search(plain)) else "none"
 
 
 def is_of_client(record: str, kind: LineKind | None) -> bool:
@@ -105,7 +114,7 @@ def is_of_client(record: str, kind: LineKind | None) -> bool:
 
 def is_refusal(record: str) -> bool:
     """Return whether a record without a level says in plain words that something did not work."""
-    return _REFUSED.search(record) is not None and not reports_success(record)
+    return _REFUSED.search(_NOTHING.sub(" ", record)) is not None and not reports_success(record)
 
 
 def persists(record: str, last: int, patterns: Iterable[Pattern]) -> bool:
