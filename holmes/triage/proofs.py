@@ -156,7 +156,7 @@ def _is_known(word: str, names: frozenset[str]) -> bool:
 @cache
 def _is_empty(word: str) -> bool:
     """Return whether a word shows no trouble: an amount, a kind, a healthy state, or a word without a meaning."""
-    if _AMOUNT.fullmatch(word) or word in word_list("healthy words"):
+    if _AMOUNT.fullmatch(word) or word in word_list("ordinary words"):
         return True
     tags = lexicon().tags((word,))
     if any(category == "state" and state in _GOOD_STATES for category, state in tags):

@@ -35,7 +35,8 @@ def relevant_look(conversation: Conversation, *, about_cluster: bool = False) ->
         return None
     question = parse_question(conversation.question)
     asks = question.kinds or question.symptoms or question.asks(*_CLUSTER_CONCEPTS)
-    return seen if seen.look.subject or conversation.alerts or asks or about_cluster else None
+    understood = seen.look.verdict in {"inconclusive", "declined"} or seen.look.subject or conversation.alerts
+    return seen if understood or asks or about_cluster else None
 
 
 def asks_for_cause(conversation: Conversation) -> bool:

@@ -182,8 +182,8 @@ def _quoted(text: str, most: int) -> str:
 
 
 def _stopped(draft: Draft, seen: SeenLook | None) -> Review:
-    """Return the answer of the facts after a search without an answer. A definite cause leads at once."""
-    if seen is None or not (draft.is_final or seen.look.is_definite):
+    """Return the answer of the facts after a search without an answer. A cause leads at once."""
+    if seen is None or not (draft.is_final or seen.look.verdict == "cause_found"):
         return Review()
     origin = f"{_FROM_RULES} The model gave no answer: {sentence(draft.stopped)}"
     return Review(text=answer_text(seen, origin=origin), verdict=verdict_of_look(seen.look))
