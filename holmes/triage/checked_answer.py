@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.agreement import agrees, names_culprit, names_without_weight, terms_without_object
 from holmes.triage.conversation import SHOWN
 from holmes.triage.markdown import code, sentence
-from holmes.triage.proofs import invented, proofs, shows_something
+from holmes.triage.proofs import Known, invented, proofs, shows_something
 from holmes.triage.verdicts import causes_in
 from holmes.values.messages import AssistantMessage, ToolMessage
 from holmes.values.texts import shortened
@@ -56,7 +56,7 @@ class CheckedAnswer:
         agreed = look is not None and agrees(cause, draft.text, look)
         without_proof = {*_failed_results(draft.messages), seen.result_id if seen is not None and not agreed else ""}
         citations = [each for each in draft.citations if each.result_id not in without_proof]
-        known = conversation.question if agreed else f"{conversation.question} {names_without_weight(look)}"
+        known = Known.of(conversation.question, "" if agreed else names_without_weight(look))
         return cls(
             draft=draft,
             conversation=conversation,
@@ -85,7 +85,7 @@ class CheckedAnswer:
     @property
     def is_fact(self) -> bool:
         """Whether a citation shows more than what the question and the look name."""
-        known = f"{self.conversation.question} {names_without_weight(self.look)}"
+        known = Known.of(self.conversation.question, names_without_weight(self.look))
         return any(shows_something(each, known) for each in self.draft.citations)
 
     def problem(self) -> str:

@@ -8,6 +8,7 @@ states, and if it is about the mechanism that the cause names.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from holmes.core.hooks import NOTE_OF_HOOK
 from holmes.core.truncation.entity_check import checkable_entities, is_mentioned
 from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.diagnosis.facts.log_groups import story_of
+from holmes.evidence.sources import canonical_kind
 from holmes.evidence.words import lexicon
 from holmes.triage.verdicts import causes_in
 from holmes.triage.vocabulary import folded, symptoms_in, symptoms_of_text, word_list, words_of
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 _QUOTE: Final = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
-_MARK: Final = re.compile(r"[\w.-]*\d[\w.-]*|[\w.]+[-/_=][\w./=-]+|\b[A-Z]+[a-z]+[A-Z]\w*|\b[A-Z]{2,}\w+")
-"""A number, a name or a reason outside of quotes. A cited line contains it."""
+_MARK: Final = re.compile(r"[\w.-]*\d[\w.-]*|[\w.]+[-_][\w.-]+|\b[A-Z]+[a-z]+[A-Z]\w*")
+"""A number or a name outside of quotes. A cited line contains it, unless it is a word with a meaning."""
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _AMOUNT: Final = re.compile(r"[\d-]+(?:[smhdwy]|ms|[kmgt]i?b?)?(?:\d+[smhd])*")
 _LONG_NUMBER: Final = re.compile(r"\d{3,}")
-_OBJECT: Final = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_OBJECT: Final = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_ROW: Final = re.compile(r"(?<![\w/])([a-z]+)(?:\.[a-z0-9.]+)?/([a-z0-9.-]+)")
+"""An object as a list of several kinds shows it: `service/web`."""
 _NAME: Final = re.compile(r"`(?:[a-z0-9.-]+/)?([a-z0-9](?:[a-z0-9.]*-[a-z0-9.-]*)[a-z0-9])`")
 _UNCHECKED: Final = frozenset({"time", "id", "version"})
 """Kinds of entities that a model may write in another form than its source."""
@@ -49,17 +53,37 @@ _MECHANISMS: Final = frozenset({"memory", "image", "dns", "disk", "certificate",
 """Symptoms that name a mechanism. Any trouble can prove the other symptoms, for example a crash."""
 _ROUTINE: Final = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug|trace|200|201|204|304)\b")
 _STEM: Final = 5
+_SHORT: Final = 2
 
 
-def proofs(cause: str, citations: Iterable[Citation], known: str) -> tuple[Citation, ...]:
-    """Return the citations that prove `cause`. Words of `known`, for example of the question, prove nothing."""
-    names = frozenset(_words(known))
-    return tuple(each for each in citations if (shown := _shown(each, names)) and _supports(cause, each, shown, names))
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What proves nothing: the words of the question, and the names of the objects that it is about."""
+
+    words: frozenset[str]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, question: str, objects: str = "") -> Known:
+        """Collect the words of a question and the names in `objects`."""
+        names = tuple(dict.fromkeys(_words(objects)))
+        return cls(
+            words=frozenset((*_words(question), *names)), names=tuple(each for each in names if len(each) > _SHORT)
+        )
+
+    def has(self, word: str) -> bool:
+        """Return whether a word is known, or is the name of a pod of a known object."""
+        return word in self.words or any(word.startswith(f"{name}-") for name in self.names)
 
 
-def shows_something(citation: Citation, known: str) -> bool:
-    """Return whether the cited lines show more than names that are known and healthy states."""
-    return bool(_shown(citation, frozenset(_words(known))))
+def proofs(cause: str, citations: Iterable[Citation], known: Known) -> tuple[Citation, ...]:
+    """Return the citations that prove `cause`."""
+    return tuple(each for each in citations if (shown := _shown(each, known)) and _supports(cause, each, shown, known))
+
+
+def shows_something(citation: Citation, known: Known) -> bool:
+    """Return whether the cited lines show more than what is known and healthy states."""
+    return bool(_shown(citation, known))
 
 
 def shows_trouble(word: str) -> bool:
@@ -86,20 +110,23 @@ def _is_source(message: Message) -> bool:
     return not isinstance(message, AssistantMessage)
 
 
-def _supports(cause: str, citation: Citation, shown: frozenset[str], names: frozenset[str]) -> bool:
+def _supports(cause: str, citation: Citation, shown: frozenset[str], known: Known) -> bool:
     """Return whether the cited lines are about the cause, and not about another mechanism or a routine."""
     lines, plain, claim = _lines(citation), _without_marks(cause), causes_in(citation.claim)
     own, seen, is_part = _symptoms(plain), _symptoms(lines), _letters(claim) in _letters(cause)
     # The marks of a claim that is the cause itself do not tie the lines to the cause.
     rest = plain if is_part and len(_without_marks(claim).split()) > 1 else cause.replace(claim, " ")
-    said = _content(rest, names) | {*_LONG_NUMBER.findall(rest)}
+    said = _content(rest, known) | {*_LONG_NUMBER.findall(rest)}
     if own & seen or _stems(said) & _stems(shown | {*_LONG_NUMBER.findall(lines)}):
         return True
     if own & _MECHANISMS or reports_success(lines):
         return False
     if story_of(lines).groups or any(map(_is_bad, shown)):
         return True
-    return is_part and not own and not _ROUTINE.search(lines)
+    names_only = not shown - {
+        word for mark in _marks(citation.claim) if _OBJECT.fullmatch(mark) for word in _words(mark)
+    }
+    return is_part and not own and not names_only and not _ROUTINE.search(lines)
 
 
 def _without_marks(text: str) -> str:
@@ -111,21 +138,22 @@ def _symptoms(text: str) -> frozenset[str]:
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word[:_STEM] for word in words)
+    return frozenset(part[:_STEM] for word in words for part in word.split("_") if len(part) > _SHORT)
 
 
 def _letters(text: str) -> str:
     return re.sub(r"\W", "", text)
 
 
-def _shown(citation: Citation, names: frozenset[str]) -> frozenset[str]:
+def _shown(citation: Citation, known: Known) -> frozenset[str]:
     """Return the words that the cited lines show, without known names, healthy states and the name of their object."""
     if citation.outcome == "not_found":
         return frozenset()
     lines, marks = _lines(citation), tuple(_marks(citation.claim))
-    is_about_known = any(_is_known(word, names) for word in _words(lines))
+    is_about_known = any(known.has(word) for word in _words(lines))
     own = "" if is_about_known else next(filter(_OBJECT.fullmatch, marks), "")
-    return _content(lines, names) - frozenset(_words(own))
+    rows = (match[2] for match in _ROW.finditer(lines) if canonical_kind(match[1]))
+    return _content(lines, known) - frozenset(_words(" ".join((own, *rows))))
 
 
 def _lines(citation: Citation) -> str:
@@ -137,20 +165,15 @@ def _marks(claim: str) -> Iterator[str]:
     """Yield the parts of a claim that its cited lines contain."""
     for match in _QUOTE.finditer(claim):
         yield next(filter(None, match.groups()))
-    yield from _MARK.findall(_QUOTE.sub(" ", claim))
+    yield from (mark for mark in _MARK.findall(_QUOTE.sub(" ", claim)) if not lexicon().tags((mark,)))
 
 
-def _content(text: str, names: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in _words(text) if not _is_empty(word) and not _is_known(word, names))
+def _content(text: str, known: Known) -> frozenset[str]:
+    return frozenset(word for word in _words(text) if not _is_empty(word) and not known.has(word))
 
 
 def _words(text: str) -> Iterator[str]:
     return (match[0].rstrip("-").lower() for match in _WORD.finditer(text))
-
-
-def _is_known(word: str, names: frozenset[str]) -> bool:
-    """Return whether a word is a known name, or the name of a pod of a known workload."""
-    return word in names or any(word.startswith(f"{name}-") for name in names if len(name) > 2)
 
 
 @cache

@@ -77,7 +77,7 @@ def scenario_incidents() -> tuple[RecordedIncident, ...]:
 def case_incidents(half: Half, corpus: Corpus = "classes") -> tuple[RecordedIncident, ...]:
     """The cases of a corpus that are one question about a compact cluster."""
     return tuple(
-        _of_case(each)
+        incident_of(each)
         for each in read_corpus(half, corpus)
         if each.question and not each.alert and not each.earlier and each.cluster != DEMO
     )
@@ -120,7 +120,7 @@ def _pattern(target: Target, places: Places) -> str:
     return translate(replace_placeholders(target.name, places)).removesuffix(r"\z").removesuffix(r"\Z")
 
 
-def _of_case(case: Case) -> RecordedIncident:
+def incident_of(case: Case) -> RecordedIncident:
     expected = case.expected
     names = tuple(re.escape(each.rpartition(" ")[2].rpartition("/")[2]) for each in expected.culprits)
     return RecordedIncident(
