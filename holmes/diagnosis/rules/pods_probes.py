@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.container_settings import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
+from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.logs import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.probes import Probe, ProbeField, ProbeVerdict
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep
+    from holmes.values.findings import Evidence, FixStep, ObjectRef
 
 _STARTING_GRACES: Final = 3
 _TITLES: Final[dict[ProbeField, str]] = {
@@ -115,11 +117,19 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
             container.evidence("ready"),
         ),
         next_check=f"kubectl -n {container.pod.namespace} describe pod {container.pod.name}",
-        because=words.blamed if words else (),
+        because=_dependencies(container, words, state),
         since=moment(text(container.pod.condition("Ready"), "lastTransitionTime")),
         logs=(current,) if why.depends else (),
         fix=(_port_fix(probe, why, state),),
     )
+
+
+def _dependencies(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return what the log blames, and the Services in its decisive lines that cannot respond."""
+    lines = (each.line for each in words.signatures) if words else ()
+    named = (use.service for line in lines for use in host_uses(line, container.pod.namespace, state))
+    silent = (each for each in named if cannot_come(each, container, state))
+    return tuple(dict.fromkeys((*(words.blamed if words else ()), *silent)))
 
 
 def _port_fix(probe: Probe, why: ProbeVerdict, state: ClusterState) -> FixStep | None:
