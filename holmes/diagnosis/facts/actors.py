@@ -38,9 +38,11 @@ _POD_LABEL: Final = re.compile(
 _CHANGED: Final = re.compile(
     r"(?i)\b(?:delet(?:ed|ing)|remov(?:ed|ing)|prun(?:ed|ing)|scal(?:ed|ing)|patch(?:ed|ing)|updat(?:ed|ing)"
     r"|replac(?:ed|ing)|restart(?:ed|ing)|evict(?:ed|ing)|drain(?:ed|ing)|cordon(?:ed|ing)|revok(?:ed|ing)"
-    r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)\b"
+    r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)(?![\w-])"
 )
-_UNCHANGED: Final = re.compile(r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep\w*|unchanged|not|failed|error|cannot)\b")
+_UNCHANGED: Final = re.compile(
+    r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged|not|failed|error|cannot)\b"
+)
 _SLACK_SECONDS: Final = 120.0
 _LOG_SLACK_SECONDS: Final = 600.0
 _SHORTEST_MANAGER: Final = 6

@@ -28,7 +28,7 @@ _JAVA: Final = re.compile(r"-D(?P<scheme>https?)\.proxyHost=(?P<url>[\w.-]{1,253
 _JAVA_NO_PROXY: Final = re.compile(r"-Dhttp\.nonProxyHosts=[\"']?(?P<hosts>[^\s\"']{1,500})")
 _OF_PROXY: Final = re.compile(r"(?i)proxy|\btunnel\b|\bsquid\b|\bCONNECT\b.{0,120}\b[45]\d\d\b|\bvia[:=] ?1\.[01]\b")
 _FAILED: Final = re.compile(
-    r"(?i)(?<![\d.:/-])(?:403|407|50[234])(?![\d.:/-])|fail|error|refused|time[d-]? ?out|unable|cannot|denied"
+    r"(?i)(?<![\d.:/-])(?:403|407|50[234])(?![\w.:/-])|fail|error|refused|time[d-]? ?out|unable|cannot|denied"
 )
 
 
