@@ -212,7 +212,7 @@ class Refusal:
 
     @property
     def what(self) -> str:
-        """What the API server did not create."""
+        """The object that the API server did not create."""
         claim = "persistentvolumeclaims" in self.message
         return "claim" if claim else "Job" if self.maker.kind == "CronJob" else "pod"
 
@@ -264,7 +264,8 @@ def _lacks_pods(state: ClusterState, maker: ClusterObject) -> bool:
             last = moment(maker.text("status", "lastScheduleTime")) or 0.0
             made = max((job.created for job in state.owned_by(maker, "Job")), default=last)
             refused = state.events_of(maker, "FailedCreate")
-            return not maker.boolean("spec", "suspend") and bool(refused) and refused[-1].last > made
+            known = state.covers("Job", maker.namespace) and not maker.boolean("spec", "suspend")
+            return known and bool(refused) and refused[-1].last > made
         case _:
             return (
                 not maker.integer("status", "active") and not _is_over(maker) and not maker.boolean("spec", "suspend")

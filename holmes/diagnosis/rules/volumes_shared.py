@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence, ObjectRef
 
 _LACKS: Final = re.compile(
-    r"(?i)\bno such file|\bnot found\b|\bmissing\b(?!-)|\bdoes not exist\b|\bENOENT\b|\bstale\b|\bout ?dated\b|\btoo old\b"
-    r"|\bolder than\b|\bis empty\b|\b(?:no|without) (?:new|fresh|recent|current)\b|\bnot updated\b|\bunchanged since\b"
+    r"(?i)\bno such file|\bnot found\b|\bmissing\b(?!-)|\bdoes not exist\b|\bENOENT\b|\bstale\b"
+    r"|\bout ?dated\b|\btoo old\b|\bolder than\b|\bis empty\b|\b(?:no|without) (?:new|fresh|recent|current)\b|\bnot updated\b"
+    r"|\bunchanged since\b"
 )
 
 
