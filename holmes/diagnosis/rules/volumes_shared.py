@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _LACKS: Final = re.compile(
     r"(?i)\bno such file|\bnot found\b|\bmissing\b(?!-)|\bdoes not exist\b|\bENOENT\b|\bstale\b"
-    r"|\bout ?dated\b|\btoo old\b|\bolder than\b|\bis empty\b|\b(?:no|without) (?:new|fresh|recent|current)\b|\bnot updated\b"
-    r"|\bunchanged since\b"
+    r"|\bout ?dated\b|\btoo old\b|\bolder than\b|\bis empty\b|\b(?:no|without) (?:new|fresh|recent|current)\b"
+    r"|\bnot updated\b|\bunchanged since\b"
 )
 
 
