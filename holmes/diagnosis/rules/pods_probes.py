@@ -83,7 +83,7 @@ def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
 
 def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
     """Return whether the container has run for longer than allowed without becoming ready."""
-    if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
+    if container.kind == "ephemeral" or not container.running or container.ready:
         return False
     if container.kind == "init" and not container.sidecar:
         return False
@@ -92,6 +92,8 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
     started = moment(text(container.status, "state", "running", "startedAt"))
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
+    if not probe.spec and not failed:
+        return False
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
     allowed = state.patience_seconds * starting_graces if starting else state.grace_seconds
     enough = integer(probe.spec, "initialDelaySeconds") + allowed
