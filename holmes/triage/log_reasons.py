@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import boolean, children, text, written
@@ -63,6 +65,7 @@ def reason_of(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) 
         _rival(state, trouble, frozenset(path)),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
         _expired_certificate(state, trouble),
+        _starved(state, trouble) if trouble.group.kind == "slow" else None,
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
@@ -111,6 +114,39 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
         words += f", which {maker.ref} does not renew: {text(ready, 'message') or text(ready, 'reason')}"
         shown.insert(0, f"{maker.ref}, status.notAfter: {maker.text('status', 'notAfter') or '(not set)'}")
     return Reason(culprit=culprit, words=words, evidence=tuple(shown))
+
+
+def _starved(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the LimitRange whose default gave a pod little CPU, if this pod was created just before the lines."""
+    used = (use.service for use, _ in workload_hosts(state, trouble.workload))
+    servers = (each for service in used for each in behind_service(state, service))
+    for workload in dict.fromkeys((trouble.workload, *servers)):
+        for pod in state.pods_of(workload):
+            young = 0 <= trouble.group.first - pod.created <= 2 * _SHORTLY_SECONDS
+            found = _defaulted_cpu(state, workload, pod) if young else None
+            if found is not None:
+                limits, cpu = found
+                words = (
+                    f"{limits.ref} gave {pod.ref} the default CPU limit {cpu} when it was created at "
+                    f"{written(pod.created)}; the template of {workload.ref} sets none"
+                )
+                shown = (f"{limits.ref}, spec.limits[].default.cpu: {cpu}", f"{pod.ref}, resources.limits.cpu: {cpu}")
+                return Reason(culprit=limits.ref, words=words, evidence=shown)
+    return None
+
+
+def _defaulted_cpu(
+    state: ClusterState, workload: ClusterObject, pod: ClusterObject
+) -> tuple[ClusterObject, str] | None:
+    """Return the LimitRange and the limit that a container has from it, if it is less than a core."""
+    own = {text(each, "name"): each for each in children(template_of(workload).spec, "containers")}
+    for container in pod.children("spec", "containers"):
+        cpu = text(container, "resources", "limits", "cpu")
+        asked = text(own.get(text(container, "name"), {}), "resources", "limits", "cpu")
+        for limits in state.of("LimitRange", pod.namespace) if cpu and not asked and amount(cpu) < 1 else ():
+            if any(text(each, "default", "cpu") == cpu for each in limits.children("spec", "limits")):
+                return limits, cpu
+    return None
 
 
 def _certificates_of(workload: ClusterObject) -> set[ObjectRef]:
