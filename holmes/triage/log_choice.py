@@ -55,12 +55,17 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
 
 
 def _of_suspects(asked: Asked) -> Iterator[LogKey]:
-    """Yield the logs of Jobs that ran just before a fault of what the subject needs, and may have caused it."""
+    """Yield the logs of Jobs that may have caused a fault of what the subject needs.
+
+    These ran just before it, or may have deleted an object that is missing.
+    """
     near = connections(asked.state, asked.subject.objects).keys()
     for incident in asked.report.incidents if near else ():
-        began = moment(incident.since)
-        if began is not None and incident.severity != "info" and refs_of(incident) & near:
-            yield from suspects(asked.state, began)[:_MOST_SUSPECTS]
+        if incident.severity != "info" and refs_of(incident) & near:
+            missing = asked.state.find(incident.culprit) is None
+            began = None if missing else moment(incident.since)
+            if missing or began is not None:
+                yield from suspects(asked.state, began)[:_MOST_SUSPECTS]
 
 
 def _near(asked: Asked) -> list[ClusterObject]:

@@ -38,13 +38,16 @@ _POD_LABEL: Final = re.compile(
 _CHANGED: Final = re.compile(
     r"(?i)\b(?:delet(?:ed|ing)|remov(?:ed|ing)|prun(?:ed|ing)|scal(?:ed|ing)|patch(?:ed|ing)|updat(?:ed|ing)"
     r"|replac(?:ed|ing)|restart(?:ed|ing)|evict(?:ed|ing)|drain(?:ed|ing)|cordon(?:ed|ing)|revok(?:ed|ing)"
-    r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)\b"
+    r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)(?![\w-])"
 )
-_UNCHANGED: Final = re.compile(r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep\w*|unchanged|not|failed|error|cannot)\b")
+_UNCHANGED: Final = re.compile(
+    r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged|not|failed|error|cannot)\b"
+)
 _SLACK_SECONDS: Final = 120.0
 _LOG_SLACK_SECONDS: Final = 600.0
 _SHORTEST_MANAGER: Final = 6
 _MOST_RUNS: Final = 3
+_DAY: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,19 +181,22 @@ def _says(line: str, target: ObjectRef, at: float | None) -> bool:
     return named or (word is not None and bool(target.namespace) and space is not None)
 
 
-def suspects(state: ClusterState, at: float) -> tuple[LogKey, ...]:
-    """Return the logs of the Jobs that ended or ran just before a time, which may tell what they changed."""
-    pods = [
-        pod
-        for job in state.of("Job")
-        if any(
-            start <= at + _SLACK_SECONDS / 2 and at - _LOG_SLACK_SECONDS <= end for start, end in runs_of(state, job)
-        )
-        for pod in state.pods_of(job)[:_MOST_RUNS]
+def suspects(state: ClusterState, at: float | None) -> tuple[LogKey, ...]:
+    """Return the logs of the Jobs that ran just before a time, which may tell what they changed, the newest first.
+
+    If the time is None, all Jobs of the last day count.
+    """
+    earliest, latest = (
+        (state.now - _DAY, state.now) if at is None else (at - _LOG_SLACK_SECONDS, at + _SLACK_SECONDS / 2)
+    )
+    near = [
+        job for job in state.of("Job") if any(start <= latest and earliest <= end for start, end in runs_of(state, job))
     ]
+    near.sort(key=lambda job: -job.created)
     return tuple(
         LogKey(pod=pod.ref, container=text(container, "name"), previous=False)
-        for pod in pods
+        for job in near
+        for pod in state.pods_of(job)[:_MOST_RUNS]
         for container in pod.children("spec", "containers")
     )
 

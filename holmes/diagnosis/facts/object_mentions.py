@@ -20,7 +20,7 @@ _ALIASES: Final = {alias: kind.name for kind in KINDS for alias in (kind.name.lo
 _NAMESPACED: Final = {kind.name: kind.namespaced for kind in KINDS}
 _WORDS: Final = "|".join(sorted((alias for alias in _ALIASES if alias not in _SHORT), key=len, reverse=True))
 _NAME: Final = r"(?:(?P<space>[a-z0-9-]{1,63})/)?(?P<name>[a-z0-9](?:[a-z0-9.-]{0,80}[a-z0-9])?)(?![\w/-])"
-_WITH_WORD: Final = re.compile(rf"(?i)(?<![\w.-])(?P<kind>{_WORDS})(?:\.[a-z0-9.]{{1,60}})?[ /:=]{{1,2}}[\"']?{_NAME}")
+_WITH_WORD: Final = re.compile(rf"(?i)(?<![\w./-])(?P<kind>{_WORDS})(?:\.[a-z0-9.]{{1,60}})?[ /:=]{{1,2}}[\"']?{_NAME}")
 _WITH_SLASH: Final = re.compile(
     rf"(?<![\w./-])(?P<kind>{'|'.join(_SHORT)})/(?P<space>)(?P<name>[a-z0-9][a-z0-9.-]{{0,80}})"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.actors import who_changed
 from holmes.diagnosis.facts.node_users import largest_user, logs_of_users
 from holmes.diagnosis.facts.nodes import CORDON_TAINT, events_by_node, standing_nodes
 from holmes.diagnosis.facts.producers import producers_of
@@ -237,16 +238,23 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
     for node in nodes:
         pods = [pod for pod in waiting if is_kept_away(state, pod, node)]
         if pods:
+            by = who_changed(state, node.ref, _cordoned_at(node), ("cordon", "drain"))
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is cordoned (spec.unschedulable true), "
-                f"and {state.workload_of(pods[0]).ref} is waiting for a node",
+                f"and {state.workload_of(pods[0]).ref} is waiting for a node{f'; {by.words}' if by else ''}",
                 evidence=(
                     evidence.field(node, "spec", "unschedulable"),
+                    *(by.evidence if by is not None else ()),
                     evidence.value(pods[0], "status.conditions[type=PodScheduled]", pods[0].condition("PodScheduled")),
                 ),
                 next_check="kubectl get nodes",
             )
+
+
+def _cordoned_at(node: ClusterObject) -> float | None:
+    times = (text(each, "timeAdded") for each in node.children("spec", "taints") if text(each, "key") == CORDON_TAINT)
+    return moment(next(times, ""))
 
 
 @Row(

@@ -29,27 +29,51 @@ _MEMBER: Final = re.compile(r"(?P<set>[a-z0-9][a-z0-9.-]*)-(?P<ordinal>\d{1,4})"
     reads=("logs and settings of clients", "spec.replicas", "spec.ordinals.start", "spec.clusterIP"),
     explanation="Each pod of a StatefulSet has its own host name below the headless Service, such as db-2.db. A client "
     "names a pod that does not exist, because the StatefulSet has fewer replicas, or because the pod was not created. "
-    "The rule reports it if the log of the client shows the failure. Start the replica again, or remove the name from "
-    "the settings of the client.",
+    "The name can also be below another Service than the one in spec.serviceName. The rule reports it if the log of "
+    "the client shows the failure. Start the replica again, or correct the name in the settings of the client.",
 )
 def named_pod_is_gone(state: ClusterState) -> Iterator[Fault]:
     for ref, failed in failures(state).items():
         service = state.find(ref)
-        if service is None or not is_headless(service) or not state.covers("Pod", ref.namespace):
+        if service is None or not state.covers("Pod", ref.namespace):
             continue
         told: set[str] = set()
         for each in failed:
             name = each.use.host.partition(".")[0]
-            if name == ref.name or name in told or state.get("Pod", ref.namespace, name) is not None:
+            if name == ref.name or name in told:
                 continue
             told.add(name)
-            fault = _gone(state, service, name, each)
-            if fault is not None:
-                yield fault
+            there = state.get("Pod", ref.namespace, name)
+            found = _gone(state, service, name, each) if there is None else _elsewhere(state, service, there, each)
+            if found is not None:
+                yield found
+
+
+def _elsewhere(state: ClusterState, service: ClusterObject, pod: ClusterObject, failure: Failure) -> Fault | None:
+    """Report the name of an existing pod below a Service that does not govern its StatefulSet."""
+    workload = state.workload_of(pod)
+    governing = workload.text("spec", "serviceName")
+    if workload.kind != "StatefulSet" or governing == service.name or failure.kind != "unresolved":
+        return None
+    edge = next((each for each in edges(state).get(service.ref, ()) if each.use.host == failure.use.host), None)
+    return Fault(
+        subject=failure.consumer.ref,
+        culprit=edge.named.object if edge is not None else failure.consumer.ref,
+        title="Host name of a pod is below a Service that does not govern its StatefulSet",
+        cause=f"{failure.consumer.ref} connects to {failure.use.host}, but the host names of {workload.ref} exist only "
+        f"below Service {governing or '(not set)'} (spec.serviceName), for example {pod.name}.{governing}",
+        evidence=(
+            *((edge.named,) if edge is not None else ()),
+            failure.line,
+            field(workload, "spec", "serviceName"),
+        ),
+        next_check=f"kubectl -n {service.namespace} get statefulset {workload.name} -o yaml",
+        logs=consumer_logs(state, [failure.consumer]),
+    )
 
 
 def _gone(state: ClusterState, service: ClusterObject, name: str, failure: Failure) -> Fault | None:
-    member = _MEMBER.fullmatch(name)
+    member = _MEMBER.fullmatch(name) if is_headless(service) else None
     workload = state.get("StatefulSet", service.namespace, member["set"]) if member is not None else None
     if member is None or workload is None or workload is failure.consumer:
         return None

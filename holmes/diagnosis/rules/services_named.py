@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.actors import who_changed
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.fixes import exposed, replaced
@@ -191,6 +192,7 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     if outdated is not None:
         yield outdated
     elif not places:
+        actor = who_changed(state, about.ref, None, ("delete", "replace"))
         yield Fault(
             subject=about.ref,
             culprit=about.ref if not about.meant else consumers[0].ref,
@@ -199,8 +201,13 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
                 + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
                 + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
                 + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
+                + (f"; {actor.words}" if actor is not None else "")
             ),
-            evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
+            evidence=(
+                *(actor.evidence if actor is not None else ()),
+                *(edge.named for edge in about.edges[:2]),
+                *about.proofs,
+            )[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
             logs=logs,
