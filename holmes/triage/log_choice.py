@@ -22,7 +22,7 @@ from holmes.triage.happenings import changes
 from holmes.triage.log_answers import log_answer
 from holmes.triage.moments import asks_since_fault
 from holmes.triage.plans import plans_of
-from holmes.triage.quantities import quota
+from holmes.triage.quota_answers import quota
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:

@@ -215,7 +215,7 @@ def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:
 
 
 def _is_condition(word: str) -> bool:
-    """Return whether a word asks for a level or for lines, and is no text of its own."""
+    """Return whether a word asks for a level or for lines, and is not a text to search for."""
     names = (*(name for name, _, _ in _LEVELS), "exceptions", "line words", "writing")
     return word.startswith("level") or any(beginnings(name).match(word) for name in names)
 

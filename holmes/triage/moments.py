@@ -153,7 +153,7 @@ def moments(asked: Asked) -> FirstLook:
 
 
 def _without_time(asked: Asked, topics: Sequence[tuple[Topic, ...]]) -> FirstLook:
-    """Answer that no time is known. That there was no restart, no failed run and no next run is an answer."""
+    """Answer that no time is known, or that nothing restarted, failed or is planned."""
     none = next((words for group, words in _NONE if group in topics), "")
     if none:
         return fact(asked, f"{none} of {_names(asked)} is known.", lines=tuple(_of_schedules(asked)))

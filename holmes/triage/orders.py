@@ -63,7 +63,7 @@ def declined(asked: Asked) -> FirstLook | None:
 
 
 def _asks_leave(words: tuple[str, ...]) -> bool:
-    """Return whether a question asks what somebody may do: "can web delete pods", but not "can you delete it"."""
+    """Return whether a question asks what a user or an account may do: "can web delete pods", but not "can you delete it"."""
     return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
 
 

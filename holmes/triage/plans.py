@@ -21,7 +21,8 @@ from holmes.triage.log_answers import asks_logs, log_answer
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
-from holmes.triage.quantities import asks_quota, quota, resources, usage
+from holmes.triage.quantities import resources, usage
+from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.vocabulary import beginnings, word_list
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ _SHORT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What proves nothing: the words of the question, and the names of the objects that it is about."""
+    """The words that prove nothing: those of the question, and the names of the objects that it is about."""
 
     words: frozenset[str]
     names: tuple[str, ...]

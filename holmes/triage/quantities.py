@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested, written_amount
 from holmes.kubernetes.fields import at, child, children, text
-from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
-    from holmes.triage.question import Question
-    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
 Measure: TypeAlias = Literal["requests", "limits"]
@@ -69,53 +66,12 @@ def exact(value: Decimal, resource: str) -> str:
     return written_amount(value, resource)
 
 
-def asks_quota(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks how much of a quota is used."""
-    quota = "ResourceQuota" in question.kinds or any(each.kind == "ResourceQuota" for each in subject.objects)
-    others = any(each.kind not in ("ResourceQuota", "Namespace", "Node") for each in subject.objects)
-    if others and (question.asks("health", "trouble") or question.symptoms):
-        return False
-    return quota and not question.asks("why", "changes", "when", "permission", "list", "age")
-
-
-def quota(asked: Asked) -> FirstLook:
-    """Return what is used and what is left of the quotas in the scope of the question."""
-    look = look_for_cause(asked) if asked.question.asks("trouble") else None
-    if look is not None and look.verdict == "cause_found":
-        return look
-    named = [each for each in asked.subject.objects if each.kind == "ResourceQuota"]
-    found = named or [each for each in asked.state.of("ResourceQuota") if asked.subject.contains(each)]
-    wanted = _resources(asked)
-    rows = [
-        (str(each.ref), key, text(used, key) or "0", text(hard, key), exact(left, key), share)
-        for each in found
-        for used, hard in [(each.child("status", "used"), each.child("status", "hard") or each.child("spec", "hard"))]
-        for key in hard
-        if not wanted or any(key.endswith(one) for one in wanted)
-        for left, share in [_left(text(used, key), text(hard, key))]
-    ]
-    if not rows:
-        return fact(
-            asked, f"No quota was found {asked.subject.place}.", None, "answered" if not found else "inconclusive"
-        )
-    told = "; ".join(
-        f"{key}: {used} of {hard} used ({share}), {left} left" for _, key, used, hard, left, share in rows[:_MOST_TOLD]
-    )
-    names = ", ".join(dict.fromkeys(row[0] for row in rows))
-    return fact(asked, f"{names}: {told}.", table_of(("quota", "resource", "used", "hard", "left", "share"), rows))
-
-
-def _left(used: str, hard: str) -> tuple[Decimal, str]:
-    left = amount(hard) - amount(used)
-    return left, f"{amount(used) / amount(hard):.0%}" if amount(hard) else "-"
-
-
 def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
     if kinds & {*_STORED} or beginnings("storage words").search(asked.question.spoken):
         return _storage(asked)
-    if asked.question.asks("count") and not kinds & {"Node", "ResourceQuota"} and not _resources(asked):
+    if asked.question.asks("count") and not kinds & {"Node", "ResourceQuota"} and not wanted_resources(asked):
         return number_or_list(asked)
     nodes = _nodes(asked)
     if nodes and "Pod" not in asked.question.kinds:
@@ -123,7 +79,7 @@ def resources(asked: Asked) -> FirstLook:
     return _of_containers(asked)
 
 
-def _resources(asked: Asked) -> tuple[str, ...]:
+def wanted_resources(asked: Asked) -> tuple[str, ...]:
     """Return the resources that the question names: memory, cpu, or both."""
     return tuple(each for each in _RESOURCES if beginnings(each).search(asked.question.spoken))
 
@@ -162,7 +118,7 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
         or beginnings("share words").search(asked.question.spoken)
     )
     rows, told = [], []
-    for resource in _resources(asked) or _RESOURCES:
+    for resource in wanted_resources(asked) or _RESOURCES:
         left = free(nodes, placed, resource)
         totals: dict[str, Decimal] = defaultdict(Decimal)
         for node in nodes:
@@ -196,7 +152,7 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
 
 
 def _capacity(asked: Asked, node: ClusterObject, rows: Sequence[tuple[str, ...]]) -> FirstLook:
-    """Return what one node has, as it is written in its status."""
+    """Return the amounts in the status of one node."""
     told = "; ".join(
         f"{part} {', '.join(f'{name} {value}' for name, value in child(node.body, 'status', part).items())}"
         for part in ("capacity", "allocatable")
@@ -236,7 +192,7 @@ def _wanted_size(each: ClusterObject) -> str:
 
 def _of_containers(asked: Asked) -> FirstLook:
     """Return requests and limits: of the containers of workloads, or summed over running pods."""
-    measures, wanted = _measures(asked) or _MEASURES, _resources(asked) or _RESOURCES
+    measures, wanted = _measures(asked) or _MEASURES, wanted_resources(asked) or _RESOURCES
     per = _PER.search(asked.question.text)
     pods = _sums(asked) or per is not None or "Pod" in asked.question.kinds
     found = [
@@ -383,7 +339,7 @@ def _grouped(asked: Asked, found: Sequence[_Amount], per: str) -> FirstLook:
 def usage(asked: Asked) -> FirstLook:
     """Return the current usage of pods or nodes, the highest first, or state that it is unknown."""
     found = asked.usage.amounts if asked.usage is not None else {}
-    wanted = next(iter(_resources(asked)), "memory")
+    wanted = next(iter(wanted_resources(asked)), "memory")
     nodes = "Node" in asked.question.kinds or any(each.kind == "Node" for each in asked.subject.objects)
     named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
     used = sorted(

@@ -77,7 +77,7 @@ _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
 _ORDER: Final[tuple[VerdictKind, ...]] = ("cause_found", "declined", "inconclusive", "not_found", "healthy", "answered")
-"""The verdict of two answers, the strongest first. What one of them leaves open, the sentence leaves open."""
+"""The verdict of two answers, the strongest first. If one of them leaves something open, so does the sentence."""
 
 
 def parts_of(text: str) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _about(look: FirstLook) -> str:
 
 
 def can_join(looks: Sequence[FirstLook]) -> bool:
-    """Return whether each part got an answer. Otherwise the text was no list of questions."""
+    """Return whether each part got an answer. Otherwise the text was not a list of questions."""
     return len(looks) > 1 and all(look.verdict in _ORDER for look in looks)
 
 

@@ -61,6 +61,10 @@ class _Missing:
         return (f"{self.ref.name}.{self.ref.namespace}" if "." in right else self.ref.name), right
 
     @property
+    def consumers(self) -> tuple[ClusterObject, ...]:
+        return (*(edge.consumer for edge in self.edges), *(failure.consumer for failure in self.failures))
+
+    @property
     def proofs(self) -> tuple[Evidence, ...]:
         return (*(proof for _, proof in self.blocked), *(failure.line for failure in self.failures))
 
@@ -167,11 +171,6 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     severity = _severity_of_missing(state, about)
     if severity == "info" and all(edge.use.port is None and edge.use.form == "variable" for edge in about.edges):
         return
-    consumers = [edge.consumer for edge in about.edges] + [failure.consumer for failure in about.failures]
-    logs = consumer_logs(state, consumers)
-    named = dict.fromkeys(str(each.ref) for each in consumers[:3])
-    who = ", ".join(named)
-    existing = [each.name for each in state.of("Service", about.ref.namespace)]
     places = {edge.named.object: edge for edge in reversed(about.edges)} if about.meant else {}
     for place, edge in sorted(places.items()):
         yield Fault(
@@ -185,34 +184,34 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             evidence=(edge.named, *about.proofs)[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
-            logs=logs,
+            logs=consumer_logs(state, about.consumers),
             fix=replaced(edge.named, *about.correction, edge.consumer.ref),
         )
-    outdated = _outdated(state, about) if not about.edges else None
-    if outdated is not None:
-        yield outdated
-    elif not places:
-        actor = who_changed(state, about.ref, None, ("delete", "replace"))
-        yield Fault(
-            subject=about.ref,
-            culprit=about.ref if not about.meant else consumers[0].ref,
-            cause=(
-                f"{about.ref} does not exist, but {who} {'needs' if len(named) == 1 else 'need'} it"
-                + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
-                + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
-                + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
-                + (f"; {actor.words}" if actor is not None else "")
-            ),
-            evidence=(
-                *(actor.evidence if actor is not None else ()),
-                *(edge.named for edge in about.edges[:2]),
-                *about.proofs,
-            )[:_MOST_EVIDENCE],
-            next_check=f"kubectl -n {about.ref.namespace} get services",
-            severity=severity,
-            logs=logs,
-            fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
-        )
+    if not places:
+        yield (_outdated(state, about) if not about.edges else None) or _not_there(state, about, severity)
+
+
+def _not_there(state: ClusterState, about: _Missing, severity: Severity) -> Fault:
+    named = dict.fromkeys(str(each.ref) for each in about.consumers[:3])
+    existing = [each.name for each in state.of("Service", about.ref.namespace)]
+    actor = who_changed(state, about.ref, None, ("delete", "replace"))
+    proofs = actor.evidence if actor is not None else ()
+    return Fault(
+        subject=about.ref,
+        culprit=about.ref if not about.meant else about.consumers[0].ref,
+        cause=(
+            f"{about.ref} does not exist, but {', '.join(named)} {'needs' if len(named) == 1 else 'need'} it"
+            + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
+            + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
+            + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
+            + (f"; {actor.words}" if actor is not None else "")
+        ),
+        evidence=(*proofs, *(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
+        next_check=f"kubectl -n {about.ref.namespace} get services",
+        severity=severity,
+        logs=consumer_logs(state, about.consumers),
+        fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
+    )
 
 
 def _outdated(state: ClusterState, about: _Missing) -> Fault | None:
