@@ -224,7 +224,7 @@ def _of_custom_labels(
     """
     title = labels.get("alertname", "").lower() if by_title else ""
     for label, value in labels.items():
-        of_kind = label.replace("_", "") if label not in _PLACE_LABELS else ""
+        of_kind = label.replace("_", "").lower() if label not in _PLACE_LABELS else ""
         for each in names.named(value, "", spaces):
             if each.group and (each.kind.lower() == of_kind or each.kind.lower() in title):
                 return (each,)

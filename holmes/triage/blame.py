@@ -9,6 +9,7 @@ from holmes.diagnosis.facts.fixes import kept_steps, restarted
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
+from holmes.triage.connections import connections
 from holmes.triage.states import stop_of
 from holmes.values.fixes import fix_lines
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
 ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
 _MOST_EVIDENCE: Final = 3
+_JUMP: Final = 2
+"""The length of a path that leads from the subject to the culprit without the objects between them."""
 _VALUE_CHARACTERS: Final = 260
 
 
 def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
     """Return the look that names an incident as the cause. `path` leads from the subject to the culprit."""
+    path = _whole(asked.state, path, incident.culprit)
     chain = tuple(dict.fromkeys(map(str, (*path, incident.culprit))))
     look = look_about(asked, named, "cause_found", one_sentence(incident.cause or incident.title), told=incident)
     return replace(
@@ -42,6 +46,13 @@ def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tupl
         chain=chain if len(chain) > 1 else (),
         fix=fix_lines(incident.fix),
     )
+
+
+def _whole(state: ClusterState, path: tuple[ObjectRef, ...], culprit: ObjectRef) -> tuple[ObjectRef, ...]:
+    """Return the path with the objects between its first one and the culprit, which a log does not name."""
+    first = state.find(path[0]) if len({*path, culprit}) == _JUMP else None
+    found = connections(state, (first,)).get(culprit) if first is not None and first.ref != culprit else None
+    return found.path if found is not None else path
 
 
 def _symptom(asked: Asked, incident: Incident, path: tuple[ObjectRef, ...]) -> tuple[str, ...]:

@@ -74,9 +74,15 @@ def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
         known = any(each.first <= last and index <= each.last for each in question.found)
         if not kind and length == 1 and not known:
             kind = _abbreviated(words, index) or _by_ending(question, names, index)
-        if kind and (length > 1 or not known):
+        if kind and (length > 1 or not (known or _is_plain_name(names, words, index, kind))):
             return Sighting(sense="kind", name=kind, first=index, last=last)
     return None
+
+
+def _is_plain_name(names: Names, words: tuple[str, ...], index: int, kind: str) -> bool:
+    """Return whether a word for a kind rather names an object: `orders`, in a cluster with Orders of cert-manager."""
+    beside = (*words[index + 1 : index + 2], *words[max(0, index - 1) : index])
+    return bool(names.named(words[index])) and not any(names.named(word, kind) for word in beside)
 
 
 def _abbreviated(words: tuple[str, ...], index: int) -> str:

@@ -232,13 +232,13 @@ def _late(state: ClusterState, each: ClusterObject, trouble: Trouble, found: str
 def _of_state(
     each: ClusterObject, path: str, found: str, severity: Severity, messages: tuple[str, ...] = _MESSAGES
 ) -> Trouble:
-    told = [(place, "; ".join(values_at(each.body, place))) for place in messages]
-    told = [(place, words) for place, words in told if words and words != found]
+    told = [(place, gist("; ".join(values_at(each.body, place)))) for place in messages]
+    told = [(place, words) for place, words in told if words and words != found][:1]
     is_word = len(found) <= _LONGEST_STATE_CHARACTERS
     return Trouble(
         title=f"{each.kind} has {path.removeprefix('status.')} {found}" if is_word else f"{each.kind} is not healthy",
         head=f"{path.removeprefix('status.')} is {found}",
-        words=gist(told[0][1]) if told else "",
+        words=told[0][1] if told else "",
         severity=severity,
         proof=(evidence.value(each, path, found), *(evidence.value(each, place, words) for place, words in told)),
     )
