@@ -50,12 +50,12 @@ _SETTING: Final = re.compile(
 )
 
 
-def change_command(question: Question, subject: Subject) -> str:
-    """Return the command for the change in the question, or an empty string."""
+def change_command(question: Question, subject: Subject, objects: Sequence[ClusterObject]) -> str:
+    """Return the command for the change of one of `objects` in the question, or an empty string."""
     plain, kinds = question.text, set(question.kinds)
     for named in subject.named:
         plain = plain.replace(named.name, " ")
-    targets = sorted(subject.objects, key=lambda each: each.kind not in kinds)
+    targets = sorted(objects, key=lambda each: each.kind not in kinds)
     for name, builder in _CHANGES.items():
         command = next(filter(None, (builder(question, each) for each in targets)), "")
         undone = name in _UNDONE and beginnings("deletion order").search(plain)

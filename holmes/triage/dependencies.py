@@ -43,7 +43,7 @@ _WHICH: Final = re.compile(
     r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
 _OUTGOING: Final = re.compile(
-    r"\ban (?:welche\w*|was|wem)\b"
+    r"\ban (?:welche\w*|was|wem)\b|\bde (?:que|quien|quoi|quels?|quelles?|qui)(?: \w+)? depend"
     r"|\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend"
     r"|a quien|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
     r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
@@ -52,7 +52,13 @@ _DEPENDS: Final = re.compile(
     r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b|\ban (?:welche\w*|was|wem)\b.*\bhang"
 )
 """The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
-_OBJECT_OF: Final = r"\b(?:by|von|por|par)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
+_OBJECT_OF: Final = (
+    r"\b(?:by|via|through|von|durch|uber|por|par|via)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
+)
+_CLIENTS_OF: Final = re.compile(
+    r"\b(?:clients?|callers?|consumers?|dependents?|aufrufer|konsumenten|clientes|consumidores|utilisateurs)\s+"
+    r"(?:of|von|de|du|des|d')\b"
+)
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
 _AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = re.compile(
@@ -77,6 +83,8 @@ def asks_uses(question: Question, subject: Subject) -> bool:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
     several = len(subject.named) > 1
+    if subject.named and _CLIENTS_OF.search(question.text) and not question.asks("health", "usage"):
+        return True
     asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
     runs = any(each.kind in _USERS for each in subject.objects)
     plain = {"unreachable", "scaling"} | (set() if runs else {"image"})

@@ -13,6 +13,7 @@ from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
+from holmes.triage.periods import unread_time
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def asks_changes(question: Question, _subject: Subject) -> bool:
     if question.asks("trouble", "negation", "health", "count") or question.symptoms - _OF_CHANGES:
         return False
     said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
-    by_whom = question.words[:1] and question.words[0] in _BY_WHOM
-    happened = _HAPPENED.search(question.text) and "Deployment" in question.kinds
+    by_whom = bool(question.words) and question.words[0] in _BY_WHOM
+    deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
+    happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None
-    return question.asks("changes") or bool((said and (dated or by_whom)) or (happened and dated))
+    return question.asks("changes") or (said and (dated or by_whom)) or ((deployed or happened) and dated)
 
 
 def changes(asked: Asked) -> FirstLook:
@@ -63,6 +65,9 @@ def changes(asked: Asked) -> FirstLook:
     start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
     if period is None and asked.subject.named and _WHENEVER.search(asked.question.text):
         start = 0.0
+    unknown_time = unread_time(asked.question.text)
+    if unknown_time:
+        return fact(asked, f"Not answered: the time in `{unknown_time}` was not understood.", None, "inconclusive")
     gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
@@ -84,7 +89,10 @@ def changes(asked: Asked) -> FirstLook:
     if not rows and earlier is not None and asked.subject.named:
         change = earlier.change
         newest = f"; the newest before that: {change.object} {change.what} at {change.at}"
-    summary = f"{counted(len(rows), noun)} {place_of(asked)} {span}{newest}."
+    kinds = sorted({kind.partition(".")[0] for kind in _kinds(asked)})
+    plurals = [counted(2, kind).partition(" ")[2] for kind in kinds]
+    of_kinds = f" of {' and '.join(plurals)}" if kinds and not asked.subject.named else ""
+    summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}."
     unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
     notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
     return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)
@@ -110,6 +118,8 @@ def _changes(asked: Asked) -> set[DatedChange]:
 
 def _kinds(asked: Asked) -> set[str]:
     """Return the kinds that the question asks about, without those that only describe a named object."""
+    if "configs" in asked.question.words:
+        return {"ConfigMap", "Secret"}
     described = {each.kind for each in asked.subject.objects} | {"Namespace", "Pod", "ReplicaSet"}
     if _HAPPENED.search(asked.question.text):
         described.add("Deployment")
@@ -120,6 +130,8 @@ def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[Dated
     """Return the changes of the sorts that the question asks for, and the noun for them."""
     text = asked.question.spoken
     if _HAPPENED.search(text) and "Deployment" in asked.question.kinds:
+        return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
+    if beginnings("rollout").search(text) and "image" in asked.question.symptoms:
         return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
     sorts = [] if beginnings("any change").search(text) else [each for each in _SORTS if beginnings(each).search(text)]
     if not sorts:

@@ -12,18 +12,20 @@ from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
-from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
+from holmes.triage.log_lines import filters_of_lines, lines_of, not_found_words, span_of
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
     names_key,
     result_of,
+    results_of,
     series_of,
     statistic_of,
     statistics_of,
     wanted_key,
 )
 from holmes.triage.markdown import counted
+from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.triage.asked import Asked
-    from holmes.triage.log_lines import LogLine
+    from holmes.triage.log_lines import LineFilter, LogLine
     from holmes.triage.log_values import Series, Statistic
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
@@ -58,6 +60,10 @@ _PER: Final = re.compile(
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
+_ONE: Final = re.compile(
+    r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
+    r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
+)
 _WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
 _REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _OCCURS: Final = re.compile(
@@ -85,7 +91,9 @@ def asks_logs(question: Question, subject: Subject) -> bool:
         and not question.asks("changes")
     ):
         return True
-    if subject.named and question.asks("trouble") and _names_container(question, subject):
+    if subject.named and question.asks("trouble") and (_names_container(question, subject) or _shows(question)):
+        return True
+    if subject.named and beginnings("line words").search(question.spoken) and not question.asks("why", "health"):
         return True
     if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
@@ -98,11 +106,25 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
 
 
+def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
+    """Return why a number would ignore a part of the question: its time, or a word that no line contains."""
+    time = unread_time(asked.question.text)
+    if time:
+        return f"the time in `{time}` was not understood."
+    words = not_found_words(asked, found) if asked.question.asks("count") and not filters else ()
+    return f"no log line {place_of(asked)} contains {' or '.join(f'`{word}`' for word in words)}." if words else ""
+
+
 def _names_container(question: Question, subject: Subject) -> bool:
     """Return whether a question names one of several containers."""
     specs = [children(pod_spec(each), "containers") for each in subject.objects]
     names = {text(one, "name") for spec in specs if len(spec) > 1 for one in spec}
     return not (names - {each.name for each in subject.objects}).isdisjoint(question.words)
+
+
+def _shows(question: Question) -> bool:
+    """Return whether a question wants to see the errors of a period: "show the errors between 4:30 and 4:35"."""
+    return question.period is not None and not _SHOWN.isdisjoint(question.words)
 
 
 def log_answer(asked: Asked) -> FirstLook:
@@ -112,6 +134,9 @@ def log_answer(asked: Asked) -> FirstLook:
         return _nothing(asked)
     filters = filters_of_lines(asked, found)
     shown = [line for line in found if all(one.holds(line) for one in filters)]
+    gap = _unread(asked, found, filters)
+    if gap:
+        return fact(asked, f"Not answered: {gap}", None, "inconclusive")
     statistic = statistic_of(asked.question, asked.subject)
     if statistic is not None:
         return _statistic(asked, shown if filters else found, statistic)
@@ -131,13 +156,19 @@ def log_answer(asked: Asked) -> FirstLook:
     if things is not None:
         number, key = things
         lines = f"the sum of `{key}` in {counted(len(shown), 'log line')}{told} {place_of(asked)}"
-        return _table(asked, shown, f"{_amount(number)}: {lines}.")
+        return _table(asked, shown, f"{_amount(number)}: {lines}.", filters)
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
     if asked.question.period is not None:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
     summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
-    return _table(asked, shown, summary)
+    if shown and _ONE.search(said):
+        one = _some(asked, shown)[0]
+        which = "first" if one is shown[0] else "last"
+        where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
+        line = shortened(masked(one.text), _SHOWN_CHARACTERS)
+        summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
+    return _table(asked, shown, summary, filters)
 
 
 def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
@@ -164,7 +195,7 @@ def _nothing(asked: Asked) -> FirstLook:
     return fact(asked, f"No log lines were read {place_of(asked)}.", None, "inconclusive")
 
 
-def _table(asked: Asked, shown: Sequence[LogLine], summary: str) -> FirstLook:
+def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequence[LineFilter]) -> FirstLook:
     """Return the lines, or their numbers for each pod, time or level."""
     notes = _notes(asked, shown)
     per = _PER.search(asked.question.text)
@@ -173,6 +204,8 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str) -> FirstLook:
         return fact(asked, summary, table_of((per["what"], "lines"), rows), notes=notes)
     pods = Counter(line.pod for line in shown)
     lines = tuple(f"{pod}: {number}" for pod, number in pods.most_common()) if len(pods) > 1 else ()
+    alternatives = next((one.parts for one in filters if len(one.parts) > 1), ())
+    lines = (*(f"{told}: {sum(map(test, shown))}" for told, test in alternatives), *lines)
     some = _some(asked, shown)
     cells = [
         (line.pod, written(line.at) if line.at else "", shortened(masked(line.text), _SHOWN_CHARACTERS))
@@ -188,6 +221,8 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str) -> FirstLook:
 def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the first or the last lines, as many as the question asks for."""
     number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
+    if _ONE.search(asked.question.text):
+        return shown[:1] if few is not None and few["first"] else shown[-1:]
     most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
     return shown[:most] if few is not None and few["first"] else shown[-most:]
 
@@ -235,10 +270,8 @@ def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> 
         wanted = wanted_key(asked.question)
         what = f"number `{wanted}`" if wanted else "number of the question"
         return fact(asked, f"The {what} is not in the log lines {place_of(asked)}.{hint}", None, "inconclusive")
-    every_result = [
-        result_of(asked.question, each, chosen.values)
-        for each in statistics_of(asked.question, asked.subject) or (statistic,)
-    ]
+    asked_for = statistics_of(asked.question, asked.subject) or (statistic,)
+    every_result = [one for each in asked_for for one in results_of(asked.question, each, chosen.values)]
     first, last = chosen.lines[0], chosen.lines[-1]
     span = f" from {written(first.at)} to {written(last.at)}" if first.at else ""
     unit = f" {chosen.unit}" if chosen.unit else ""

@@ -7,7 +7,7 @@ left in the ledger.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
@@ -47,6 +47,7 @@ _PREVIOUS: Final = re.compile(
 _EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
 _PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _NEAR: Final = 4
+_LEAST_STEM: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +67,14 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFilter:
-    """A condition on a line. `told` describes it, for example `with status 503` or `without status 200`."""
+    """A condition on a line. `told` describes it, for example `with status 503` or `without status 200`.
+
+    `parts` contains its alternatives, each with its description.
+    """
 
     told: str
     holds: Callable[[LogLine], bool]
+    parts: tuple[tuple[str, Callable[[LogLine], bool]], ...] = ()
 
 
 def lines_of(asked: Asked) -> tuple[LogLine, ...]:
@@ -168,9 +173,12 @@ def _statuses(asked: Asked) -> Iterator[LineFilter]:
     codes = [match[1] + (r"\d\d" if match[2] == "xx" else match[2]) for match in found]
     if not codes:
         return
-    expression = re.compile(rf"(?<![\w.:-])(?:{'|'.join(codes)})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b)", re.IGNORECASE)
-    told = f"status {' or '.join(match[1] + match[2] for match in found)}"
-    yield _negated(asked, plain, found[0].start(), told, lambda line: expression.search(line.text) is not None)
+    names = [f"status {match[1]}{match[2]}" for match in found]
+    tests = [_finder(rf"(?<![\w.:-])(?:{code})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b)") for code in dict.fromkeys(codes)]
+    parts = tuple(zip(dict.fromkeys(names), tests, strict=False))
+    told = " or ".join(dict.fromkeys(names))
+    one = _negated(asked, plain, found[0].start(), told, lambda line: any(test(line) for test in tests))
+    yield replace(one, parts=parts)
 
 
 def _texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
@@ -182,12 +190,14 @@ def _texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     told = " or ".join(f"`{each}`" for each in wanted)
     first = min(max(0, whole.find(folded(each))) for each in wanted)
 
-    expressions = [re.compile(_expression(each), re.IGNORECASE) for each in wanted]
+    tests = [_finder(_expression(each)) for each in wanted]
+    one = _negated(asked, whole, first, f"text {told}", lambda line: any(test(line) for test in tests))
+    yield replace(one, parts=tuple((f"`{each}`", test) for each, test in zip(wanted, tests, strict=True)))
 
-    def holds(line: LogLine) -> bool:
-        return any(expression.search(line.text) for expression in expressions)
 
-    yield _negated(asked, whole, first, f"text {told}", holds)
+def _finder(expression: str) -> Callable[[LogLine], bool]:
+    found = re.compile(expression, re.IGNORECASE)
+    return lambda line: found.search(line.text) is not None
 
 
 def _expression(text: str) -> str:
@@ -210,14 +220,29 @@ def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:
         for word in asked.subject.unknown:
             if _is_condition(word):
                 continue
-            if word not in known and len(word) > 2 and any(word in line for line in lowered):
-                yield word
+            written = next((each for each in (word, _stem(word)) if any(each in line for line in lowered)), "")
+            if written and word not in known and len(word) > 2:
+                yield written
 
 
 def _is_condition(word: str) -> bool:
     """Return whether a word asks for a level or for lines, and is not a text to search for."""
     names = (*(name for name, _, _ in _LEVELS), "exceptions", "line words", "writing")
     return word.startswith("level") or any(beginnings(name).match(word) for name in names)
+
+
+def not_found_words(asked: Asked, found: Sequence[LogLine]) -> tuple[str, ...]:
+    """Return the unknown words of the question that occur in no line. A number of lines would ignore them."""
+    lowered = [line.text.lower() for line in found]
+    return tuple(
+        word
+        for word in asked.subject.unknown
+        if len(word) > 2 and not _is_condition(word) and not any(_stem(word) in line for line in lowered)
+    )
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > _LEAST_STEM else word
 
 
 def _without_texts(asked: Asked) -> str:

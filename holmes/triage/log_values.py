@@ -171,6 +171,19 @@ def wanted_key(question: Question) -> str:
     return match[0].rstrip("=") if match else ""
 
 
+def results_of(question: Question, statistic: Statistic, values: Sequence[float]) -> list[tuple[float, str]]:
+    """Return the results of a statistic with their names. A question can ask for several percentiles."""
+    percents = [float(next(filter(None, match.groups()))) for match in _PERCENTILE.finditer(question.text)]
+    if statistic == "percentile" and len(percents) > 1:
+        return [(_percentile(sorted(values), percent), f"{percent:g}th percentile") for percent in percents]
+    return [result_of(question, statistic, values)]
+
+
+def _percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return one of the numbers: the nearest rank."""
+    return ordered[int(max(0, -(-len(ordered) * percent // 100) - 1))]
+
+
 def result_of(question: Question, statistic: Statistic, values: Sequence[float]) -> tuple[float, str]:
     """Return a statistic of numbers and its name. A percentile is one of the numbers (nearest rank)."""
     ordered = sorted(values)
@@ -179,8 +192,7 @@ def result_of(question: Question, statistic: Statistic, values: Sequence[float])
         percent = float(next(filter(None, match.groups()))) if match else 50.0
         if match is None:
             return statistics.median(ordered), "median"
-        position = max(0, -(-len(ordered) * percent // 100) - 1)
-        return ordered[int(position)], f"{percent:g}th percentile"
+        return _percentile(ordered, percent), f"{percent:g}th percentile"
     results: dict[Statistic, float] = {
         "average": statistics.fmean(values), "sum": sum(values), "maximum": ordered[-1], "minimum": ordered[0],
     }  # fmt: skip

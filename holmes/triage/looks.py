@@ -241,7 +241,10 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
     told = " ".join(look.fix)  # a command can contain a word that names no object
-    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing if each.name not in told))
+    notes = (
+        *look.notes,
+        *(_missing_text(each, subject) for each in subject.missing if each.name not in f"{told} localhost"),
+    )
     return replace(look, against=against, notes=notes)
 
 

@@ -73,7 +73,7 @@ _NOUN: Final = re.compile(
     r"|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
 )
 _TOOK: Final = re.compile(
-    r"\bhow long (?:did|does) .{1,60} run\b|\bwie lange lief\b"
+    r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
@@ -90,7 +90,7 @@ def asks_time(question: Question, subject: Subject) -> bool:
     """Return whether a question asks when something happened to the named objects, or since when it lasts."""
     objects, text_of = subject.objects, question.text
     spaces = "Namespace" in question.kinds and subject.namespaces
-    if _asks_if_ended(question, subject):
+    if _asks_if_ended(question, subject) or _asks_if_runs(question, subject):
         return True
     if _TOOK.search(text_of):
         return any(each.kind in _RUNS for each in objects)
@@ -117,6 +117,13 @@ def _asks_if_ended(question: Question, subject: Subject) -> bool:
     )
 
 
+def _asks_if_runs(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if a CronJob will run: "does month-close run again tonight"."""
+    cron = any(each.kind == "CronJob" for each in subject.objects)
+    words = beginnings("run").search(question.spoken) and beginnings("next run").search(question.spoken)
+    return bool(cron and words) and not question.asks("why", "trouble", "logs", "count")
+
+
 def asks_since_fault(question: Question, subject: Subject) -> bool:
     """Return whether a question asks since when something fails, which the cause of the fault tells."""
     vague = SINCE_WHEN.search(question.text) is not None and not _topics(question, subject.objects)
@@ -126,7 +133,8 @@ def asks_since_fault(question: Question, subject: Subject) -> bool:
 def _is_fault(question: Question, subject: Subject) -> bool:
     topics = _topics(question, subject.objects)
     unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
-    return unready or (("broken",) in topics and _FAILED not in topics and _ENDED not in topics[:1])
+    lasts = _ENDED not in topics[:1] or (SINCE_WHEN.search(question.text) and "crashing" in question.states)
+    return unready or bool(("broken",) in topics and _FAILED not in topics and lasts)
 
 
 def moments(asked: Asked) -> FirstLook:
@@ -197,6 +205,8 @@ def _of_subject(
 ) -> list[ObjectTime]:
     """Return the times of one subject for the first topic of which any is known, the newest first."""
     every = list(dict.fromkeys(each for one in objects for each in times_of(asked.state, one)))
+    if ("next run",) not in topics and ("expires",) not in topics and ("renewal",) not in topics:
+        every = _in_period(asked, [each for each in every if each.at <= asked.state.now])
     oldest_first = _FIRST.search(asked.question.text) is not None
     every.sort(key=lambda each: each.at if oldest_first else -each.at)
     for group in topics:
@@ -239,6 +249,13 @@ def _ends(asked: Asked) -> FirstLook:
     return fact(
         asked, f"{'; '.join(told)}.", table_of(("object", "what", "time", "ago"), rows) if len(rows) > 1 else None
     )
+
+
+def _in_period(asked: Asked, found: list[ObjectTime]) -> list[ObjectTime]:
+    """Return the times in the period of the question, or all of them if none is in it."""
+    period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
+    return [each for each in found if start <= each.at <= end] or found
 
 
 def _since_fault(asked: Asked) -> FirstLook:

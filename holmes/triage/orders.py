@@ -37,8 +37,9 @@ _LEADING: Final = re.compile(
     r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = re.compile(
-    r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|il faut|veuillez|je veux|je voudrais"
-    r"|peux-tu|pouvez-vous|tu peux|vous pouvez|on peut|merci de|ich will|ich mochte|kannst du|konntest du|kannst)\b"
+    r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|habria que|deberiamos|il faut|faudrait"
+    r"|veuillez|on (?:doit|devrait)|je veux|je voudrais|peux-tu|pouvez-vous|tu peux|vous pouvez|on peut|merci de"
+    r"|ich will|ich mochte|wir (?:sollten|mussen)|man sollte|kannst du|konntest du|kannst)\b"
 )
 _PASSIVE: Final = re.compile(
     r"\b(?:needs? to be|should be|must be|has to be|have to be|(?:i |we )?(?:need|want)s? .{0,60})"
@@ -63,30 +64,42 @@ def declined(asked: Asked) -> FirstLook | None:
 
 
 def _asks_leave(words: tuple[str, ...]) -> bool:
-    """Return whether a question asks what a user or an account may do: "can web delete pods", but not "can you delete it"."""
+    """Return whether a question asks what an account may do: "can web delete pods", but not "can you delete it"."""
     return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
 
 
 def asks_how_to_change(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how a person changes something: "how do I restart web"."""
     asks = beginnings("how to").search(question.spoken) and not question.asks("trouble", "logs")
-    return bool(asks and subject.named and change_command(question, subject))
+    return bool(asks and subject.named and change_command(question, subject, subject.objects))
 
 
 def how_to_change(asked: Asked) -> FirstLook:
     """Return the command for a change that a person wants to make."""
-    command = change_command(asked.question, asked.subject)
+    command = change_command(asked.question, asked.subject, asked.subject.objects)
     text = f"Run this command to change {asked.subject.objects[0].ref}. Holmes does not run it."
     return replace(fact(asked, text), fix=(command,))
 
 
 def _without_change(asked: Asked) -> FirstLook:
     names = _names(asked)
-    command = change_command(asked.question, asked.subject)
+    command = change_command(asked.question, asked.subject, _targets(asked))
     what = f"The change to {names} was not made." if names else "The change was not made."
     instead = "" if command else " Holmes can show the state, the events and the configuration of an object."
     look = fact(asked, f"{READS_ONLY} {what}{instead}", None, "declined", notes=_missing(asked))
     return replace(look, fix=(command,) if command else ())
+
+
+def _targets(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return what the change is about. "Kill the web pod" means the pod of the workload, if it is the only one."""
+    objects = asked.subject.objects
+    if "Pod" not in asked.question.kinds or any(each.kind in ("Pod", "Node") for each in objects):
+        return objects
+    pods = [pod for each in objects for pod in asked.state.pods_of(each)]
+    scaled = beginnings("scaling order").search(asked.question.spoken) and any(
+        word.isdigit() for word in asked.question.words
+    )
+    return objects if scaled else tuple(pods) if len(pods) == 1 else ()
 
 
 def _without_values(asked: Asked) -> FirstLook:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.point_search import points_in
-from holmes.triage.points import ARTICLES, Point, length_expression, seconds_of
+from holmes.triage.points import ARTICLES, DAY_SECONDS, Point, length_expression, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,12 @@ _WITHIN: Final = re.compile(
     rf"{length_expression('amount', 'units')}(?! ago)"
 )
 _PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
+_UNREAD: Final = re.compile(
+    r"\b(?:in|within|during|over|for|since|seit|im|en|durant|pendant|depuis|desde)\s+"
+    rf"(?:the |der |den |la |les |los |las )?(?:{_LAST})(?: \w+){{0,3}}"
+    rf"|\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|stunden?|minuten?|tagen?|horas?|minutos?|dias"
+    r"|heures?|jours)\b"
+)
 _BETWEEN: Final = re.compile(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
     r"(?:the |dem |el |la |las |le |les |l')*$"
@@ -98,10 +104,14 @@ class Period:
             start, end = self.first.during(now, near)
         else:
             start, end = self.first.interval(now)
-            start, end = {
-                "until": (0.0, end), "before": (0.0, start)
-            }.get(self.reach, (start, now))  # fmt: skip
+            before = start if self.reach == "before" else end
+            start, end = (self._opening(now), before) if self.reach in ("before", "until") else (start, now)
         return start, min(end, now)
+
+    def _opening(self, now: float) -> float:
+        """Return when a period without a beginning begins: "before 4:30 today" is a part of today."""
+        midnight = now - now % DAY_SECONDS
+        return midnight if self.first.day and self.first.clock and self.first.interval(now)[0] >= midnight else 0.0
 
 
 def _pair(first: Point, last: Point, now: float) -> tuple[float, float]:
@@ -112,7 +122,7 @@ def _pair(first: Point, last: Point, now: float) -> tuple[float, float]:
     start, end = one.interval(now)[0], other.interval(now)[1]
     if day is None and other.ago is None and one.ago is None:
         end = one.with_clock(now, other)
-    return start, end + (86_400.0 if end < start else 0.0)
+    return start, end + (DAY_SECONDS if end < start else 0.0)
 
 
 def period_of(text: str) -> Period | None:
@@ -173,3 +183,9 @@ def _on_day(period: Period, text: str, found: Sequence[Sighted]) -> Period:
         return period
     written = f"{text[day.start : day.end]} {period.text}"
     return replace(period, text=written, first=replace(period.first, day=day.point.day))
+
+
+def unread_time(text: str) -> str:
+    """Return a phrase such as "last fortnight" that names a time, if no period was read from the question."""
+    match = _UNREAD.search(text) if period_of(text) is None else None
+    return match[0] if match is not None else ""

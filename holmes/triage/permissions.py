@@ -61,7 +61,7 @@ _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace sh
 
 def asks_permission(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what an account may do, or who may do something."""
-    if question.asks("changes") or _allowed_amount(question):
+    if question.asks("changes") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
         return False
     said = "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission")
     return bool(

@@ -180,6 +180,13 @@ def _asks_images(question: Question, subject: Subject) -> bool:
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
 
+def _asks_what_runs(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for the pods of a node: "what runs on worker-1"."""
+    nodes = subject.named and all(each.kind == "Node" for each in subject.objects)
+    asks = question.asks("list") and beginnings("what runs").search(question.spoken)
+    return bool(nodes and asks) and not question.asks("trouble", "health", "why", "version")
+
+
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     """Return whether a question only asks which object has an address."""
     at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
@@ -247,6 +254,7 @@ _PLANS: Final = (
     Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_counts_replicas, answer=details.replicas),
     Plan(fits=_asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
     Plan(fits=dependencies.asks_uses, answer=dependencies.uses),

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 86_400.0
 _HOUR: Final = 3_600.0
+_QUARTER_SECONDS: Final = 900.0
 _VAGUE_SHARE: Final = 0.5
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "o": 2_592_000, "y": 31_536_000}
+_QUARTERS: Final = ("quarter", "viertel", "cuarto", "quart")
 _UNITS: Final = (
-    r"sec\w*|sek\w*|segundos?|s|monat\w*|months?|mes(?:es)?|mois|min\w*|m|hours?|hrs?|std|stunden?|horas?"
+    r"quarters? of an hour|quarter hours?|viertelstunden?|cuartos? de hora|quarts? d'heure"
+    r"|sec\w*|sek\w*|segundos?|s|monat\w*|months?|mes(?:es)?|mois|min\w*|m|hours?|hrs?|std|stunden?|horas?"
     r"|heures?|h|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w|years?|jahr\w*|anos?|ans?"
 )
 _UNIT_STARTS: Final = {
@@ -39,6 +42,8 @@ ARTICLES: Final = r"(?:the |the past |the last |der |den |dem |la |las |los |les
 
 def seconds_of(number: str, unit: str) -> float:
     """Return the length of an amount of time, for example of `two` `hours`."""
+    if unit.startswith(_QUARTERS):
+        return number_of(number) * _QUARTER_SECONDS
     count = 0.5 if number.startswith(_HALVES) else number_of(number)
     letter = (
         unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))

@@ -27,7 +27,7 @@ def asks_quota(question: Question, subject: Subject) -> bool:
     others = any(each.kind not in ("ResourceQuota", "Namespace", "Node") for each in subject.objects)
     if others and (question.asks("health", "trouble") or question.symptoms):
         return False
-    return quota and not question.asks("why", "changes", "when", "permission", "list", "age")
+    return quota and not question.asks("why", "changes", "when", "list", "age")
 
 
 def quota(asked: Asked) -> FirstLook:

@@ -77,7 +77,9 @@ def understanding_model(case: BeyondRules) -> ScriptedModel:
 
     def answer(request: ModelRequest) -> str:
         found = list(_lines_with(request, case.shows))
-        return f"**Root cause:** {case.cause}\n\n**Evidence**\n" + "\n".join(f"- `{text}` {mark}" for text, mark in found)
+        return f"**Root cause:** {case.cause}\n\n**Evidence**\n" + "\n".join(
+            f"- `{text}` {mark}" for text, mark in found
+        )
 
     return _reading(case, answer)
 
@@ -85,7 +87,8 @@ def understanding_model(case: BeyondRules) -> ScriptedModel:
 def _unsupported(case: BeyondRules, request: ModelRequest) -> str:
     """Cites the decisive line for a cause that it does not show."""
     text, mark = next(_lines_with(request, case.shows))
-    return f"**Root cause:** The memory limit of Deployment `{case.culprit}` is too low. {mark}\n\nIts log is {len(text)} long."
+    cause = f"**Root cause:** The memory limit of Deployment `{case.culprit}` is too low. {mark}"
+    return f"{cause}\n\nIts log is {len(text)} long."
 
 
 def _about_another_thing(case: BeyondRules, request: ModelRequest) -> str:
