@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holmes.values.messages import ToolMessage, UserMessage
 
 AUTO_COMPACT_ID = "_auto_compact"
+NOTE_OF_HOOK = "[Hook "
+"""The result of a hook, as a note in the conversation, starts with these words."""
 _CALL_ID = re.compile(r"hook-(.+)-\d+")
 _Name: TypeAlias = Annotated[str, MinLen(1)]
 
@@ -158,7 +160,7 @@ def hook_of(call_id: str) -> str | None:
 
 def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
     """Return the tool result as a note, because providers reject a result if the model did not call the tool."""
-    note = user_text(f"[Hook {hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
+    note = user_text(f"{NOTE_OF_HOOK}{hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
     return replace(note, stored=result.stored)
 
 

@@ -1,6 +1,7 @@
 """Discovers the rules in `holmes.diagnosis.rules` and runs them on a cluster state.
 
-The engine merges identical faults of several pods into one finding. It reads only the state and sends no requests.
+The engine merges identical faults of several pods of one workload into one finding. It reads only the state and sends
+no requests.
 """
 
 from __future__ import annotations
@@ -62,10 +63,11 @@ def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
 
 
 def merged_findings(rule: Rule, faults: Iterable[Fault], state: ClusterState) -> tuple[Finding, ...]:
-    merged: dict[tuple[ObjectRef, str, str], Finding] = {}
+    merged: dict[tuple[ObjectRef, ObjectRef, str, str], Finding] = {}
     for fault in faults:
         finding = _finding(rule, fault, state)
-        key = (finding.culprit, finding.title, finding.evidence[0].path if finding.evidence else "")
+        place = finding.evidence[0].path if finding.evidence else ""
+        key = (finding.culprit, workload_ref(finding.subject, state), finding.title, place)
         earlier = merged.get(key)
         merged[key] = finding if earlier is None else _merged(earlier, finding)
     return tuple(sorted(merged.values(), key=lambda finding: (finding.culprit, finding.title, finding.subject)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Change, Finding, FixStep
+    from holmes.values.findings import Change, Evidence, Finding, FixStep
 
 
 _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
@@ -33,6 +33,10 @@ _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W
 
 _DECISIVE_RULES: Final = frozenset({"W06c"})
 """Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
+
+
+_FORESEEN_RULES: Final = frozenset({"P07"})
+"""Rules about what new pods will lack. They do not explain the faults of pods that exist."""
 
 
 def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
@@ -127,7 +131,11 @@ class _Links:
         return found
 
     def _can_explain(self, index: int) -> bool:
-        return self._findings[index].severity != "info"
+        finding = self._findings[index]
+        if finding.severity == "info":
+            return False
+        workload = self._state.find(finding.subject) if finding.rule_id in _FORESEEN_RULES else None
+        return workload is None or not self._state.pods_of(workload)
 
 
 _ID_CHARACTERS: Final = 8
@@ -165,6 +173,11 @@ def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
     )
 
 
+def _is_log(proof: Evidence) -> bool:
+    """Return whether a line of a pod's log is the evidence, so that the pod suffers from the fault."""
+    return proof.object.kind == "Pod" and proof.path.startswith("log of container ")
+
+
 def _trouble(root: Finding) -> ObjectRef:
     """Return the key by which root findings are grouped into incidents.
 
@@ -180,6 +193,7 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
     everything = [*causes, *symptoms]
     affected = {links.workload(finding.subject) for finding in everything}
     affected |= {finding.culprit for finding in causes if state.find(finding.culprit) is not None}
+    affected |= {links.workload(each.object) for finding in everything for each in finding.evidence if _is_log(each)}
     severity = min((finding.severity for finding in everything), key=SEVERITIES.index)
     since = min((finding.since for finding in everything if finding.since), default="")
     changes = _changes(first, links, state, since) if severity != "info" else ()

@@ -48,7 +48,7 @@ def in_scope(incident: Incident, state: ClusterState, namespaces: Sequence[str],
     if SEVERITIES.index(incident.severity) > SEVERITIES.index(wanted.severity):
         return False
     refs = _involved(incident)
-    if namespaces and not any(ref.namespace in namespaces for ref in refs):
+    if namespaces and not any((ref.name if ref.kind == "Namespace" else ref.namespace) in namespaces for ref in refs):
         return False
     if wanted.kinds and not {plain_kind(kind) for kind in wanted.kinds} & {ref.kind.lower() for ref in refs}:
         return False

@@ -43,7 +43,7 @@ _MANY_GAPS: Final = 3
 
 LOG_ROUNDS: Final = 2
 """The logs of the first round name objects, whose logs are read in the second round."""
-_ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
+ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
 """The logs for one answer. They reach further back than those of a scan, to the healthy time before a fault."""
 
 _COUNTED: Final = (
@@ -202,7 +202,7 @@ async def with_more_logs(
 
 
 async def _with_logs(client: ClusterClient, result: ScanResult, missing: Sequence[LogKey]) -> ScanResult:
-    reading = await read_logs(client, missing, _ANSWER_LOGS)
+    reading = await read_logs(client, missing, ANSWER_LOGS)
     if not reading.logs:
         unread = tuple(dict.fromkeys((*result.report.not_checked, *reading.unread)))
         return replace(result, report=replace(result.report, not_checked=unread))

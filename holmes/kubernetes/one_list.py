@@ -29,7 +29,7 @@ _LONGEST_VALUE_CHARACTERS: Final = 16_384
 def slim(body: JsonObject, kind: str) -> JsonObject:
     """Remove large fields from an object.
 
-    - `managedFields` keeps manager, operation and time.
+    - `managedFields` keeps manager, operation, time and the names of the fields of the spec, except for pods.
     - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
     - The schema of a CustomResourceDefinition is removed, except for whether it has a status.
     - The last applied configuration is removed.
@@ -42,6 +42,7 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
     if "managedFields" in metadata:
         metadata["managedFields"] = [
             {key: entry[key] for key in ("manager", "operation", "time", "subresource") if key in entry}
+            | (written_fields(entry) if kind != "Pod" else {})
             for entry in children(metadata, "managedFields")
         ]
     slimmer["metadata"] = metadata
@@ -51,6 +52,12 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
     elif kind == "CustomResourceDefinition":
         slimmer["spec"] = _without_schemas(child(body, "spec"))
     return slimmer
+
+
+def written_fields(entry: JsonObject) -> dict[str, JsonValue]:
+    """Return the outline of `fieldsV1`: which fields of the spec a manager wrote, without their inner fields."""
+    names: dict[str, JsonValue] = {name: {} for name in child(entry, "fieldsV1", "f:spec") if name != "."}
+    return {"fieldsV1": {"f:spec": names}} if names else {}
 
 
 def _cut(value: JsonValue) -> JsonValue:

@@ -161,14 +161,12 @@ class StateReader:
         """Return the namespaces in which to list a kind.
 
         An empty name selects all namespaces, and is used for cluster-scoped kinds. Includes the system namespace,
-        because everything depends on its DNS and webhooks.
+        because everything depends on its DNS and webhooks, and the Leases of nodes and of the control plane.
         """
-        if kind.name == "Lease":
-            return (LEASES,)
         if not kind.namespaced or not self._asked:
             return ("",)
-        places = (*self._asked, SYSTEM_NAMESPACE, NODE_EVENTS) if kind is EVENT else (*self._asked, SYSTEM_NAMESPACE)
-        return tuple(dict.fromkeys(places))
+        more = {"Event": (NODE_EVENTS,), "Lease": (LEASES,)}.get(kind.name, ())
+        return tuple(dict.fromkeys((*self._asked, SYSTEM_NAMESPACE, *more)))
 
     def _failed(self) -> list[OneList]:
         """Return the lists that another attempt may complete, the most useful first."""

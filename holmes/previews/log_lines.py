@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from holmes.previews.excerpts import without_terminal_codes
-from holmes.previews.severity import LEVELS, level_of, severity_of, status_of, word_severity
+from holmes.previews.severity import (
+    ERROR,
+    FATAL,
+    INFO,
+    LEVELS,
+    WARNING,
+    level_of,
+    severity_of,
+    status_of,
+    word_severity,
+)
 
 if TYPE_CHECKING:
     from holmes.previews.budget import PreviewKind
@@ -31,13 +41,26 @@ _CLOCK = re.compile(r"(?<![\d:])(\d\d:\d\d:\d\d)(?![\d:])")
 _VARIABLE = re.compile(r"(?<![\w.@-])[A-Za-z_.@-]*\d[\w.@:+-]*")
 _POD_LIKE = re.compile(r"(?<![\w-])[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdfghjklmnpqrstvwxz2456789]{5,10}(?![\w-])")
 _REPEATED = re.compile(r"\*(?:[\s,;:/|-]*\*)+")
-_INDENTED = re.compile(r"[ \t]+\S|Caused by:|\.\.\. \d+ more|goroutine \d+ |created by |main\.|\tat ")
-_CAUSE = re.compile(r"\s*(?:Caused by: |(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b[:\s])")
-_PYTHON_TRACE = re.compile(r"Traceback \(most recent call last\)")
-_LEVEL_KEYS = ("level", "severity", "lvl", "log.level", "levelname", "loglevel")
-_MESSAGE_KEYS = ("msg", "message", "log", "event", "text", "body", "short_message")
-_ERROR_KEYS = ("error", "err", "exception", "stack_trace", "stacktrace", "stack", "reason", "cause", "exc_info")
-_STATUS_KEYS = ("status", "status_code", "statusCode", "code", "http_status", "exitCode", "exit_code")
+_INDENTED = re.compile(
+    r"[ \t]+\S|Caused by:|\.\.\. \d+ more|goroutine \d+ |created by |main\.|\tat |Traceback \(most recent call last\)"
+    r"|The above exception was|During handling of the above|# (?:Query_time|Schema|Bytes_sent|Thread_id): "
+    r"|SET timestamp=|(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):? "
+)
+_DETAIL = re.compile(r"(?:[\w@.:\[\]/-]{1,80} ){0,6}(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  ")
+_CAUSE = re.compile(
+    r"\s*(?:Caused by: |---> |\[cause\]: "
+    r"|(?:[A-Za-z_]\w*(?:\.|::|\\))*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b[:\s])"
+)
+_NAMED = re.compile(r"(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]: ")
+_USUAL_START = re.compile(r"(?:ts|time|level|lvl)=\S|[DIWEF], \[|\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:")
+_LEVEL_KEYS = ("level", "severity", "lvl", "log.level", "levelname", "loglevel", "@l")
+_MESSAGE_KEYS = ("msg", "message", "log", "event", "text", "body", "short_message", "@m", "@mt", "fields")
+_ERROR_KEYS = (
+    "error", "err", "exception", "stack_trace", "stacktrace", "stack", "reason", "cause", "exc_info", "@x", "thrown",
+    "error.message", "attr",
+)  # fmt: skip
+_NUMERIC_LEVELS = ((60, FATAL), (50, ERROR), (40, WARNING), (0, INFO))
+_INNER_KEYS = ("type", "name", "message", "msg", "errmsg", "error", "err", "code", "reason", "cause")
 
 LineRole = Literal["head", "indented", "stray"]
 _SAMPLE_CHARACTERS = 60_000
@@ -56,7 +79,8 @@ class ParsedLine:
 
     The role `head` marks the first line of a log entry, and `indented` marks a continuation. `stray` marks a line
     without the usual start, which is a continuation only after another continuation. `is_cause` is true if the line
-    states the exception of a stack trace. `has_status` is true if the line contains an HTTP status or an exit code.
+    states the exception of a stack trace. `may_be_cause` is true if it does so after other lines of a trace.
+    `has_status` is true if the line contains an HTTP status or an exit code.
     """
 
     pattern: str
@@ -64,6 +88,7 @@ class ParsedLine:
     level: float | None
     role: LineRole
     is_cause: bool = False
+    may_be_cause: bool = False
     has_status: bool = False
 
 
@@ -77,10 +102,12 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
     stamp = _TIMESTAMP.match(text)
     body = text[stamp.end() :] if stamp else text
     is_cause = _CAUSE.match(body) is not None
-    if not stamp and (_INDENTED.match(text) or _PYTHON_TRACE.match(text)):
+    may_be_cause = not stamp and _NAMED.match(body) is not None
+    if (_INDENTED.match(text) and not stamp) or _DETAIL.match(body):
         role: LineRole = "indented"
     else:
-        role = "stray" if (usual_start and not stamp and not begins_like_a_log_line(text)) or is_cause else "head"
+        strange = usual_start and not stamp and not begins_like_a_log_line(text)
+        role = "stray" if strange or is_cause or may_be_cause else "head"
     stated = LEVELS[text[0].lower()] if stamp and text[:1] in "IWEF" and text[1:5].isdigit() else None
     severity = severity_of(body[:4_000], stated)
     if is_cause:
@@ -92,6 +119,7 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
         level=stated if stated is not None else level_of(body),
         role=role,
         is_cause=is_cause,
+        may_be_cause=may_be_cause,
         has_status=status is not None,
     )
 
@@ -130,7 +158,9 @@ def begins_like_a_log_line(line: str) -> bool:
     first = text[:12].lstrip("[<( ").split(":", 1)[0].split(" ", 1)[0].strip("])>").lower()
     if len(first) > 2 and first in LEVELS:
         return True
-    return bool(re.match(r"(?:ts|time|level|lvl)=\S", text)) or bool(re.match(r"\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:", text))
+    return bool(re.match(r"(?:ts|time|level|lvl)=\S|[DIWEF], \[", text)) or bool(
+        re.match(r"\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:", text)
+    )
 
 
 def _json_line(text: str) -> ParsedLine | None:
@@ -140,14 +170,12 @@ def _json_line(text: str) -> ParsedLine | None:
         return None
     if not isinstance(fields, dict):
         return None
-    level_text = _first(fields, _LEVEL_KEYS).lower()
+    outer = fields.get("log")
+    level_text = _first({**fields, **outer} if isinstance(outer, dict) else fields, _LEVEL_KEYS).lower()
     message, error = _first(fields, _MESSAGE_KEYS), _first(fields, _ERROR_KEYS)
-    level = LEVELS.get(level_text)
+    level = LEVELS.get(level_text or str(fields.get("s", "")).lower())
     if level is None and level_text.isdigit():
-        level = (
-            6.0 if int(level_text) >= 60 else 4.0 if int(level_text) >= 50 else 2.0 if int(level_text) >= 40 else 0.0
-        )
-    status = _first(fields, _STATUS_KEYS)
+        level = next(stated for least, stated in _NUMERIC_LEVELS if int(level_text) >= least)
     severity = severity_of(f"{message} {error}", level)
     if error and severity < 2.0:
         severity = max(severity, word_severity(error))
@@ -155,9 +183,8 @@ def _json_line(text: str) -> ParsedLine | None:
         rest = {key: value for key, value in fields.items() if key not in {"ts", "time", "timestamp", "@timestamp"}}
         message = json.dumps(rest)
     pattern = f"{level_text}|{mask(message)}|{mask(error)}"
-    return ParsedLine(
-        pattern=pattern, severity=severity, level=level, role="head", has_status=status.isdigit() and len(status) == 3
-    )
+    has_status = status_of(text) is not None
+    return ParsedLine(pattern=pattern, severity=severity, level=level, role="head", has_status=has_status)
 
 
 def _first(fields: dict[str, object], keys: tuple[str, ...]) -> str:
@@ -166,7 +193,8 @@ def _first(fields: dict[str, object], keys: tuple[str, ...]) -> str:
         if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
             return str(value)
         if isinstance(value, dict):
-            return json.dumps(value)
+            inner = [value[name] for name in _INNER_KEYS if isinstance(value.get(name), str | int)]
+            return ": ".join(map(str, inner)) or json.dumps(value)
     return ""
 
 

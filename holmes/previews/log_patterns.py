@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holmes.previews.excerpts import lines_in_pieces
 from holmes.previews.log_lines import ParsedLine, begins_like_a_log_line, parse_line
-from holmes.previews.severity import ERROR, INFO, may_be_severe, status_of
+from holmes.previews.severity import ERROR, INFO, STATUS, may_be_severe, status_of
 
 _DROPPED = b"0123456789abcdefABCDEF"
 _MAX_PARSED = 8_000
@@ -71,11 +71,13 @@ class LogPatterns:
 class _Shape:
     """The shape of similar lines.
 
-    `pattern` is the common pattern of these lines, or None if the pattern depends on the status.
+    `pattern` is the common pattern of these lines, or None if the pattern depends on the status. `by_status` contains
+    the patterns of the statuses, because most lines of a log have one.
     """
 
     parsed: ParsedLine
     pattern: Pattern | None = None
+    by_status: dict[str, Pattern] = field(default_factory=dict)
 
 
 class _Reader:
@@ -149,7 +151,7 @@ class _Reader:
         owner = self._current
         if owner.count == 1 and len(owner.trace) < _MAX_TRACE_LINES:
             owner.trace.append(line)
-        if parsed.is_cause:
+        if parsed.is_cause or parsed.may_be_cause:
             if owner.count == 1:
                 owner.cause = line.strip()
             cause = self._named(f"cause|{parsed.pattern}", parsed, line, number)
@@ -160,13 +162,18 @@ class _Reader:
 
     def _pattern_of(self, shape: _Shape, line: str, number: int) -> Pattern:
         parsed = shape.parsed
-        status = status_of(line) if parsed.has_status else None
+        match = STATUS.search(line) if parsed.has_status else None
+        stated = match[match.lastindex] if match is not None and match.lastindex else ""
+        if stated in shape.by_status:
+            return shape.by_status[stated]
+        status = status_of(line) if stated else None
         if status is None:
             pattern = self._named(parsed.pattern, parsed, line, number)
             shape.pattern = pattern
             return pattern
         pattern = self._named(f"{status[0]}|{parsed.pattern}", parsed, line, number)
         pattern.severity = max(pattern.severity, status[1])
+        shape.by_status[stated] = pattern
         return pattern
 
     def _named(self, name: str, parsed: ParsedLine, line: str, number: int) -> Pattern:

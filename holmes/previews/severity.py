@@ -21,17 +21,19 @@ INFO, WARNING, ERROR, FATAL = 0.0, 2.0, 4.0, 6.0
 
 LEVELS: Final = {
     **dict.fromkeys(
-        ("trace", "debug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"), INFO
+        ("trace", "trce", "debug", "dbug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"),
+        INFO,
     ),
     **dict.fromkeys(("warn", "warning", "wrn", "w"), WARNING),
     **dict.fromkeys(("error", "err", "severe", "e", "failure", "fail"), ERROR),
     **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
 }
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
-_KLOG = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d")
+_LETTER = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[")
+_CHANNEL = re.compile(r"\b[A-Za-z_]\w{0,40}\.(DEBUG|INFO|NOTICE|WARNING|ERROR|CRITICAL|ALERT|EMERGENCY): ")
 _LEVEL_FIELD = re.compile(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
 _LEVEL_BRACKET = re.compile(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
-_LEVEL_TOKEN = re.compile(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=/-])")
+_LEVEL_TOKEN = re.compile(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=-]|/(?![A-Z]))")
 _LEVEL_AT_START = re.compile(
     rf"\s*(?:((?i:{_LEVEL_WORDS})):"
     r"|((?i:trace|debug|info|warn|warning|error|fatal|panic)) (?!rates?\b|budget|counts?\b))"
@@ -77,10 +79,14 @@ _HINTS = (
     "timed", "timeout", "too many", "traceback", "unable", "unauthori", "unexpected", "unhealthy", "unknown",
     "unreachable", "warn", "x509",
 )  # fmt: skip
-_STATUS = re.compile(
-    r'" (\d{3}) |\b(?:status|status_?code|http_status|code|response)"?[=: ]\s*"?(\d{3})\b'
+STATUS: Final = re.compile(
+    r'" (\d{3}) |\b(?:status|[Ss]tatus_?[Cc]ode|(?:http|response|upstream|downstream)_(?:status|code)'
+    r"|(?:Origin|Downstream|Upstream)Status|code|response)"
+    r'"?[=: ]\s*"?(\d{3})\b'
     r"|\bexit(?:ed with)?[ _]?(?:code|status)?[=: ]+(\d{1,3})\b"
-    r"|\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300} (\d{3})(?= |$)"
+    r"|\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300} (?:responded |-> )?(\d{3})(?= |$)"
+    r"|\b(?:Sent|Completed|responded(?: with)?) ([1-5]\d\d)\b"
+    r"|(?:^|\s)([1-5]\d\d) (?=(?:GET|POST|PUT|DELETE|PATCH|HEAD) /)"
 )
 _HEALTHY = frozenset(
     {
@@ -118,10 +124,13 @@ def level_of(line: str) -> float | None:
     Searches only the start of the line and the level field.
     """
     window = line[:_LEVEL_WINDOW]
-    klog = _KLOG.match(window)
-    if klog:
-        return LEVELS[klog[1].lower()]
-    match = _LEVEL_BRACKET.search(window) or _LEVEL_TOKEN.search(window) or _LEVEL_AT_START.match(window)
+    match = (
+        _LETTER.match(window)
+        or _LEVEL_BRACKET.search(window)
+        or _LEVEL_TOKEN.search(window)
+        or _LEVEL_AT_START.match(window)
+        or _CHANNEL.search(window)
+    )
     if match and match.lastindex:
         return LEVELS[match[match.lastindex].lower()]
     field = _LEVEL_FIELD.search(line[:1_000])
@@ -174,10 +183,10 @@ def severe_position(line: str) -> int:
 
 def status_of(line: str) -> tuple[str, float] | None:
     """Return the HTTP status or exit code in `line` with its severity, or None if the line contains neither."""
-    match = _STATUS.search(line)
-    if match is None:
+    match = STATUS.search(line)
+    if match is None or match.lastindex is None:
         return None
-    status = next(group for group in match.groups() if group)
+    status = match[match.lastindex]
     if match[3]:
         return f"exit {status}", 0.0 if status == "0" else ERROR
     if status >= "500":

@@ -1,8 +1,8 @@
 """Removes secrets and bookkeeping fields from objects and logs before they are written.
 
 A Secret value becomes the base64 of `(REDACTED)`, so that it can still be decoded and does not reveal the length of the
-value. An empty value is kept, because it is a fault that users should see. `managedFields` keeps the client and the
-time of each change.
+value. An empty value is kept, because it is a fault that users should see. `managedFields` keeps the client, the
+time and the fields of the spec of each change.
 
 Texts are also searched for the values of Secrets, because patterns do not recognise every value, for example a random
 word in a line. Values are compared in parts, so the search time does not depend on the number of values.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import LAST_APPLIED, child, children, text_map
 from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
+from holmes.kubernetes.one_list import written_fields
 from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
 from holmes.snapshot.recording import without_timestamp
@@ -128,7 +129,8 @@ def _metadata(metadata: JsonObject) -> JsonObject:
     if "managedFields" not in metadata:
         return metadata
     changes = [
-        {key: change[key] for key in _MANAGED_FIELDS if key in change} for change in children(metadata, "managedFields")
+        {key: change[key] for key in _MANAGED_FIELDS if key in change} | written_fields(change)
+        for change in children(metadata, "managedFields")
     ]
     return {**metadata, "managedFields": changes}
 

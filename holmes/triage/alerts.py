@@ -69,7 +69,7 @@ _WORKLOAD_LABELS: Final = (
 )
 
 
-_LATELY: Final = Period(text="the last hour", from_ago=3_600.0)
+_LATELY: Final = Period.lately(3_600.0, "the last hour")
 """An alert fires because of something that happened lately."""
 
 
@@ -98,7 +98,7 @@ def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Ask
         namespaces=(objects[0].namespace,) if objects[0].namespace else (),
     )
     question = parse_question(f"why {_said(labels)}")
-    question = replace(question, period=_LATELY, labels=(), comparisons=())
+    question = replace(question, period=_LATELY, labels=(), comparisons=(), complains=False)
     return Asked(question=question, subject=subject, state=scan.state, report=scan.report)
 
 
@@ -115,8 +115,10 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
     asked = asked_by(labels, scan, namespace)
     if asked is None or _is_elsewhere(labels, asked):
         return _outside(labels, scan, name)
-    idle = not all(map(is_ready, asked.subject.objects))
-    return _fitting(look_for_cause(judged_at_once(asked)), name, idle=idle)
+    look = look_for_cause(judged_at_once(asked))
+    if look.verdict == "cause_found" and any(each.group for each in asked.subject.objects):
+        return look  # the labels name the custom object, and its operator the cause
+    return _fitting(look, name, idle=not all(map(is_ready, asked.subject.objects)))
 
 
 def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
@@ -188,6 +190,9 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
     if _is_probe(labels) and instance:
         return names.at_address(instance)
     spaces = (space,) if space else ()
+    custom = _of_custom_labels(labels, names, spaces)
+    if custom:
+        return custom
     node = names.named(labels.get("node", ""), "Node") if _OF_NODES.search(labels.get("alertname", "")) else ()
     found = node or (_of_subject(subject, names, spaces) if subject is not None else ())
     if not found:
@@ -202,11 +207,28 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
 
 def _of_generic_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
     """Return the object of `kind` and `name`. A kind that Kubernetes does not have is something else."""
-    kind, name = labels.get("kind", ""), labels.get("name") or labels.get("object", "")
-    if not name or (kind and kind.lower() not in _KINDS):
-        return ()
-    found = names.named(name, _KINDS.get(kind.lower(), ""), spaces)
+    kind, name = labels.get("kind", "").lower(), labels.get("name") or labels.get("object", "")
+    known = {**names.kinds, **_KINDS}
+    if not name or (kind and kind not in known):
+        return _of_custom_labels(labels, names, spaces, by_title=True)
+    found = names.named(name, known.get(kind, ""), spaces)
     return found if spaces or len({each.namespace for each in found}) == 1 else ()
+
+
+def _of_custom_labels(
+    labels: Mapping[str, str], names: Names, spaces: tuple[str, ...], *, by_title: bool = False
+) -> tuple[ClusterObject, ...]:
+    """Return the custom object that a label with the name of its kind names: `schedule` for a Schedule of Velero.
+
+    Labels with other names count if the name of the alert contains the kind (`by_title`).
+    """
+    title = labels.get("alertname", "").lower() if by_title else ""
+    for label, value in labels.items():
+        of_kind = label.replace("_", "").lower() if label not in _PLACE_LABELS else ""
+        for each in names.named(value, "", spaces):
+            if each.group and (each.kind.lower() == of_kind or each.kind.lower() in title):
+                return (each,)
+    return ()
 
 
 def _listens(each: ClusterObject, port: str) -> bool:

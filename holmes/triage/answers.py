@@ -20,6 +20,9 @@ _MOST_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
 _MOST_OTHERS: Final = 2
 """The other incidents that an answer names, if it is about a namespace or the whole cluster."""
+_QUOTE_CHARACTERS: Final = 20
+_CONDITION: Final = re.compile(r"\.conditions\[type=(?P<type>\w+)\]\.(?:status|reason): ")
+_TIMES: Final = re.compile(r", (?:once|\d+ times)(?: (?:at|from) \S+(?: to \S+)?)?$")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
@@ -47,7 +50,7 @@ def _headline(seen: SeenLook) -> str:
     text = _prose(look.summary.replace(look.culprit, f"`{look.culprit}`", 1) if named else look.summary)
     marker = cite(seen, look.summary) if look.verdict == "cause_found" else ""
     start = f"**{heading}**{severity}: " if heading and not look.summary.startswith(heading) else ""
-    since = f" Since {plain(look.since)}." if look.since else ""
+    since = f" Since {plain(look.since)}." if look.since and look.since not in look.summary else ""
     culprit = f" Culprit: {code(look.culprit)}." if look.culprit and look.culprit not in look.summary else ""
     return f"{start}{text}{marker}{culprit}{since}"
 
@@ -64,11 +67,29 @@ def _kept_ends(text: str) -> str:
 
 
 def _evidence(seen: SeenLook, *, details: bool) -> str:
-    lines = [
-        f"- {code(line, _LINE_CHARACTERS)}{cite(seen, line)}"
-        for line in (*seen.look.evidence, *seen.look.lines)[: None if details else _MOST_LINES]
-    ]
-    return "\n".join(lines)
+    """Write the evidence: at most three lines, without what the summary already says, or all of it with `details`."""
+    look = seen.look
+    lines = [(line, line) for line in (*look.evidence, *look.lines)]
+    if not details:
+        places = [(line, _unrepeated(line, look.summary)) for line, _ in lines]
+        lines = ([pair for pair in places if pair[1]] or [(line, _place(line)) for line, _ in lines[:1]])[:_MOST_LINES]
+    return "\n".join(f"- {code(shown, _LINE_CHARACTERS)}{cite(seen, line)}" for line, shown in lines)
+
+
+def _unrepeated(line: str, summary: str) -> str:
+    """Return a line of evidence, only its place if the summary quotes the value, or nothing if it says all of it."""
+    value, condition = line.partition(": ")[2], _CONDITION.search(line)
+    if condition is not None:
+        told = condition["type"] in summary and value in summary
+        return "" if told else line
+    quotes = _letters(value) in _letters(summary) and len(value) >= _QUOTE_CHARACTERS
+    if _letters(summary) in _letters(value):  # the line of the first of several subjects
+        return ""
+    return _place(line) if quotes else line
+
+
+def _place(line: str) -> str:
+    return _TIMES.sub("", line.partition(": ")[0])
 
 
 def _chain(look: FirstLook) -> str:
@@ -99,7 +120,7 @@ def _fix(look: FirstLook) -> str:
 
 def _rest(look: FirstLook, *, details: bool) -> str:
     """Write the notes, the other incidents and the failed checks: one line each, or all of them with `details`."""
-    lines = [_prose(note) for note in look.notes]
+    lines = [_prose(note) for note in look.notes if not _is_told(note, look.summary)]
     if details:
         for title, items in (
             ("Other incidents", look.others),
@@ -116,6 +137,12 @@ def _rest(look: FirstLook, *, details: bool) -> str:
     if look.not_checked:
         lines.append(f"Not checked: {plain('; '.join(look.not_checked), 200)}")
     return "\n".join(lines)
+
+
+def _is_told(note: str, summary: str) -> bool:
+    """Return whether the summary contains all words that the note quotes."""
+    quoted = _QUOTED.findall(note)
+    return bool(quoted) and all(f"`{word}`" in summary for word in quoted)
 
 
 def cite(seen: SeenLook, first: str, last: str = "") -> str:

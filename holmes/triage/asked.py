@@ -51,7 +51,7 @@ def look_about(
         scope=asked.subject.place,
         neighbours=_neighbours(asked, named),
         others=_others(asked, told),
-        not_checked=tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked[:_MOST_GAPS]),
+        not_checked=tuple(_gaps(asked, named))[:_MOST_GAPS],
         notes=tuple(_notes(asked, named)),
         taken_at=asked.report.taken_at,
     )
@@ -59,7 +59,7 @@ def look_about(
 
 def refs_of(incident: Incident) -> set[ObjectRef]:
     """Return the objects that an incident involves."""
-    found = {incident.culprit, *incident.affected}
+    found = {incident.culprit, *incident.affected, *(each.culprit for each in incident.symptoms)}
     return found | {each.subject for each in (*incident.findings, *incident.symptoms)}
 
 
@@ -80,7 +80,8 @@ def is_acute(asked: Asked, incident: Incident) -> bool:
 
 def line_of(incident: Incident) -> str:
     """Return an incident on one line."""
-    return f"{incident.severity}: {incident.culprit}: {one_sentence(incident.cause or incident.title)}"
+    told, culprit = one_sentence(incident.cause or incident.title), str(incident.culprit)
+    return f"{incident.severity}: {told}" if told.startswith(culprit) else f"{incident.severity}: {culprit}: {told}"
 
 
 def one_sentence(text: str) -> str:
@@ -110,6 +111,15 @@ def _neighbours(asked: Asked, named: Named | None) -> tuple[str, ...]:
     refs = [each.ref for each in found.values() if each.hops <= 1 and each.ref != named.objects[0].ref]
     known = [each for ref in refs if (each := asked.state.find(ref)) is not None]
     return tuple(f"{each.ref}: {status_of(each)}" for each in known[:_MOST_NEIGHBOURS])
+
+
+def _gaps(asked: Asked, named: Named | None) -> Iterator[str]:
+    """Yield what could not be read, without the logs of pods that do not serve the named objects."""
+    serving = connections(asked.state, named.objects) if named is not None else {}
+    for each in asked.report.not_checked:
+        pods = [ref for ref in serving if str(ref) in each.what]
+        if pods or named is None or not each.what.startswith("log of "):
+            yield f"{each.what}: {each.why}"
 
 
 def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:

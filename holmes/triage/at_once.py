@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.probes import starting_until
+from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.unscheduled import coming_node
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
@@ -23,34 +24,53 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
-    from holmes.values.findings import Incident
+    from holmes.values.findings import Incident, ObjectRef
 
 _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service", "Ingress",
     "PersistentVolumeClaim"})  # fmt: skip
 
 
 def judged_at_once(asked: Asked) -> Asked:
-    """Add the incidents of young objects that the subject needs. Returns `asked` unchanged if all of them are old."""
-    if not asked.subject.named or not _is_young(asked):
-        return asked
-    known = {incident.id for incident in asked.report.incidents}
-    run = run_rules(all_rules(), asked.state.without_grace())
-    found = [each for each in incidents_of(run.findings, asked.state) if each.id not in known and _is_definite(each)]
-    return replace(asked, report=replace(asked.report, incidents=(*asked.report.incidents, *found)))
+    """Add the incidents of young objects that the subject needs. Incidents about objects that are being made go."""
+    known = [each for each in asked.report.incidents if not _is_coming(asked.state, each)]
+    if asked.subject.named and _is_young(asked):
+        run = run_rules(all_rules(), asked.state.without_grace())
+        own, ids = {each.ref for each in asked.subject.objects}, {each.id for each in asked.report.incidents}
+        new = (each for each in incidents_of(run.findings, asked.state) if each.id not in ids)
+        known += (each for each in new if _is_definite(asked.state, each, own))
+    return replace(asked, report=replace(asked.report, incidents=tuple(known)))
 
 
 def _is_young(asked: Asked) -> bool:
-    """Return whether an object that the subject needs is within the grace period, or not ready."""
+    """Return whether an object that the subject needs is within the grace period, or the subject may have changed.
+
+    This is an object that is not ready, or a custom resource, whose conditions can be young.
+    """
     for ref in connections(asked.state, asked.subject.objects):
-        each = asked.state.find(ref) if ref.kind in _YOUNG else None
+        each = asked.state.find(ref) if ref.kind in _YOUNG or ref.group else None
         if each is not None and asked.state.age_seconds(each) < asked.state.grace_seconds:
             return True
-    return any(not is_ready(each) for each in asked.subject.objects)
+    return any(each.group or not is_ready(each) for each in asked.subject.objects)
 
 
-def _is_definite(incident: Incident) -> bool:
-    """Return whether the incident names a cause. A symptom of a young object only means that it is starting."""
-    return incident.severity != "info" and incident.findings[0].role == "cause"
+def _is_definite(state: ClusterState, incident: Incident, own: set[ObjectRef]) -> bool:
+    """Return whether the incident names a cause, or informs about the subject itself.
+
+    A symptom of a young object only means that it is starting, and so does a probe that fails while it may.
+    """
+    first = incident.findings[0]
+    pod = state.find(first.subject) if first.evidence and "Probe." in first.evidence[0].path else None
+    starting = pod is not None and pod.kind == "Pod" and starting_until(state, pod) > state.now
+    definite = first.role == "cause" and not starting and not _is_coming(state, incident)
+    return definite and (incident.severity != "info" or incident.culprit in own)
+
+
+def _is_coming(state: ClusterState, incident: Incident) -> bool:
+    """Return whether the culprit does not exist yet, but a custom resource was just created that will make it."""
+    if state.find(incident.culprit) is not None:
+        return False
+    makers = (state.find(ref) for ref in producers_of(state, incident.culprit) if ref.group)
+    return any(each is not None and state.age_seconds(each) < state.patience_seconds for each in makers)
 
 
 def starting_words(state: ClusterState, each: ClusterObject) -> str:

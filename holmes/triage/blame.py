@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.fixes import kept_steps, restarted
+from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
+from holmes.triage.connections import connections
 from holmes.triage.states import stop_of
 from holmes.values.fixes import fix_lines
 
@@ -14,20 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
     from holmes.triage.log_reasons import Reason
     from holmes.triage.subjects import Named
-    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.findings import FixStep, Incident, ObjectRef
     from holmes.values.first_look import FirstLook
 
 ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
 _MOST_EVIDENCE: Final = 3
+_JUMP: Final = 2
+"""The length of a path that leads from the subject to the culprit without the objects between them."""
 _VALUE_CHARACTERS: Final = 260
 
 
 def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
     """Return the look that names an incident as the cause. `path` leads from the subject to the culprit."""
+    path = _whole(asked.state, path, incident.culprit)
     chain = tuple(dict.fromkeys(map(str, (*path, incident.culprit))))
     look = look_about(asked, named, "cause_found", one_sentence(incident.cause or incident.title), told=incident)
     return replace(
@@ -35,10 +42,29 @@ def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tupl
         severity=incident.severity,
         culprit=str(incident.culprit),
         since=incident.since,
-        evidence=tuple(_evidence(incident)),
+        evidence=(*_symptom(asked, incident, path), *_evidence(incident)),
         chain=chain if len(chain) > 1 else (),
         fix=fix_lines(incident.fix),
     )
+
+
+def _whole(state: ClusterState, path: tuple[ObjectRef, ...], culprit: ObjectRef) -> tuple[ObjectRef, ...]:
+    """Return the path with the objects between its first one and the culprit, which a log does not name."""
+    first = state.find(path[0]) if len({*path, culprit}) == _JUMP else None
+    found = connections(state, (first,)).get(culprit) if first is not None and first.ref != culprit else None
+    return found.path if found is not None else path
+
+
+def _symptom(asked: Asked, incident: Incident, path: tuple[ObjectRef, ...]) -> tuple[str, ...]:
+    """Return what the cause does to the namespace of the question, or to a custom resource that leads to the cause.
+
+    This is for example that the namespace cannot be deleted, or that a certificate has expired.
+    """
+    for each in incident.symptoms:
+        of_namespace = each.subject.kind == "Namespace" and each.subject.name in asked.subject.namespaces
+        if of_namespace or (each.subject.group and each.subject in path and each.subject != incident.culprit):
+            return (one_sentence(each.cause),)
+    return ()
 
 
 def _evidence(incident: Incident) -> Iterator[str]:
@@ -50,6 +76,9 @@ def _evidence(incident: Incident) -> Iterator[str]:
 
 def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
     """Return the look that quotes the trouble that logs report."""
+    if found.doubtful:
+        text = f"{one_sentence(found.sentence)} Which side is at fault cannot be determined."
+        return replace(look_about(asked, named, "inconclusive", text), evidence=found.evidence)
     begun = found.troubles[0].group.first
     look = look_about(asked, named, "cause_found", one_sentence(found.sentence))
     return replace(
@@ -59,8 +88,19 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         since=written(begun) if begun else "",
         evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
+        fix=fix_lines(_restart(asked.state, found)),
         notes=(ONLY_LOGS, *look.notes),
     )
+
+
+def _restart(state: ClusterState, found: LogCause) -> Iterator[FixStep]:
+    """Yield the restart of a workload whose pods still have the old content of the culprit."""
+    user = state.find(found.path[0]) if found.path else None
+    for pod in state.pods_of(user) if user is not None else ():
+        step = restarted(state.workload_of(pod).ref)
+        if step is not None and any(each.ref == found.culprit for each in stale_settings(state, pod)):
+            yield from kept_steps((step,), state)
+            return
 
 
 def from_reason(asked: Asked, named: Named | None, found: Reason) -> FirstLook:

@@ -24,8 +24,8 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
-from holmes.triage.past import is_past, last_end, was_there
-from holmes.triage.scopes import LOGGING, VISIBLE, of_scope
+from holmes.triage.past import is_past, last_end, past_period, was_there
+from holmes.triage.scopes import LOGGING, VISIBLE, logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
@@ -54,6 +54,7 @@ _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
+_NO_FAULT: Final = "No fault was found in "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,17 @@ def _of_namespace(asked: Asked) -> FirstLook | None:
 def _of_guess(asked: Asked, named: tuple[Named, ...]) -> FirstLook:
     if len(named) > 1:
         return _of_several(asked, named, namesakes=len(asked.subject.named) == 1)
-    return _of_named(asked, named[0])
+    return _around(asked, named[0], _of_named(asked, named[0]))
+
+
+def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
+    """Return the cause that logs near the subject tell, if a complaint suspects a subject that has no fault itself."""
+    if look.verdict not in ("healthy", "inconclusive") or not asked.question.complains:
+        return look
+    own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
+    spaces = asked.subject.namespaces or tuple(own)
+    logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
+    return look if logged is None else blamed(asked, logged, None)
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -129,7 +140,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
-    logged = None if is_past(asked) else cause_in_logs(asked.state, asked.question, named.objects)
+    logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
         return blamed(asked, logged, named)
     reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
@@ -165,7 +176,7 @@ def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
 
 
 def _wants_cause(asked: Asked) -> bool:
-    return asked.question.asks("why", "trouble") or bool(asked.question.symptoms)
+    return asked.question.wants_cause
 
 
 def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
@@ -181,6 +192,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     culprit = asked.state.find(candidate.incident.culprit)
     fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
+    if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
+        return asked.question.asks("why")  # the suspended source of a custom resource
     wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
     return wanted and candidate.own and bool(about_own) and fits
 
@@ -222,7 +235,7 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         causes = [
             found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found
         ]
-        mine = bool(refs_of(incident) & own)
+        mine = bool(refs_of(incident) & own) or _is_on(asked, incident, own)
         if not mine and not causes:
             continue
         nearest = min(causes, key=lambda each: each.hops, default=None)
@@ -234,6 +247,12 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
             symptoms=len(symptoms),
             path=nearest.path if nearest is not None else (),
         )
+
+
+def _is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:
+    """Return whether pods fail because of a named node, if the question is about its pods."""
+    named = (ref for each in (*incident.findings, *incident.symptoms) for ref in each.because if ref.kind == "Node")
+    return "Pod" in asked.question.kinds and not own.isdisjoint(named)
 
 
 def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
@@ -249,8 +268,11 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return False
     if candidate.own:
         return True
-    if not (_wants_cause(asked) and incident.severity == "critical" and incident.culprit.kind in _UPSTREAM):
+    named_by_custom = incident.culprit.group and all(each.group for each in named.objects) and candidate.hops <= 1
+    if not (_wants_cause(asked) and incident.severity == "critical"):
         return False
+    if incident.culprit.kind not in _UPSTREAM:
+        return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     return referred or _suffers(asked, named, candidate)
 
@@ -295,7 +317,7 @@ def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> 
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
         text = _unready(asked, waiting)
-    elif upstream and asked.question.asks("why", "trouble"):
+    elif upstream and asked.question.wants_reason:
         text = _of_dependency(words, upstream[0].incident)
     elif doubtful:
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
@@ -338,6 +360,10 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _unready(asked: Asked, each: ClusterObject) -> str:
     """Return the answer for an object that is not ready without a known cause: it may be starting."""
     words = f"{each.ref} ({status_of(each)})"
+    ready = each.condition("Ready") if each.group else {}
+    if ready:
+        told = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
+        return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
     starting = starting_words(asked.state, each)
     if starting:
         return f"{words} is starting: {starting}. Nothing has failed so far."
@@ -352,14 +378,25 @@ def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> F
     subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
         return replace(first, subject=subject)
-    lines = [f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in looks[:_MOST_NAMED]]
-    lines += [f"{len(looks) - _MOST_NAMED} more"] if len(looks) > _MOST_NAMED else []
+    if all(look.verdict == "healthy" for look in looks):
+        told = ", ".join(look.summary.removeprefix(_NO_FAULT).rstrip(".") for look in looks)
+        return replace(first, subject=subject[:_MOST_NAMED], summary=f"{_NO_FAULT}{told}.")
+    lines = _lines_of(looks)
     others = tuple(each for each in first.others if not any(look.culprit and look.culprit in each for look in looks))
     found = replace(first, subject=subject, lines=tuple(lines), evidence=(), others=others)
-    if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.asks("why", "trouble"):
+    if not namesakes or len({look.verdict for look in looks}) == 1 or asked.question.wants_reason:
         return found
     text = f"`{named[0].name}` exists in {len(named)} namespaces, in which its state differs. Name one of them."
     return replace(look_about(asked, None, "inconclusive", text), subject=subject, lines=tuple(lines))
+
+
+def _lines_of(looks: list[FirstLook]) -> list[str]:
+    """Return one line for each subject with a finding, and one for all others together if there are many."""
+    told = [look for look in looks if look.verdict != "healthy" or len(looks) <= _LEAST_LINES]
+    lines = [f"{', '.join(look.subject[:1])}: {_label(look)}{look.summary}" for look in told[:_MOST_NAMED]]
+    healthy = [", ".join(look.subject[:1]) for look in looks if look not in told]
+    lines += [f"{_NO_FAULT}{', '.join(healthy)}."] if healthy else []
+    return lines + ([f"{len(told) - _MOST_NAMED} more"] if len(told) > _MOST_NAMED else [])
 
 
 def _label(look: FirstLook) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import autoscalers_of
+from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.edges import failures, workload_hosts
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
@@ -103,7 +104,6 @@ def _needs(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     if found is not None:
         yield from found(state, each)
     elif each.group:
-        yield from (owned.ref for owned in state.owned_by(each))
         yield from _of_custom(state, each)
 
 
@@ -194,21 +194,20 @@ def _bindings(state: ClusterState, account: ClusterObject) -> Iterator[ObjectRef
 
 
 def _of_custom(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
-    """Yield the Secrets and ConfigMaps that the spec of a custom resource names, and its issuer or store."""
-    for key, value in child(each.body, "spec").items():
-        if key == "secretName" and isinstance(value, str):
-            yield from _named("Secret", each.namespace, value)
-        elif key.endswith("Ref") and isinstance(value, dict):
-            name, kind = text(value, "name"), text(value, "kind")
-            for known in state.kinds:
-                if kind and known.partition(".")[0] == kind:
-                    found = state.get(known, each.namespace, name) or state.get(known, "", name)
-                    if found is not None:
-                        yield found.ref
+    """Yield the objects that a custom resource made or names, and its Secret, which may not exist."""
+    yield from (owned.ref for owned in state.owned_by(each))
+    yield from made_by(state, each)
+    yield from named_in(state, each)
+    yield from _named("Secret", each.namespace, each.text("spec", "secretName"))
 
 
-def _of_volume(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+def _of_volume(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the StorageClass of a volume, and the object in which its driver keeps the state of the volume."""
     yield from _named("StorageClass", "", each.text("spec", "storageClassName"))
+    driver, handle = each.text("spec", "csi", "driver"), each.text("spec", "csi", "volumeHandle")
+    product = ".".join(driver.split(".")[-2:])
+    kinds = (kind for kind in state.kinds if product and handle and kind.partition(".")[2] == product)
+    yield from (one.ref for kind in kinds for one in state.of(kind) if one.name == handle)
 
 
 def _of_autoscaler(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:

@@ -31,6 +31,8 @@ _ANNOTATION: Final = re.compile(r"^  (summary|description|message): (\".*\")$", 
 _RESULT_ID: Final = re.compile(r"\[result ([\w.-]{1,120})\]")
 FIRST_LOOK_NOTE: Final = "first_look"
 SECOND_LOOK_NOTE: Final = "second_look"
+SHOWN: Final = "\nCited lines show: "
+"""Begins each line of a claim that repeats what cited lines show."""
 _NOTED: Final = re.compile(
     rf"\[Hook '(?P<name>\w+)' called {FIRST_LOOK_TOOL}\]\n(?P<text>.*?)\n?(?P<label>\[result [\w.-]{{1,120}}\])?\s*\Z",
     re.DOTALL,

@@ -2,80 +2,253 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import children, integer
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
-from holmes.triage.facts import fact, table_of
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.users import users_of
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import beginnings, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+    from holmes.triage.users import User
     from holmes.values.findings import ObjectRef
     from holmes.values.first_look import FirstLook
 
+_USERS: Final = frozenset({*WORKLOADS, "Pod", "Service", "Ingress"})
+"""Kinds that can use other objects. A ConfigMap or a volume is always what is used."""
+_REFERRED: Final = frozenset({"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"})
+"""Kinds that are only used through references in pod templates, so that no reference means no use."""
+_POLICIES: Final = frozenset({"NetworkPolicy", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Service"})
+"""Kinds that only select pods. They are not clients of them."""
+_ASKING: Final = re.compile(
+    r"\b(?:who|whom|whose|what|which|anything|anyone|something|wer|was|wen|wem|wovon|womit|worauf|woran|wohin|welche[rsnm]?"
+    r"|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?|lequel|where|wo|donde)\b|^(?:does|do|is|are|did|hat|ist|esta|est)\b"
+)
+_WHICH: Final = re.compile(
+    r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
+)
+_OUTGOING: Final = re.compile(
+    r"\ban (?:welche\w*|was|wem)\b|\bde (?:que|quien|quoi|quels?|quelles?|qui)(?: \w+)? depend"
+    r"|\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend"
+    r"|a quien|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
+    r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
+)
+_DEPENDS: Final = re.compile(
+    r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b|\ban (?:welche\w*|was|wem)\b.*\bhang"
+)
+"""The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
+_OBJECT_OF: Final = (
+    r"\b(?:by|via|through|von|durch|uber|por|par|via)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
+)
+_CLIENTS_OF: Final = re.compile(
+    r"\b(?:clients?|callers?|consumers?|dependents?|aufrufer|konsumenten|clientes|consumidores|utilisateurs)\s+"
+    r"(?:of|von|de|du|des|d')\b"
+)
+_AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
+_AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
+_OF_THE_NAME: Final = re.compile(
+    r"\b(?:on|from|von|de|of|to|with|mit|con|a|au|avec)\s+(?:the |dem |der |el |la |le )?(?:\w+ )?$"
+)
+_OWN: Final = re.compile(
+    r"\b(?:its|their|his|sein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|su|sus|son|sa|ses|leur) (?:own )?[a-z]+\b"
+)
+_OBJECT_FIRST: Final = re.compile(r"\s*(?:und )?(?:was|que|qu)\b")
+"""In "was nutzt web" and "que usa web", the workload is the user."""
+_LAST: Final = ("HorizontalPodAutoscaler", "NetworkPolicy", "Node", "ServiceAccount")
+"""Kinds that every workload has, which come last in a list of what it needs."""
+_MOST_TOLD: Final = 4
+
+
+def asks_uses(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what uses an object, or what it needs."""
+    depends = _DEPENDS.search(question.text) is not None
+    if question.asks("why", "logs", "count") or (question.asks("images") and not subject.kinds):
+        return False
+    if question.asks("trouble") and not depends:
+        return False
+    relation = beginnings("relations").search(_without_names(question, subject))
+    several = len(subject.named) > 1
+    if subject.named and _CLIENTS_OF.search(question.text) and not question.asks("health", "usage"):
+        return True
+    asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
+    runs = any(each.kind in _USERS for each in subject.objects)
+    plain = {"unreachable", "scaling"} | (set() if runs else {"image"})
+    other = question.asks("health", "permission") or (question.symptoms - plain and not depends)
+    consumed = question.asks("usage") and any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects)
+    return question.asks("uses") or bool(asked and not other and not consumed)
+
 
 def uses(asked: Asked) -> FirstLook:
-    """List the objects that use the subject, or that the subject uses if nothing uses it."""
+    """List the objects that use the subject, or what it needs, or answer whether it needs another named object."""
     if not asked.subject.named or asked.question.asks("images"):
         return number_or_list(asked)
-    used = asked.subject.objects[0]
-    if _is_user(asked) or "behind" in asked.question.words:
-        return _needs(asked, used)
-    kinds = set(asked.question.kinds) - {used.kind, "Pod", "Namespace"}
-    found = {user.object.ref: user for each in asked.subject.named[0].objects for user in users_of(asked.state, each)}
-    own = {each.ref for each in asked.subject.named[0].objects}
+    first = asked.subject.named[0].objects[0]
+    asked.ledger.take("bound", "", *map(str, _ports(asked)))
+    if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
+        return _between(asked)
+    if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
+        return _owner(asked, first)
+    if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
+        return _needs(asked, first)
+    return _users(asked, first)
+
+
+def _ports(asked: Asked) -> Iterator[int]:
+    """Yield the ports of the named objects: "who uses port 6379 of cache" is about all of its clients."""
+    for each in asked.subject.objects:
+        yield from (integer(port, "port") for port in each.children("spec", "ports"))
+        for container in children(pod_spec(each), "containers"):
+            yield from (integer(port, "containerPort") for port in children(container, "ports"))
+
+
+def _without_names(question: Question, subject: Subject) -> str:
+    text = question.spoken
+    for name in sorted((each.name for each in subject.named), key=len, reverse=True):
+        text = text.replace(name, " ")
+    return text
+
+
+def _is_outgoing(asked: Asked) -> bool:
+    """Return whether the named object uses others: "what does web use", "used by web", but not "who uses web"."""
+    text, name = asked.question.text, asked.subject.named[0].name
+    at = text.find(name)
+    before, others = text[: max(at, 0)], text.replace(name, " " * len(name))
+    if _OUTGOING.search(text):
+        return True
+    if at < 0 or beginnings("clients").search(before):
+        return at < 0 and _AUXILIARY_IT.search(text) is not None
+    if _AUXILIARY.search(before) or (re.search(_OBJECT_OF, before) and not _depends(text)):
+        return True
+    verb = beginnings("relations").search(others)
+    if verb is None or word_list("used").intersection(asked.question.words) or _OF_THE_NAME.search(before):
+        return False
+    return verb.start() > at or _OBJECT_FIRST.match(text) is not None
+
+
+def _depends(text: str) -> bool:
+    """Return whether "von" belongs to a verb: "wer hängt von web ab", "qué depende de web"."""
+    return re.search(r"\b(?:hangt|hangen|abhang\w+|depend\w*)\b", text) is not None
+
+
+def _users(asked: Asked, used: ClusterObject) -> FirstLook:
+    """List the objects that use the subject, of the kinds in the question."""
+    own = {each.ref for each in asked.subject.objects}
+    found = {user.object.ref: user for each in asked.subject.objects for user in users_of(asked.state, each)}
+    several = len(asked.subject.named) > 1
+    kinds = _kinds_of_users(asked, used)
     wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds] or [
         user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1
     ]
+    if _is_call(asked) and not kinds:
+        wanted = [user for user in wanted if user.object.kind not in _POLICIES]
+    allowed = _policies([*found.values()]) if _is_call(asked) else ()
     rows = [(str(user.object.ref), user.how) for user in wanted]
+    scaled = beginnings("autoscaling").search(asked.question.spoken) and not kinds & {
+        user.object.kind for user in wanted
+    }
+    look = look_for_cause(asked) if scaled else None  # something else may scale it, for example a job
+    if look is not None and look.verdict == "cause_found":
+        return look
     if not rows:
-        return fact(asked, f"Nothing that was read uses {used.ref}.")
-    names = ", ".join(row[0] for row in rows[:4])
-    more = ", …" if len(rows) > 4 else ""
+        return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
+    names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
+    more = ", …" if len(rows) > _MOST_TOLD else ""
     verb = "uses" if len(rows) == 1 else "use"
-    summary = f"{counted(len(rows), 'object')} {verb} {used.ref}: {names}{more}."
-    return fact(asked, summary, table_of(("user", "reference"), rows))
+    summary = f"{counted(len(rows), 'object')} {verb} {place_of(asked).removeprefix('of ')}: {names}{more}."
+    lines = tuple(_for_each(asked)) if several else ()
+    return fact(asked, summary, table_of(("user", "reference"), rows), notes=allowed, lines=lines)
 
 
-def _is_user(asked: Asked) -> bool:
-    """Return whether the named object uses others: "what does web use", but not "who uses web" or "is web used"."""
-    words, name = asked.question.words, asked.subject.named[0].name
-    verbs = [each.first for each in asked.question.found if each.sense == "concept" and each.name == "uses"]
-    active = not word_list("used").intersection(words) and name in words
-    return active and bool(verbs) and words.index(name) < verbs[0]
+def _for_each(asked: Asked) -> Iterator[str]:
+    """Yield the users of each of several named objects."""
+    for named in asked.subject.named:
+        found = {str(user.object.ref) for each in named.objects for user in users_of(asked.state, each)}
+        yield f"{named.objects[0].ref}: {', '.join(sorted(found)) or 'nothing that was read'}"
+
+
+def _kinds_of_users(asked: Asked, used: ClusterObject) -> set[str]:
+    """Return the kinds of users that the question asks for. "Its service" is a part of the object, not a user."""
+    own = {match[0].split()[-1].rstrip("s") for match in _OWN.finditer(asked.question.text)}
+    kinds = set(asked.question.kinds) - {used.kind, "Pod", "Namespace"}
+    described = {
+        each.name
+        for each in asked.question.found
+        if each.sense == "kind" and asked.question.words[each.last].rstrip("s") in own
+    }
+    if beginnings("autoscaling").search(asked.question.spoken):
+        kinds.add("HorizontalPodAutoscaler")
+    return kinds - described
+
+
+def _is_call(asked: Asked) -> bool:
+    """Return whether the question is about traffic between programs."""
+    return beginnings("calls").search(_without_names(asked.question, asked.subject)) is not None
+
+
+def _policies(found: Sequence[User]) -> tuple[str, ...]:
+    """Return a note about the network policies that decide who may connect."""
+    names = [str(user.object.ref) for user in found if user.object.kind == "NetworkPolicy"]
+    return (f"{', '.join(names)} restricts who may connect.",) if names else ()
 
 
 def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     """List what an object needs directly, of the kinds in the question."""
     own = identity(asked.state, user)
     found = connections(asked.state, (user,)).values()
-    near = sorted(each.ref for each in found if each.hops == 1 and each.ref not in own)
-    if len(asked.subject.named) > 1:
-        return _whether_needed(asked, user, asked.subject.named[1].objects)
+    near = sorted((each.ref for each in found if each.hops == 1 and each.ref not in own), key=_by_kind)
     kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
+    if _is_call(asked) and not kinds:
+        kinds = {"Service"} & {ref.kind for ref in near}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
     noun = next(iter(kinds)) if len(kinds) == 1 else "object"
-    names = ": " + ", ".join(row[0] for row in rows[:4]) if rows else ""
-    more = ", …" if len(rows) > 4 else ""
+    names = ": " + ", ".join(row[0] for row in rows[:_MOST_TOLD]) if rows else ""
+    more = ", …" if len(rows) > _MOST_TOLD else ""
     summary = f"{user.ref} needs {counted(len(rows), noun)}{names}{more}."
     return fact(asked, summary, table_of(("needed", "state"), rows))
 
 
-def _whether_needed(asked: Asked, user: ClusterObject, others: Sequence[ClusterObject]) -> FirstLook:
-    """Answer whether an object needs another one, directly or through others."""
-    found = connections(asked.state, (user,))
-    path = next((found[each.ref].path for each in others if each.ref in found), ())
-    if not path:
-        return fact(asked, f"Nothing that was read shows that {user.ref} uses {others[0].ref}.", None, "inconclusive")
-    return fact(asked, f"Yes: {' → '.join(map(str, path))}.")
+def _by_kind(ref: ObjectRef) -> tuple[bool, ObjectRef]:
+    return ref.kind in _LAST, ref
+
+
+def _owner(asked: Asked, owned: ClusterObject) -> FirstLook:
+    """Answer which workload an object belongs to."""
+    owner = asked.state.workload_of(owned)
+    if owner is owned:
+        return fact(asked, f"{owned.ref} has no owner.")
+    return fact(asked, f"{owned.ref} belongs to {owner.ref} ({status_of(owner)}).")
+
+
+def _between(asked: Asked) -> FirstLook:
+    """Answer whether one of two named objects needs the other, directly or through others."""
+    first, second = (named.objects for named in asked.subject.named[:2])
+    for users, others in ((first, second), (second, first)):
+        for user in users:
+            found = connections(asked.state, (user,))
+            path = next((found[each.ref].path for each in others if each.ref in found and each is not user), ())
+            if len(path) > 1:
+                return fact(asked, f"Yes: {' → '.join(map(str, path))}.")
+    referred = next((each for each in (*first, *second) if each.kind in _REFERRED), None)
+    if referred is not None and not unread(asked.state, WORKLOADS, (referred.namespace,)):
+        other = second[0] if referred in first else first[0]
+        return fact(asked, f"No: {other.ref} does not refer to {referred.ref}.")
+    text = f"Nothing that was read shows that {first[0].ref} and {second[0].ref} use each other."
+    return fact(asked, text, None, "inconclusive")
 
 
 def _state_of(asked: Asked, ref: ObjectRef) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
@@ -20,6 +20,8 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
+from holmes.triage.users import keys_used
+from holmes.triage.vocabulary import beginnings
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
@@ -27,8 +29,12 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject, JsonValue
+
+_MOST_TOLD: Final = 4
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -132,10 +138,9 @@ def replicas(asked: Asked) -> FirstLook:
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
     rows = [(str(each.ref), status_of(each)) for each in found]
-    summary = (
-        f"{rows[0][0]}: {rows[0][1]}." if len(rows) == 1 else f"{counted(len(rows), 'workload')} {place_of(asked)}."
-    )
-    return fact(asked, summary, table_of(("workload", "replicas"), rows) if len(rows) > 1 else None)
+    told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
+    summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
+    return fact(asked, f"{summary}.", table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None)
 
 
 def history(asked: Asked) -> FirstLook:
@@ -198,6 +203,39 @@ def _is_named(path: str, words: set[str]) -> bool:
     """Return whether the last key of the path consists of words of the question."""
     parts = {part.lower().removesuffix("s") for part in KEY_PARTS.findall(path.rpartition(".")[2])}
     return bool(parts) and parts <= words
+
+
+def asks_keys(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for the keys of a ConfigMap or a Secret, or for the value of a named key."""
+    holders = [each for each in subject.objects if each.kind in ("ConfigMap", "Secret")]
+    plain = question.text
+    for each in subject.named:
+        plain = plain.replace(each.name, " ")
+    named = beginnings("key names").search(plain) is not None
+    valued = any(key.lower() in question.words for each in holders for key in each.child("data"))
+    return bool(holders) and (named or valued) and not question.asks("why", "trouble", "uses", "changes", "when")
+
+
+def keys(asked: Asked) -> FirstLook:
+    """Return the keys of the named ConfigMaps and Secrets, with the values of the keys that the question names."""
+    holders = [each for each in asked.subject.objects if each.kind in ("ConfigMap", "Secret")]
+    rows = [
+        (str(each.ref), key, _value_of(each, key) if key.lower() in asked.question.words else "")
+        for each in holders
+        for key in keys_used(asked.state, each)
+    ]
+    valued = [row for row in rows if row[2]]
+    if valued:
+        return fact(asked, "; ".join(f"{key} of {ref} is {value}" for ref, key, value in valued[:4]) + ".")
+    names = ", ".join(dict.fromkeys(row[1] for row in rows))
+    secret = " as far as workloads use them" if any(each.kind == "Secret" for each in holders) else ""
+    text_of = f"The keys of {', '.join(str(each.ref) for each in holders)}{secret}: {names or 'none known'}."
+    return fact(asked, text_of, None, "answered" if rows else "inconclusive")
+
+
+def _value_of(each: ClusterObject, key: str) -> str:
+    hidden = each.kind == "Secret" or has_secret_name(key)
+    return "(not shown)" if hidden else shown(each.child("data").get(key))
 
 
 def described(asked: Asked) -> FirstLook:

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from holmes.values.verdicts import VerdictKind
 
 MOST_ROWS: Final = 15
+_MOST_NAMES: Final = 3
 
 
 def place_of(asked: Asked) -> str:
-    """Return the subject as a phrase: `of Deployment shop/web`, or `in namespace shop`."""
-    return f"of {asked.subject.objects[0].ref}" if asked.subject.named else asked.subject.place
+    """Return the subject as a phrase: `of Deployment shop/web and Pod shop/db-0`, or `in namespace shop`."""
+    names = list(dict.fromkeys(str(named.objects[0].ref) for named in asked.subject.named))
+    shown = [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])]
+    return f"of {' and '.join(shown)}" if shown else asked.subject.place
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | None:

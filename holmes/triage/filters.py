@@ -17,7 +17,7 @@ from holmes.triage.states import last_ends, lives, pod_ready, restarts, state_te
 from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -103,8 +103,13 @@ def either(asked: Asked, filters: list[Filter]) -> list[Filter]:
     if len(filters) < 2 or not asked.question.asks("either"):
         return filters
     asked.ledger.take("concept", "either")
+    return [any_of(filters)]
+
+
+def any_of(filters: Sequence[Filter]) -> Filter:
+    """Return the filter that holds if one of `filters` does."""
     told = " or ".join(each.told for each in filters)
-    return [Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters))]
+    return Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters))
 
 
 def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.connections import connections, identity
+from holmes.triage.custom_subjects import with_known_kinds
 from holmes.triage.names import names_of
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled
-from holmes.triage.subjects import Named, with_known_kinds
+from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import folded, vocabulary, word_list
 
 if TYPE_CHECKING:
@@ -84,6 +85,17 @@ def _replacements(question: Question, subject: Subject, earlier: Question, old: 
     if kinds and known and not subject.named:
         found[earlier.words[known[0].last]] = question.words[kinds[0].last]
     return found
+
+
+def of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
+    """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
+    other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
+    refers = question.asks("follow_up") or not word_list("pronouns").isdisjoint(question.words)
+    if subject.unknown and not refers:
+        return subject
+    if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
+        return subject
+    return replace(subject, named=(Named(name=earlier[0].name, objects=tuple(earlier)),), unknown=())
 
 
 def with_earlier(

@@ -1,4 +1,4 @@
-"""Answers questions of fact from the objects of a scan: numbers, lists, images, nodes, limits, changes and events.
+"""Answers questions of fact from the objects of a scan: numbers and lists.
 
 The table shows at most 15 rows and states how many there are. If a part of the question could not be applied, the
 answer gives no number.
@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, integer, moment, text, written
+from holmes.kubernetes.fields import duration, integer, text
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.asked import is_in_scope
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
@@ -45,20 +45,14 @@ _SAME: Final = {
     "namespaces": "namespace",
     "namensraum": "namespace",
 }
+_LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _HOW_OFTEN: Final = (
     "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
     "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
     "combien de fois", "combien de redemarrages",
 )  # fmt: skip
-_HOUR_SECONDS: Final = 3_600.0
-_CHANGED: Final = (
-    *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
-    "ResourceQuota", "LimitRange", "Node",
-)  # fmt: skip
 _MOST_NAMED: Final = 5
-_MOST_NEEDED: Final = 4
-"""The number of kinds without which a list of changes is not complete."""
 
 
 def number_or_list(asked: Asked) -> FirstLook:
@@ -110,7 +104,13 @@ def _objects(asked: Asked) -> FirstLook:
         )
     extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
     first = f" The first: {found[0].ref}." if extreme else ""
-    return fact(asked, f"{summary}{first}", _listed(asked, found), notes=tuple(_ended_there(asked, selection)))
+    return fact(
+        asked,
+        f"{summary}{first}",
+        _listed(asked, found),
+        lines=tuple(_for_each_owner(asked, found)),
+        notes=tuple(_ended_there(asked, selection)),
+    )
 
 
 def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:
@@ -122,6 +122,22 @@ def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:
         if others:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             yield f"Not running there: {', '.join(others[:_MOST_NAMED])}{more}."
+
+
+def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
+    """Yield the number for each of several namespaces or named workloads, if the question counts what is in them."""
+    if not asked.question.asks("count"):
+        return
+    if len(asked.subject.namespaces) >= _LEAST_OWNERS:
+        spaces = Counter(each.namespace for each in found)
+        yield from (f"namespace {space}: {spaces.get(space, 0)}" for space in asked.subject.namespaces)
+    if len(asked.subject.named) < _LEAST_OWNERS:
+        return
+    numbers = Counter(asked.state.workload_of(each).ref for each in found)
+    for named in asked.subject.named:
+        owner = named.objects[0]
+        if owner.kind in WORKLOADS and any(each.ref != owner.ref for each in found):
+            yield f"{owner.ref}: {numbers.get(owner.ref, 0)}"
 
 
 def _counts_restarts(asked: Asked) -> bool:
@@ -299,67 +315,4 @@ def _ports(each: ClusterObject) -> str:
     return ", ".join(
         f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}"
         for one in each.children("spec", "ports")
-    )
-
-
-def changes(asked: Asked) -> FirstLook:
-    """List what changed in a time span, newest first. The default is the last hour."""
-    now, period = asked.state.now, asked.question.period
-    start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
-    about = {each.ref for each in asked.subject.objects} or {
-        each.ref for kind in _CHANGED for each in asked.state.of(kind) if asked.subject.contains(each)
-    }
-    if not asked.subject.named:
-        about |= {each.culprit for each in asked.report.incidents if asked.subject.holds(each.culprit.namespace)}
-    gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
-    if gaps:
-        return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
-    found = {
-        change
-        for each in about
-        for change in recent_changes(asked.state, each, end, window_seconds=end - start)
-        if start <= (moment(change.at) or 0.0) <= end
-    }
-    rows = sorted(((change.at, str(change.object), change.what) for change in found), reverse=True)
-    told = f"from {written(start)} to {written(end)}" if start else f"before {written(end)}"
-    span = f"in the last {duration(end - start)}" if period is None or period.length else told
-    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
-    summary = f"{counted(len(rows), 'change')} {place_of(asked)} {span}{newest}."
-    return fact(asked, summary, table_of(("time", "object", "change"), rows))
-
-
-def events(asked: Asked) -> FirstLook:
-    """List the events of the subject and its pods, newest first."""
-    if unread(asked.state, ("Event",), asked.subject.namespaces):
-        return fact(asked, "Events could not be read.", None, "inconclusive")
-    refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
-    uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
-    period = asked.question.period
-    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
-    warnings = any(word.startswith("warn") for word in asked.question.words)
-    spaces = asked.subject.namespaces
-    found = [
-        each
-        for each in asked.state.events
-        if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
-        and start <= each.last <= end
-        and (not warnings or each.type == "Warning")
-    ]
-    rows = [
-        (
-            written(each.last),
-            f"{each.kind} {each.name}",
-            each.type,
-            each.reason,
-            str(each.count),
-            " ".join(each.message.split())[:160],
-        )
-        for each in sorted(found, key=lambda each: -each.last)
-    ]
-    noun = "warning" if warnings else "event"
-    hint = "" if rows else " By default, Kubernetes keeps events for one hour."
-    return fact(
-        asked,
-        f"{counted(len(rows), noun)} {place_of(asked)}, newest first.{hint}",
-        table_of(("time", "object", "type", "reason", "count", "message"), rows),
     )

@@ -75,6 +75,10 @@ class Ledger:
             parts.append(Part(sense="period", name="period", text=question.period.text))
         return cls(parts)
 
+    def copy(self) -> Ledger:
+        """Return a ledger with the same parts left over."""
+        return Ledger(self._left)
+
     def take(self, sense: PartSense, *names: str, at: int | None = None) -> None:
         """Mark parts as used: those with one of `names`, or all of the sense."""
         for part in [*self._left]:

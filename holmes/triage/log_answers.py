@@ -3,232 +3,318 @@
 from __future__ import annotations
 
 import re
-import statistics
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.cluster_state import LOG_TIME
-from holmes.kubernetes.fields import moment, written
+from holmes.diagnosis.scan import ANSWER_LOGS
+from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
-from holmes.triage.log_troubles import workloads_of
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.log_lines import filters_of_lines, lines_of, not_found_words, span_of
+from holmes.triage.log_values import (
+    STATISTICS,
+    chosen_series,
+    names_key,
+    result_of,
+    results_of,
+    series_of,
+    statistic_of,
+    statistics_of,
+    wanted_key,
+)
 from holmes.triage.markdown import counted
+from holmes.triage.periods import unread_time
+from holmes.triage.points import number_of
+from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.asked import Asked
+    from holmes.triage.log_lines import LineFilter, LogLine
+    from holmes.triage.log_values import Series, Statistic
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-_MINUTE: Final = 60.0
-_LINE_CHARACTERS: Final = 2_000
 _SHOWN_CHARACTERS: Final = 240
-_PAIR: Final = re.compile(
-    r"(?P<key>[A-Za-z_][\w.-]{0,60}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?(?P<unit>ms|us|µs|ns|s|m|h|%|[kKMG]i?B|B)?(?![\w.:-])"
+_KEYS: Final = 10
+_FEW: Final = re.compile(
+    r"\b(?P<first>first|erste[n]?|primer[oa]?s?|premier(?:e|s|es)?)\b"
+    r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
 )
-_UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|minutes|%|[kKMG]i?B|B|rows|items|records)?(?![\w.:-])"
-_PHRASE: Final = re.compile(
-    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at)){1,3} "
-    rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
+_NUMBER: Final = re.compile(
+    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3}"
+    r"|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
+    r"(?! ?(?:s|m|h|d|min|sec|hour|day|stund|tag|hora|dia|heure|jour)\w*)"
+    r"|\b(?:les|los|las) (\d{1,3}) (?:dernier|premier|ultim|primer)"
 )
-_COUNTED: Final = re.compile(
-    r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})"
+_PER: Final = re.compile(
+    r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
+    r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
 )
-_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_TROUBLE: Final = re.compile(r"(?i)\b(?:error|exception|fatal|panic|fail(?:ed|ure|s)?|critical|warn(?:ing)?|severe)\b")
-_SEARCHED: Final = re.compile(
-    r"\b(?:containing|contains?|contain|matching|match(?:es)?|mentioning|mentions?|mention|including|say|says"
-    r"|with the (?:word|text|string)|enthalten|enthalt|contienen|contiene|contenant|contiennent)\s{1,3}"
-    r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/-]{2,80})"
-)
-_TIME_WORDS: Final = frozenset(
-    {
-        "time",
-        "duration",
-        "latency",
-        "long",
-        "zeit",
-        "dauer",
-        "dauert",
-        "tiempo",
-        "duracion",
-        "temps",
-        "duree",
-        "slow",
-        "slowest",
-        "took",
-        "takes",
-        "take",
-    }
-)
-_SHOWN_WORDS: Final = (
-    "show list print display give count many when first last zeige liste wann muestra lista cuando montre affiche quand"
-)
+_COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
+_SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
-_PERCENTILE: Final = re.compile(r"\bp(\d{2})\b|\b(\d{2})(?:th|\.|e|eme)? (?:percentile|perzentil|percentil|centile)")
+_ONE: Final = re.compile(
+    r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
+    r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
+)
+_WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
+_REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_OCCURS: Final = re.compile(
+    r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
+    r"|(?<!\S)/[a-z][\w./-]*"
+)
+"""Only logs can count these: HTTP statuses, errors, and paths."""
+_SIZES: Final = (("minute minuto", 60.0), ("hour stunde hora heure", 3_600.0), ("day tag dia jour", 86_400.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """One line of a log. `at` is its time in seconds since the epoch, or 0 if the line has none."""
-
-    pod: str
-    text: str
-    at: float = 0.0
-
-
-def lines_of(asked: Asked) -> tuple[LogLine, ...]:
-    """Return the lines of the subject's logs in the time span of the question, in order of time."""
-    objects = [each for each in asked.subject.objects if each.kind != "Pod"]
-    pods = {each.ref for each in asked.subject.objects if each.kind == "Pod"}
-    pods |= {pod.ref for each in workloads_of(asked.state, objects) for pod in asked.state.pods_of(each) or (each,)}
-    start, end = _span(asked)
-    found = [
-        line
-        for key, log in sorted(asked.state.timed_logs.items(), key=lambda entry: (entry[0].pod, not entry[0].previous))
-        if (
-            key.pod in pods
-            if asked.subject.named
-            else not asked.subject.namespaces or key.pod.namespace in asked.subject.namespaces
-        )
-        for line in _lines(key, log)
-        if not line.at or start <= line.at <= end
-    ]
-    return tuple(sorted(found, key=lambda line: line.at))
-
-
-def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
-    at = 0.0
-    for line in log.splitlines():
-        match = LOG_TIME.match(line)
-        at = (moment(match[1]) or at) if match else at
-        if line.strip():
-            yield LogLine(pod=str(key.pod), text=line[match.end() if match else 0 :], at=at)
+def asks_logs(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for log lines, their number, or a number in them."""
+    per = _PER.search(question.text)
+    counts = question.asks("list", "count", "when", *STATISTICS) or per
+    amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
+    if question.asks("resources", "usage") and amounts and not question.asks("logs"):
+        return False
+    of_lines = any(beginnings(each).search(question.spoken) for each in ("line words", "writing"))
+    quoted = any(not any(folded(text) == each.name for each in subject.named) for text in question.quoted)
+    which = _WHICH_POD.search(question.text) and of_lines
+    if (
+        subject.named
+        and (question.asks("count", "list") or which)
+        and (of_lines or quoted)
+        and not question.asks("changes")
+    ):
+        return True
+    if subject.named and question.asks("trouble") and (_names_container(question, subject) or _shows(question)):
+        return True
+    if subject.named and beginnings("line words").search(question.spoken) and not question.asks("why", "health"):
+        return True
+    if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
+        return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
+    kinds = set(subject.kinds) - ({"Pod"} if per else set())
+    counted = not _REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
+    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
+    word = any(each.sense == "word" for each in question.found)
+    of_things = runs and subject.unknown and not kinds and not question.states and not word
+    requests = question.asks("count") and bool(counted or of_things) and bool(subject.named)
+    return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
 
 
-def _span(asked: Asked) -> tuple[float, float]:
-    """Return the time span of the question, by default all times."""
-    period = asked.question.period
-    return (0.0, asked.state.now) if period is None else period.bounds(asked.state.now, near=_MINUTE)
+def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
+    """Return why a number would ignore a part of the question: its time, or a word that no line contains."""
+    time = unread_time(asked.question.text)
+    if time:
+        return f"the time in `{time}` was not understood."
+    words = not_found_words(asked, found) if asked.question.asks("count") and not filters else ()
+    return f"no log line {place_of(asked)} contains {' or '.join(f'`{word}`' for word in words)}." if words else ""
+
+
+def _names_container(question: Question, subject: Subject) -> bool:
+    """Return whether a question names one of several containers."""
+    specs = [children(pod_spec(each), "containers") for each in subject.objects]
+    names = {text(one, "name") for spec in specs if len(spec) > 1 for one in spec}
+    return not (names - {each.name for each in subject.objects}).isdisjoint(question.words)
+
+
+def _shows(question: Question) -> bool:
+    """Return whether a question wants to see the errors of a period: "show the errors between 4:30 and 4:35"."""
+    return question.period is not None and not _SHOWN.isdisjoint(question.words)
 
 
 def log_answer(asked: Asked) -> FirstLook:
     """Answer a question about log lines: a statistic, a number of lines, or the lines."""
     found = lines_of(asked)
     if not found:
-        return fact(asked, f"No log lines were read {place_of(asked)}.", None, "inconclusive")
-    statistic = _statistic(asked)
-    if statistic:
-        return _number(asked, found, statistic)
-    wanted = _wanted(asked, found)
-    if wanted is _TROUBLE and _SHOWN.isdisjoint(asked.question.words):
+        return _nothing(asked)
+    filters = filters_of_lines(asked, found)
+    shown = [line for line in found if all(one.holds(line) for one in filters)]
+    gap = _unread(asked, found, filters)
+    if gap:
+        return fact(asked, f"Not answered: {gap}", None, "inconclusive")
+    statistic = statistic_of(asked.question, asked.subject)
+    if statistic is not None:
+        return _statistic(asked, shown if filters else found, statistic)
+    said = asked.question.text
+    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
+    lists = lists or _WHICH_POD.search(said)
+    counts = lists or asked.question.asks("count", "when")
+    troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
+        "exceptions"
+    ).search(asked.question.spoken)
+    if troubled and not counts and not asked.question.quoted:
         look = look_for_cause(asked)
         if look.verdict == "cause_found":
             return look
-    shown = [line for line in found if wanted is None or wanted.search(line.text)]
-    told = (
-        f" that match `{wanted.pattern}`"
-        if wanted is not None and wanted is not _TROUBLE
-        else " with errors or warnings"
-        if wanted
-        else ""
-    )
+    told = "".join(f" {one.told}" for one in filters)
+    things = _things(asked, shown) if filters or asked.question.asks("count") else None
+    if things is not None:
+        number, key = things
+        lines = f"the sum of `{key}` in {counted(len(shown), 'log line')}{told} {place_of(asked)}"
+        return _table(asked, shown, f"{_amount(number)}: {lines}.", filters)
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
+    if asked.question.period is not None:
+        start, end = span_of(asked)
+        span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
     summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
-    several = len({line.pod for line in shown}) > 1
-    last = shown[-MOST_ROWS:]
-    rows = [
-        ((line.pod,) if several else ())
-        + (written(line.at) if line.at else "", shortened(masked(line.text), _SHOWN_CHARACTERS))
-        for line in last
-    ]
-    table = table_of((("pod",) if several else ()) + ("time", "line"), rows)
-    return fact(asked, summary, replace(table, total=len(shown)) if table is not None else None)
+    if shown and _ONE.search(said):
+        one = _some(asked, shown)[0]
+        which = "first" if one is shown[0] else "last"
+        where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
+        line = shortened(masked(one.text), _SHOWN_CHARACTERS)
+        summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
+    return _table(asked, shown, summary, filters)
 
 
-def _wanted(asked: Asked, found: Sequence[LogLine]) -> re.Pattern[str] | None:
-    """Return what the lines must contain: the text after "containing", a quoted text, or an error."""
-    match = _SEARCHED.search(asked.question.text)
-    names = {each.name for each in asked.subject.named}
-    quoted = next((text for text in asked.question.quoted if text.lower() not in names), "")
-    text = match[1] if match else quoted
-    if not text and asked.question.labels:
-        text = str(asked.question.labels[0])
-    if not text:
-        text = next((word for word in asked.question.words if re.fullmatch(r"[1-5]\d\d", word)), "")
-    if not text:
-        text = next((word for word in asked.subject.unknown if any(word in line.text.lower() for line in found)), "")
-    if text:
-        return re.compile(re.escape(text), re.IGNORECASE)
-    return _TROUBLE if asked.question.asks("trouble") else None
-
-
-def _statistic(asked: Asked) -> str:
-    for name in ("percentile", "average", "sum", "maximum", "minimum"):
-        if asked.question.asks(name) or (name == "percentile" and _PERCENTILE.search(asked.question.text)):
-            return name
-    return ""
-
-
-def _number(asked: Asked, found: Sequence[LogLine], statistic: str) -> FirstLook:
-    """Return a statistic of the number that the question names."""
-    numbers: dict[tuple[str, str], list[tuple[float, LogLine]]] = defaultdict(list)
-    for line in found:
-        text = line.text[:_LINE_CHARACTERS]
-        for match in (*_PAIR.finditer(text), *_PHRASE.finditer(text), *_COUNTED.finditer(text)):
-            numbers[match["key"], match["unit"] or ""].append((float(match["number"]), line))
-    words = {
-        part.removesuffix("s")
-        for word in (*asked.question.words, *asked.question.quoted)
-        for part in _PARTS.findall(word.lower())
-    }
-    scored = sorted(
-        ((_score(key, unit, words), len(values), key, unit) for (key, unit), values in numbers.items()), reverse=True
+def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
+    """Return the number of things that lines report: "how many records were merged" adds `count=318` of each line."""
+    question = asked.question
+    of_lines = (
+        beginnings("line words").search(question.spoken)
+        or question.quoted
+        or beginnings("how often").search(question.spoken)
     )
-    if not scored or not scored[0][0]:
-        keys = ", ".join(sorted({key for key, _ in numbers})[:10])
+    if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
+        return None
+    every = [each for each in series_of(shown) if len(each.values) == len(shown) and not each.is_time]
+    named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
+    return (sum(named[0].values), named[0].key) if named else None
+
+
+def _nothing(asked: Asked) -> FirstLook:
+    """Answer that no line is there: none in the period, or no log at all."""
+    if asked.question.period is not None and asked.subject.named and asked.state.timed_logs:
+        start, end = span_of(asked)
+        text = f"No log lines {place_of(asked)} were read between {written(start)} and {written(end)}."
+        return fact(asked, text, None, "inconclusive")
+    return fact(asked, f"No log lines were read {place_of(asked)}.", None, "inconclusive")
+
+
+def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequence[LineFilter]) -> FirstLook:
+    """Return the lines, or their numbers for each pod, time or level."""
+    notes = _notes(asked, shown)
+    per = _PER.search(asked.question.text)
+    if per is not None and shown:
+        rows = _grouped(shown, per["what"])
+        return fact(asked, summary, table_of((per["what"], "lines"), rows), notes=notes)
+    pods = Counter(line.pod for line in shown)
+    lines = tuple(f"{pod}: {number}" for pod, number in pods.most_common()) if len(pods) > 1 else ()
+    alternatives = next((one.parts for one in filters if len(one.parts) > 1), ())
+    lines = (*(f"{told}: {sum(map(test, shown))}" for told, test in alternatives), *lines)
+    some = _some(asked, shown)
+    cells = [
+        (line.pod, written(line.at) if line.at else "", shortened(masked(line.text), _SHOWN_CHARACTERS))
+        for line in some
+    ]
+    first = 0 if len(pods) > 1 else 1
+    table = table_of(("pod", "time", "line")[first:], [row[first:] for row in cells])
+    if table is not None and len(shown) > len(some):
+        table = replace(table, total=len(shown))
+    return fact(asked, summary, table, lines=lines, notes=notes)
+
+
+def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the first or the last lines, as many as the question asks for."""
+    number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
+    if _ONE.search(asked.question.text):
+        return shown[:1] if few is not None and few["first"] else shown[-1:]
+    most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
+    return shown[:most] if few is not None and few["first"] else shown[-most:]
+
+
+def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:
+    if what in ("pod", "container", "contenedor"):
+        found = Counter(line.pod for line in shown)
+    elif what in ("level", "status", "code"):
+        found = Counter(_kind_of(line, what) for line in shown)
+    else:
+        size = _size(what)
+        found = Counter(written(line.at - line.at % size) for line in shown if line.at)
+        return sorted((name, str(number)) for name, number in found.items())
+    return [(name, str(number)) for name, number in found.most_common()]
+
+
+def _kind_of(line: LogLine, what: str) -> str:
+    if what == "level":
+        return {None: "none", 0.0: "info", 2.0: "warning", 4.0: "error", 6.0: "fatal"}.get(line.level, "other")
+    match = re.search(r"(?<![\w.:-])[1-5]\d\d(?![\w.:%-])", line.text)
+    return match[0] if match else "none"
+
+
+def _notes(asked: Asked, shown: Sequence[LogLine]) -> tuple[str, ...]:
+    """Return a note if logs were longer than what was read, so that a number can be too small."""
+    start, _ = span_of(asked)
+    pods = {line.pod for line in shown}
+    cut = [
+        str(key.pod)
+        for key, log in asked.state.timed_logs.items()
+        if str(key.pod) in pods and log.count("\n") + 1 >= ANSWER_LOGS.lines and start < shown[0].at
+    ]
+    if not cut:
+        return ()
+    return (f"Only the last {ANSWER_LOGS.lines:,} lines of {', '.join(dict.fromkeys(cut))} were read.",)
+
+
+def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> FirstLook:
+    """Return a statistic of the number that the question names."""
+    every = series_of(found)
+    chosen = chosen_series(asked.question, every)
+    if chosen is None:
+        keys = ", ".join(sorted({each.key for each in every})[:_KEYS])
         hint = f" The lines contain these numbers: {keys}." if keys else ""
-        return fact(
-            asked, f"No number in the log lines {place_of(asked)} matches the question.{hint}", None, "inconclusive"
-        )
-    key, unit = scored[0][2:]
-    values = [number for number, _ in numbers[key, unit]]
-    lines = [line for _, line in numbers[key, unit]]
-    result, label = _result(asked, statistic, values)
-    span = f" from {written(lines[0].at)} to {written(lines[-1].at)}" if lines[0].at else ""
-    number = f"{_amount(result)}{f' {unit}' if unit else ''}"
-    summary = f"The {label} of `{key}` in {counted(len(values), 'log line')} {place_of(asked)}{span} is {number}."
+        wanted = wanted_key(asked.question)
+        what = f"number `{wanted}`" if wanted else "number of the question"
+        return fact(asked, f"The {what} is not in the log lines {place_of(asked)}.{hint}", None, "inconclusive")
+    asked_for = statistics_of(asked.question, asked.subject) or (statistic,)
+    every_result = [one for each in asked_for for one in results_of(asked.question, each, chosen.values)]
+    first, last = chosen.lines[0], chosen.lines[-1]
+    span = f" from {written(first.at)} to {written(last.at)}" if first.at else ""
+    unit = f" {chosen.unit}" if chosen.unit else ""
+    values = chosen.values
+    told = " and ".join(label for _, label in every_result)
+    numbers = " and ".join(f"{_amount(result)}{unit}" for result, _ in every_result)
+    verb = "is" if len(every_result) == 1 else "are"
+    lines = f"in {counted(len(values), 'log line')} {place_of(asked)}{span}"
+    summary = f"The {told} of `{chosen.key}` {lines} {verb} {numbers}."
     more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
-    return fact(asked, summary, lines=(more,))
+    extreme = max if statistic == "maximum" else min
+    line = extreme(zip(values, chosen.lines, strict=True), key=lambda each: each[0])[1]
+    quote = (
+        (f"{line.pod}: {shortened(masked(line.text), _SHOWN_CHARACTERS)}",)
+        if statistic in ("maximum", "minimum")
+        else ()
+    )
+    rows = _by_group(asked, chosen, statistic)
+    header = ("pod" if not rows or rows[0][0].startswith("Pod ") else "time", statistic, "lines")
+    return fact(asked, summary, table_of(header, rows), lines=(more, *quote), notes=_notes(asked, chosen.lines))
 
 
-def _score(key: str, unit: str, words: set[str]) -> int:
-    parts = {part.lower().removesuffix("s") for part in _PARTS.findall(key)}
-    matched = len(parts & words)
-    timed = bool(words & _TIME_WORDS) and unit in ("ms", "s", "us", "µs", "ns", "seconds")
-    return matched * 2 + int(timed)
+def _by_group(asked: Asked, chosen: Series, statistic: Statistic) -> list[tuple[str, str, str]]:
+    """Return the statistic for each pod or time, if the question asks for it."""
+    per = _PER.search(asked.question.text)
+    groups: dict[str, list[float]] = defaultdict(list)
+    for number, line in zip(chosen.values, chosen.lines, strict=True):
+        if per is not None and per["what"] == "pod":
+            groups[line.pod].append(number)
+        elif per is not None and (size := _size(per["what"])) and line.at:
+            groups[written(line.at - line.at % size)].append(number)
+    return [
+        (name, _amount(result_of(asked.question, statistic, values)[0]), str(len(values)))
+        for name, values in sorted(groups.items())
+    ]
 
 
-def _result(asked: Asked, statistic: str, values: Sequence[float]) -> tuple[float, str]:
-    ordered = sorted(values)
-    if statistic == "percentile":
-        match = _PERCENTILE.search(asked.question.text)
-        percent = int(next(filter(None, match.groups()))) if match else 50
-        position = max(0, -(-len(ordered) * percent // 100) - 1)
-        return ordered[position], f"{percent}th percentile" if match else "median"
-    return {
-        "average": (statistics.fmean(values), "average"),
-        "sum": (sum(values), "sum"),
-        "maximum": (ordered[-1], "maximum"),
-        "minimum": (ordered[0], "minimum"),
-    }[statistic]
+def _size(what: str) -> float:
+    """Return the length of a unit of time in seconds, or 0 for anything else."""
+    return next((size for words, size in _SIZES if what in words.split()), 0.0)
 
 
 def _amount(number: float) -> str:
-    return (
-        f"{number:g}" if abs(number) < 1e5 and number == round(number, 2) else f"{number:.2f}".rstrip("0").rstrip(".")
-    )
+    if abs(number) < 1e5 and number == round(number, 2):
+        return f"{number:g}"
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import connections
+from holmes.triage.log_evidence import CREDENTIALS
 from holmes.triage.past import was_there
 
 if TYPE_CHECKING:
@@ -29,11 +30,22 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
     """Return the incident that explains the trouble in a log, or None. Logs of a scope can be those of a proxy."""
     found = [each for each in asked.report.incidents if was_there(asked, each)]
     critical = [each for each in found if each.severity == "critical"]
+    maker = next(_of_makers(asked, logged, critical), None)
+    if maker is not None:
+        return maker
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
     named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)
+
+
+def _of_makers(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents of what makes the workload's Secrets, if the lines tell of rejected credentials."""
+    last = logged.troubles[-1]
+    if logged.reason is None and last.group.kind in CREDENTIALS:
+        made = connections(asked.state, (last.workload,))
+        yield from (each for each in incidents if each.culprit in made and each.culprit.group)
 
 
 def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:

@@ -11,23 +11,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
-from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_following import way_from
 from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_reasons import Reason
@@ -49,9 +48,16 @@ _SLOWNESS: Final = re.compile(
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
+CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+_HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
+_TELLING: Final = re.compile(
+    r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
+    r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
+    r"|panic)\b"
+)
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
-_LESS_SPECIFIC: Final = frozenset({"image", "dns", "permission"})
+_LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
 _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
     "out of memory": frozenset({"memory"}),
@@ -84,6 +90,14 @@ class LogCause:
     reason: Reason | None = None
 
     @property
+    def doubtful(self) -> bool:
+        """Whether it cannot be determined which side is at fault: the server that does not answer, or its client."""
+        group, alone = self.troubles[-1].group, len(self.path) == 1
+        if self.reason is not None or group.kind in CREDENTIALS:
+            return False
+        return self.clean is not None or (alone and is_opaque(group))
+
+    @property
     def sentence(self) -> str:
         """The cause in one sentence."""
         last = self.troubles[-1]
@@ -91,6 +105,9 @@ class LogCause:
         if last.group.detail:
             since = f" since {written(last.group.first)}" if last.group.first else ""
             said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
+        if len(self.troubles) > 1:
+            other = self.troubles[0]
+            said = f"{said}; {other.workload.ref} reports: {other.quote}"
         if self.reason is not None:
             return f"{said}; {self.reason.words}"
         before = f"; just before: {last.before}" if last.before else ""
@@ -108,33 +125,66 @@ class LogCause:
         )
 
 
+def is_opaque(group: LogGroup) -> bool:
+    """Return whether the lines only say that something failed, for example with a status, but not what or why."""
+    if group.detail or group.weight == "warning":
+        return False
+    if group.kind in REACHED:
+        return not _HOST.search(group.record) and not _TELLING.search(group.record)
+    return group.kind is None and not _TELLING.search(group.record)
+
+
 def _lowered(detail: str) -> str:
     return detail[0].lower() + detail[1:]
 
 
-def cause_in_logs(state: ClusterState, question: Question, subjects: Sequence[ClusterObject]) -> LogCause | None:
-    """Return the trouble that the logs of the subjects report, or None if none of it answers the question."""
+def cause_in_logs(
+    state: ClusterState,
+    question: Question,
+    subjects: Sequence[ClusterObject],
+    period: tuple[float, float] | None = None,
+) -> LogCause | None:
+    """Return the trouble that the logs of the subjects report, or None if none of it answers the question.
+
+    `period` is the time that the question is about, or None for the present.
+    """
     found = [each for workload in workloads_of(state, subjects) for each in troubles_of(state, workload)]
-    answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
+    if period is not None:
+        answering: Iterable[Trouble] = (each for each in found if _was_in(each.group, *period))
+    else:
+        answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
         return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
     first = fitting[0]
     ended = first.group.is_end(state.now)
-    cause = LogCause(troubles=(first,), culprit=first.workload.ref, path=(first.workload.ref,), ended=ended)
-    return _with_its_reason(state, _with_what_was_before(state, _followed(state, cause, {first.workload.ref})))
+    way = way_from(state, first)
+    cause = LogCause(
+        troubles=way.troubles, culprit=way.culprit, path=way.path, clean=way.clean, ended=ended, reason=way.reason
+    )
+    return _with_its_reason(state, _with_what_was_before(state, cause))
 
 
 def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
     """Blame the setting or the object that explains the lines of one of the logs, the deepest first."""
+    if cause.reason is not None:
+        return cause
     for trouble in reversed(cause.troubles):
-        reason = reason_of(state, trouble, cause.path)
+        reason = reason_of(state, trouble)
         if reason is not None:
-            kept = cause.path[: cause.path.index(trouble.workload.ref) + 1]
+            at = cause.path.index(trouble.workload.ref) + 1 if trouble.workload.ref in cause.path else len(cause.path)
+            kept = cause.path[:at]
             path = tuple(dict.fromkeys((*kept, reason.culprit)))
             troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
             return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
     return cause
+
+
+def _was_in(group: LogGroup, start: float, end: float) -> bool:
+    """Return whether lines of trouble began in a period that is over, and ended with it."""
+    overlaps = group.first <= end + _SHORTLY_SECONDS and group.last >= start - _SHORTLY_SECONDS
+    often = group.count >= OFTEN or group.kind is not None
+    return bool(group.first) and overlaps and often and group.sudden and group.weight != "warning"
 
 
 def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
@@ -200,90 +250,9 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     if "slow" in question.symptoms and "unreachable" not in question.symptoms and not _explains_slowness(group):
         return False
     if group.is_amount:
-        return bool(question.symptoms) or question.asks("why", "trouble")
-    calm = question.asks("health") and not (question.asks("why", "trouble") or question.symptoms)
+        return question.wants_cause
+    calm = question.asks("health") and not question.wants_cause
     return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
-
-
-def _followed(state: ClusterState, cause: LogCause, seen: set[ObjectRef]) -> LogCause:
-    """Follow the Services that the last lines name, as long as the logs behind them report trouble at that time."""
-    last = cause.troubles[-1]
-    if len(cause.troubles) > _MOST_HOPS:
-        return cause
-    named = named_services(state, last)
-    for service in named or _configured_services(state, last):
-        deeper = _deeper(state, service, last, seen)
-        if deeper is not None:
-            path = (*cause.path, service, deeper.workload.ref)
-            found = LogCause(troubles=(*cause.troubles, deeper), culprit=deeper.workload.ref, path=path)
-            return _followed(state, found, seen | {deeper.workload.ref})
-    for service in named:
-        blamed = _blamed(state, service, last)
-        if blamed is not None and blamed not in seen:
-            return replace(cause, culprit=blamed, path=tuple(dict.fromkeys((*cause.path, service, blamed))))
-        return replace(cause, clean=service) if state.find(service) is not None and blamed is None else cause
-    return cause
-
-
-def _configured_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
-    """Return the Services of the workload's configuration, if the lines tell that something else is slow or full."""
-    group = trouble.group
-    if group.kind not in _NEIGHBOURS and group.weight != "status" and not group.detail and "queue" not in group.record:
-        return ()
-    return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
-
-
-def _deeper(state: ClusterState, service: ObjectRef, last: Trouble, seen: set[ObjectRef]) -> Trouble | None:
-    """Return the trouble behind a Service that began at about the same time.
-
-    A full queue is the fault of its consumers, so the earlier trouble of other users of the Service comes first.
-    """
-    if "queue" in last.group.record:
-        users = (edge.consumer for edge in edges(state).get(service, ()) if edge.consumer.ref not in seen)
-        others = [each for user in users for each in troubles_of(state, user) if _overlaps(state, each, last)]
-        earlier = [each for each in others if each.group.first < last.group.first]
-        if earlier:
-            return min(earlier, key=lambda each: each.group.first)
-    for workload in behind_service(state, service):
-        found = [each for each in troubles_of(state, workload) if _overlaps(state, each, last)]
-        if found and workload.ref not in seen:
-            return min(found, key=_upstream_rank)
-    return None
-
-
-def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
-    group = trouble.group
-    return group.weight == "warning", group.is_amount, group.weight != "kind", -group.share, group.first
-
-
-def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
-    """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
-    group, other = upstream.group, client.group
-    counts = replace(group, of_client=False, sudden=True).is_evidence(state.now)
-    if not counts or not (group.first and other.first):
-        return counts and group.weight != "warning"
-    earliest = other.first - _EARLIER_SECONDS * (4 if other.kind == "queue full" or "queue" in other.record else 1)
-    return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
-
-
-def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
-    """Return the object behind a Service that is at fault, although no log of it says so, or None."""
-    workloads = behind_service(state, service)
-    group = last.group
-    if group.kind == "tls" and _OTHER_NAME.search(group.record):
-        return workloads[0].ref if workloads else service
-    if group.kind not in REACHED and group.weight != "status":
-        return None
-    if not workloads:
-        return service
-    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
-    return None if continues else workloads[0].ref
-
-
-def _continues(story: LogStory, group: LogGroup) -> bool:
-    """Return whether an upstream's log continues while its client reports trouble."""
-    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
-    return since >= OFTEN
 
 
 def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import host_uses
+from holmes.diagnosis.facts.edges import host_uses, workload_hosts
 from holmes.kubernetes.fields import text_map
 from holmes.triage.log_troubles import troubles_of, workloads_of
 
@@ -35,6 +35,7 @@ _KINDS: Final = {
 _OBJECT: Final = re.compile(
     rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
 )
+_WORD: Final = re.compile(r"(?<![\w./@-])[a-z][a-z0-9-]{1,61}[a-z0-9](?![\w@-]|\.\w)")
 _MOST_HOPS: Final = 4
 
 
@@ -84,9 +85,24 @@ def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ..
     server = _NAME_SERVER.search(record)
     if server is not None:
         record = f"dial {server[1]}"
-    found = (use.service for use in host_uses(record, trouble.workload.namespace, state))
+    found = [use.service for use in host_uses(record, trouble.workload.namespace, state)]
     own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
-    return tuple(each for each in dict.fromkeys(found) if each not in own)
+    return tuple(each for each in dict.fromkeys((*found, *_by_name(state, trouble, record))) if each not in own)
+
+
+def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[ObjectRef]:
+    """Yield the Services whose plain names the lines contain, if the workload is configured to use them.
+
+    A name with a hyphen is not an ordinary word, so it counts also if no setting contains it.
+    """
+    configured = {use.service.name: use.service for use, _ in workload_hosts(state, trouble.workload)}
+    for word in dict.fromkeys(_WORD.findall(record)):
+        service = configured.get(word)
+        if service is None and "-" in word:
+            each = state.get("Service", trouble.workload.namespace, word)
+            service = each.ref if each is not None else None
+        if service is not None:
+            yield service
 
 
 def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:

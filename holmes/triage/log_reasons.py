@@ -1,8 +1,7 @@
 """Explains what logs report by settings and objects that no rule judges on their own.
 
-A hostAliases entry, endpoints that were written by hand, or another workload that the lines name can be the reason of
-trouble. A Lease, a suspended CronJob and a setting that is newer than its process explain a workload that only waits,
-or that works with old values.
+Another workload that the lines name can be the reason of trouble. A Lease, a suspended CronJob and a setting that is
+newer than its process explain a workload that only waits, or that works with old values.
 """
 
 from __future__ import annotations
@@ -11,15 +10,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.container_settings import unset_variable
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import boolean, child, children, text, texts, written
-from holmes.triage.log_links import named_services, objects_named
-from holmes.triage.log_troubles import REACHED, workloads_of
+from holmes.kubernetes.fields import boolean, children, text, written
+from holmes.triage.log_links import behind_service, named_services, objects_named
+from holmes.triage.log_troubles import workloads_of
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,20 +33,20 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
-    from holmes.values.findings import ObjectRef
 
-_SERVICE: Final = "kubernetes.io/service-name"
-_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
-_CONTROLLER: Final = "endpointslice-controller.k8s.io"
-_OF_RIVALS: Final[frozenset[LineKind | None]] = frozenset({
-    "lock", "rate limited", "pool exhausted", "queue full", "slow", "connection timeout",
-})  # fmt: skip
-"""Kinds of which another client of the same server can be the reason."""
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
-_RIVALRY: Final = re.compile(r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\brate.?limit|\btoo many\b")
-_WORKLOADS: Final = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet")
+_EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
+_TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\balert\b")
+"""Words of a TLS error that the other side reports, so that the own certificate is at fault."""
+_TLS_NAME: Final = re.compile(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
+_UNSET: Final = re.compile(
+    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}?\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
+    r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
+)
+"""A line that reports a variable as missing."""
+_RARE: Final = 3
 _LEAST_LINES: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
 _MOST_LINES: Final = 400
@@ -56,80 +61,110 @@ class Reason:
     evidence: tuple[str, ...]
 
 
-def reason_of(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
-    """Return what explains the trouble. `path` contains the objects from the subject to the trouble."""
+def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the setting or the object that explains the trouble."""
     found = (
-        _host_alias(trouble),
-        _endpoints_by_hand(state, trouble),
-        _rival(state, trouble, frozenset(path)),
+        _unset_variable(state, trouble),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
+        _expired_certificate(state, trouble),
+        _starved(state, trouble) if trouble.group.kind == "slow" else None,
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
 
 
-def _host_alias(trouble: Trouble) -> Reason | None:
-    """Return the hostAliases entry whose host and address the lines name."""
-    record = trouble.group.record
-    template = template_of(trouble.workload)
-    for index, alias in enumerate(children(template.spec, "hostAliases")):
-        address = text(alias, "ip")
-        for host in texts(alias, "hostnames"):
-            unreached = trouble.group.kind in REACHED or address in record
-            if unreached and re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", record):
-                where = f"{template.path}.hostAliases[{index}]"
-                words = f"its pods resolve {host} to {address}, because hostAliases says so, not to the Service"
-                return Reason(
-                    culprit=trouble.workload.ref,
-                    words=words,
-                    evidence=(f"{trouble.workload.ref}, {where}: {address} {host}",),
-                )
-    return None
-
-
-def _endpoints_by_hand(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the endpoints that no controller wrote, behind a Service that cannot be reached."""
-    for ref in named_services(state, trouble) if trouble.group.kind in REACHED else ():
-        service = state.find(ref)
-        if service is None or child(service.body, "spec", "selector") or service.text("spec", "externalName"):
+def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return why a variable is not set that the log reports as missing, before or with the trouble."""
+    first = trouble.group.first
+    for key, story in stories_of(state, trouble.workload):
+        pod = state.find(key.pod)
+        container = next((each for each in containers_of(pod) if each.name == key.container), None) if pod else None
+        if container is None:
             continue
-        for piece in state.of("EndpointSlice", ref.namespace):
-            if (
-                piece.labels.get("kubernetes.io/service-name") != ref.name
-                or piece.labels.get(_MANAGED_BY) == _CONTROLLER
-            ):
+        for pattern in story.patterns:
+            at = story.time_of(pattern.numbers[0]) if pattern.numbers else 0.0
+            early = pattern.count <= _RARE and at <= first + 1
+            if not (early or pattern.text == trouble.group.template) or not _UNSET.search(pattern.last_line):
                 continue
-            addresses = sorted({each for one in piece.children("endpoints") for each in texts(one, "addresses")})
-            pods = {pod.text("status", "podIP") for pod in state.of("Pod")}
-            if addresses and not pods.intersection(addresses):
-                said = ", ".join(addresses)
-                words = f"{ref} has no selector, and {piece.ref}, written by hand, sends its clients to {said}"
-                evidence = (f"{piece.ref}, endpoints[].addresses: {said}", f"{ref}, spec.selector: (not set)")
-                return Reason(culprit=piece.ref, words=words, evidence=evidence)
+            line = pattern.last_line.strip()
+            blamed = unset_variable(line, container, state)
+            if blamed is not None:
+                said = "" if pattern.text == trouble.group.template else f"its log says: {quoted(line)}; "
+                evidence = (f"{blamed.evidence.object}, {blamed.evidence.path}: {blamed.evidence.value}",)
+                culprit = blamed.culprit or trouble.workload.ref
+                return Reason(culprit=culprit, words=f"{said}{blamed.words}", evidence=evidence)
     return None
 
 
-def _rival(state: ClusterState, trouble: Trouble, path: frozenset[ObjectRef]) -> Reason | None:
-    """Return the only other workload of the namespace that lines about locks, limits and the like name."""
-    if trouble.group.kind not in _OF_RIVALS:
+def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the certificate that has expired according to the lines: that of a Service they name, or the own one."""
+    if trouble.group.kind not in ("tls", "clock or token") or not _EXPIRED.search(trouble.group.record):
         return None
-    others = {
-        each.name: each
-        for kind in _WORKLOADS
-        for each in state.of(kind, trouble.workload.namespace)
-        if each.ref not in path and each.owner is None
+    services = named_services(state, trouble)
+    own = (trouble.workload,) if _TOLD_BY_PEER.search(trouble.group.record) else ()
+    servers = [each for service in services for each in behind_service(state, service)] or list(own)
+    secrets = {secret for server in servers for secret in _certificates_of(server)} if len(servers) == 1 else set()
+    if len(secrets) != 1:
+        return None
+    (secret,) = secrets
+    maker = next((state.find(ref) for ref in producers_of(state, secret) if ref.kind == "Certificate"), None)
+    culprit = maker.ref if maker is not None else secret
+    words = f"{secret} holds the certificate of {servers[0].ref}"
+    shown = [f"{servers[0].ref}, {template_of(servers[0]).path}.volumes[].secret.secretName: {secret.name}"]
+    if maker is not None:
+        ready = maker.condition("Ready")
+        words += f", which {maker.ref} does not renew: {text(ready, 'message') or text(ready, 'reason')}"
+        shown.insert(0, f"{maker.ref}, status.notAfter: {maker.text('status', 'notAfter') or '(not set)'}")
+    return Reason(culprit=culprit, words=words, evidence=tuple(shown))
+
+
+def _starved(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the LimitRange whose default gave a pod little CPU, if this pod was created just before the lines."""
+    used = (use.service for use, _ in workload_hosts(state, trouble.workload))
+    servers = (each for service in used for each in behind_service(state, service))
+    for workload in dict.fromkeys((trouble.workload, *servers)):
+        for pod in state.pods_of(workload):
+            young = 0 <= trouble.group.first - pod.created <= 2 * _SHORTLY_SECONDS
+            found = _defaulted_cpu(state, workload, pod) if young else None
+            if found is not None:
+                limits, cpu = found
+                words = (
+                    f"{limits.ref} gave {pod.ref} the default CPU limit {cpu} when it was created at "
+                    f"{written(pod.created)}; the template of {workload.ref} sets none"
+                )
+                shown = (f"{limits.ref}, spec.limits[].default.cpu: {cpu}", f"{pod.ref}, resources.limits.cpu: {cpu}")
+                return Reason(culprit=limits.ref, words=words, evidence=shown)
+    return None
+
+
+def _defaulted_cpu(
+    state: ClusterState, workload: ClusterObject, pod: ClusterObject
+) -> tuple[ClusterObject, str] | None:
+    """Return the LimitRange and the limit that a container has from it, if it is less than a core."""
+    own = {text(each, "name"): each for each in children(template_of(workload).spec, "containers")}
+    for container in pod.children("spec", "containers"):
+        cpu = text(container, "resources", "limits", "cpu")
+        asked = text(own.get(text(container, "name"), {}), "resources", "limits", "cpu")
+        for limits in state.of("LimitRange", pod.namespace) if cpu and not asked and amount(cpu) < 1 else ():
+            if any(text(each, "default", "cpu") == cpu for each in limits.children("spec", "limits")):
+                return limits, cpu
+    return None
+
+
+def _certificates_of(workload: ClusterObject) -> set[ObjectRef]:
+    """Return the Secrets that a workload mounts and whose name or mount speaks of TLS."""
+    spec = template_of(workload).spec
+    mounts = {
+        text(mount, "name"): text(mount, "mountPath")
+        for container in children(spec, "containers")
+        for mount in children(container, "volumeMounts")
     }
-    found: dict[ObjectRef, str] = {}
-    for line in _lines(state, trouble.workload):
-        if _RIVALRY.search(line):
-            found |= {others[name].ref: line for name in _NAME.findall(line) if name in others}
-    if len(found) != 1:
-        return None
-    ((ref, line),) = found.items()
-    words = f"its log names {ref} as the reason: {quoted(line)}"
-    return Reason(
-        culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log of container {trouble.key.container}: {line}",)
-    )
+    return {
+        ObjectRef(kind="Secret", namespace=workload.namespace, name=text(volume, "secret", "secretName"))
+        for volume in children(spec, "volumes")
+        if text(volume, "secret", "secretName")
+        and _TLS_NAME.search(f"{text(volume, 'secret', 'secretName')} {mounts.get(text(volume, 'name'), '')}")
+    }
 
 
 def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -9,50 +9,98 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.past import past_period
+from holmes.triage.vocabulary import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
+    from holmes.values.findings import ObjectRef
 
 _WORD: Final = re.compile(r"[a-z]{3,40}")
 _STATUS: Final = re.compile(r"(?<!\d)[45]\d\d(?!\d)")
 _LEAST_CHARACTERS: Final = 4
+_LEAST_SCORE: Final = 2
 _MOST_PATTERNS: Final = 500
 _BY_NAME: Final = 3
+_BY_TROUBLE: Final = 2
 _BY_LOG: Final = 1
 _BY_STATUS: Final = 2
+_BY_TIME: Final = 2
+_BY_SUBJECT: Final = 3
+_NEAR_SECONDS: Final = 900.0
 
 
 def cause_by_words(asked: Asked, workloads: Iterable[ClusterObject]) -> LogCause | None:
-    """Return the trouble in the logs of the workload that fits the words of the question best."""
-    if not (asked.question.asks("why", "trouble") or asked.question.symptoms):
+    """Return the trouble in the logs that fits the words, statuses, time and subject of the question best."""
+    if not asked.question.wants_cause:
         return None
     best: dict[object, tuple[int, int, LogCause]] = {}
     for workload in workloads:
-        cause = cause_in_logs(asked.state, asked.question, (workload,))
+        cause = cause_in_logs(asked.state, asked.question, (workload,), past_period(asked))
         if cause is not None and cause.troubles[0].group.sudden:
-            scored = (_score(asked, workload, cause), len(cause.path), cause)
+            scored = (_score(asked, cause), len(cause.path), cause)
             best[cause.culprit] = max(best.get(cause.culprit, scored), scored, key=lambda each: each[:2])
     ranked = sorted(best.values(), key=lambda each: each[:2], reverse=True)
-    if not ranked or not ranked[0][0] or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
+    least = 1 if len(ranked) == 1 else _LEAST_SCORE
+    if not ranked or ranked[0][0] < least or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
         return None
     return ranked[0][2]
 
 
-def _score(asked: Asked, workload: ClusterObject, cause: LogCause) -> int:
-    """Return how well the words and statuses of the question fit a workload and its log."""
-    words = {_stem(word) for word in (*asked.subject.unknown, *(each for each in asked.question.words if "-" in each))}
-    words = {word for word in words if len(word) >= _LEAST_CHARACTERS}
-    names = {_stem(workload.name), *map(_stem, workload.name.split("-"))}
-    patterns = [each.text for _, story in stories_of(asked.state, workload) for each in story.patterns[:_MOST_PATTERNS]]
-    logged = {_stem(word) for text in patterns for word in _WORD.findall(text.lower())}
+def _score(asked: Asked, cause: LogCause) -> int:
+    """Return how well the words, statuses, time and subject of the question fit a cause and the workloads up to it."""
+    words = set(_words_of(asked))
+    path = [each for ref in cause.path if (each := asked.state.find(ref)) is not None]
+    names = {_stem(part) for each in path for part in (each.name, *each.name.split("-"))}
+    told = {_stem(word) for each in cause.troubles for word in _WORD.findall(each.group.record.lower())}
+    logged = {_stem(word) for each in path for word in _logged(asked, each)}
     statuses = set(_STATUS.findall(asked.question.text))
     answered = {status for each in cause.troubles for status in _STATUS.findall(each.group.record)}
-    return _BY_NAME * len(words & names) + _BY_LOG * len(words & logged) + _BY_STATUS * len(statuses & answered)
+    named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    return (
+        _BY_NAME * len(words & names)
+        + _BY_TROUBLE * len(words & (told - names))
+        + _BY_LOG * len(words & (logged - told - names))
+        + _BY_STATUS * len(statuses & answered)
+        + _BY_TIME * _began_then(asked, cause)
+        + _BY_SUBJECT * bool(named & _uses(asked, cause))
+    )
+
+
+def _words_of(asked: Asked) -> Iterator[str]:
+    """Yield the words of the question that say what it is about."""
+    known = {index for each in asked.question.found for index in range(each.first, each.last + 1)}
+    for index, word in enumerate(asked.question.words):
+        plain = index not in known and word not in vocabulary().stop
+        if (plain or "-" in word) and len(_stem(word)) >= _LEAST_CHARACTERS:
+            yield _stem(word)
+
+
+def _logged(asked: Asked, workload: ClusterObject) -> Iterator[str]:
+    for _, story in stories_of(asked.state, workload):
+        for pattern in story.patterns[:_MOST_PATTERNS]:
+            yield from _WORD.findall(pattern.text.lower())
+
+
+def _began_then(asked: Asked, cause: LogCause) -> bool:
+    """Return whether the trouble began at the time that the question names, for example "since four"."""
+    period, first = asked.question.period, cause.troubles[0].group.first
+    if period is None or not first:
+        return False
+    return abs(first - period.bounds(asked.state.now)[0]) <= _NEAR_SECONDS
+
+
+def _uses(asked: Asked, cause: LogCause) -> frozenset[ObjectRef]:
+    """Return the objects on the way of a cause, and those that its workloads use directly."""
+    path = [each for ref in cause.path if (each := asked.state.find(ref)) is not None]
+    near = (one.ref for each in path for one in connections(asked.state, (each,)).values() if one.hops <= 2)
+    return frozenset((*cause.path, *near))
 
 
 def _stem(word: str) -> str:

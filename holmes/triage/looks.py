@@ -12,19 +12,19 @@ from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
-from holmes.triage.causes import look_for_cause
-from holmes.triage.complaints import complains
-from holmes.triage.follow_ups import completed, parsed, with_earlier
+from holmes.triage.custom_subjects import about_custom_objects
+from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
-from holmes.triage.plans import plan_of
+from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
+from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
@@ -32,7 +32,7 @@ from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -68,7 +68,8 @@ class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
     `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `earlier`
-    contains the questions before, the oldest first. `claim` is the sentence of an answer whose cause is checked.
+    contains the questions before, the oldest first. `continues` means that the question is a later part of the sentence
+    that names the objects. `claim` is the sentence of an answer whose cause is checked.
     """
 
     question: str
@@ -77,6 +78,7 @@ class LookRequest:
     earlier: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
+    continues: bool = False
 
     @property
     def named_namespaces(self) -> tuple[str, ...]:
@@ -116,16 +118,17 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     if request.claim:
         return ()
     if not request.alerts:
-        return logs_for(_asked(request, scan))
+        keys = (key for part in _parts(request, scan) for key in logs_for(_asked(part, scan)))
+        return tuple(dict.fromkeys(keys))[:MOST_LOGS]
     found = (asked_by(labels, scan, request.namespace) for labels in request.alerts)
     return tuple(key for asked in found if asked is not None for key in logs_for(asked))[:MOST_LOGS]
 
 
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
-    asked = _asked(request, scan) if not request.alerts else None
-    plan = plan_of(asked.question, asked.subject) if asked is not None else None
-    return plan is not None and plan.answer is usage
+    every = [_asked(part, scan) for part in _parts(request, scan)] if not request.alerts else []
+    plans = (plan for asked in every for plan in plans_of(asked.question, asked.subject))
+    return any(plan.answer is usage for plan in plans)
 
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
@@ -136,6 +139,14 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return second_look(asked, request.claim)
     if request.alerts:
         return look_at_alerts(request.alerts, scan, request.namespace)
+    parts = _parts(request, scan)
+    looks = [_look(part, scan) for part in parts]
+    if len(looks) == 1:
+        return looks[0]
+    return joined(looks) if can_join(looks) else _look(_completed(request, scan), scan)
+
+
+def _look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
     look = _first_look(asked)
     return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked, look)))))
@@ -147,11 +158,34 @@ def _readings(asked: Asked, look: FirstLook) -> Iterator[str]:
     yield from guesses(asked.subject.named if look.subject else ())
 
 
+def _completed(request: LookRequest, scan: ScanResult) -> LookRequest:
+    """Return the request with the question that a short one such as "and in shop?" continues."""
+    whole = completed(request.question, request.earlier, scan.state, request.namespace)
+    return replace(request, question=whole, earlier=())
+
+
+def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
+    """Return the questions in a sentence. Those without a subject are about that of the others."""
+    request = _completed(request, scan)
+    texts = parts_of(request.question)
+    if len(texts) == 1:
+        return (request,)
+    parts = [replace(request, question=text) for text in texts]
+    subjects = [_asked(part, scan).subject.objects for part in parts]
+    objects = next(filter(None, subjects), ())
+    about = tuple(str(each.ref) for each in objects) or request.about
+    return tuple(
+        part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)
+    )
+
+
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    text = completed(request.question, request.earlier, scan.state, request.namespace)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    question, subject = find_subject(parsed(text, scan.state), names_of(scan.state), request.namespace)
+    question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
     subject = with_earlier(question, subject, scan.state, earlier)
+    subject = about_custom_objects(question, subject, scan)
+    if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
+        subject = of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
@@ -167,33 +201,39 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
 
 def _first_look(asked: Asked) -> FirstLook:
     question, subject = asked.question, asked.subject
-    reason = declined(question)
-    if reason:
-        return replace(_empty(asked), verdict="declined", summary=reason)
+    refused = declined(asked)
+    if refused is not None:
+        return refused
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
-    plan = plan_of(question, subject)
-    if plan is None:
+    plans = plans_of(question, subject)
+    if not plans:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
-    look = _answer(asked, plan)
-    against = objections(asked, look.culprit) if look.verdict == "cause_found" else ()
-    notes = (*look.notes, *(_missing_text(each, subject) for each in subject.missing))
+    look = _answer(asked, plans)
+    against = objections(asked, look) if look.verdict == "cause_found" else ()
+    told = " ".join(look.fix)  # a command can contain a word that names no object
+    notes = (
+        *look.notes,
+        *(_missing_text(each, subject) for each in subject.missing if each.name not in f"{told} localhost"),
+    )
     return replace(look, against=against, notes=notes)
 
 
-def _answer(asked: Asked, plan: Plan) -> FirstLook:
-    """Answer a question. If it complains about an object and a cause is found, the cause is the answer."""
-    if plan.answer is not look_for_cause and complains(asked.question, asked.subject):
-        cause = look_for_cause(replace(asked, ledger=Ledger.of(asked.question, asked.subject)))
-        if cause.verdict == "cause_found":
-            return cause
-    for sense in plan.takes:
-        asked.ledger.take(sense)
-    return weighed(asked, plan.answer(asked))
+def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
+    """Return the answer of the first plan, or of the next one if that finds no cause and the next one is certain."""
+    looks = []
+    for plan in plans:
+        own = replace(asked, ledger=asked.ledger.copy())
+        for sense in plan.takes:
+            own.ledger.take(sense)
+        looks.append(weighed(own, plan.answer(own)))
+        if looks[-1].verdict == "cause_found" or (len(looks) > 1 and looks[-1].verdict == "answered"):
+            return looks[-1]
+    return looks[0] if asked.question.complains else looks[-1]
 
 
 def _empty(asked: Asked) -> FirstLook:

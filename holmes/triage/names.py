@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 _ORDER: Final = (
     "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service", "Ingress", "Pod",
@@ -173,9 +174,18 @@ def names_of(state: ClusterState) -> Names:
     return found
 
 
-def is_of(each: ClusterObject, kind: str) -> bool:
-    """Return whether an object is of a kind. Kinds that are not built into Kubernetes have the form `Kind.group`."""
-    return kind in (each.kind, f"{each.kind}.{each.group}")
+def is_of(each: ClusterObject | ObjectRef, kind: str) -> bool:
+    """Return whether an object is of a kind. Kinds that are not built into Kubernetes have the form `Kind.group`.
+
+    `*.group` stands for all kinds of the group.
+    """
+    return kind in (each.kind, f"{each.kind}.{each.group}", f"*.{each.group}")
+
+
+def is_product(kind: str) -> bool:
+    """Return whether the word for a kind means a whole product, too: Kafka in `kafka.strimzi.io`, or `*.velero.io`."""
+    name, _, group = kind.partition(".")
+    return name == "*" or name.lower() in group.split(".")
 
 
 def alike(one: str, other: str) -> float:

@@ -1,50 +1,146 @@
-"""Recognizes requests that Holmes declines, because it only reads: changes of the cluster, and values of Secrets.
+"""Declines what Holmes never does, because it only reads: changes of the cluster, and values of Secrets.
 
-A question with a word such as "restart" or "password" is answered: "why does the restart take so long".
+A question with a word such as "restart" or "password" is answered: "why does the restart take so long". The answer
+names the object, and the command that a person can run.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import word_list, words_of
+from holmes.triage.change_commands import change_command
+from holmes.triage.facts import fact
+from holmes.triage.users import keys_used
+from holmes.triage.vocabulary import beginnings, word_list, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
     from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+    from holmes.values.first_look import FirstLook
 
 READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
-_CLAUSES: Final = re.compile(r"[,;:!?.](?=\s|$)|\s[-\u2013\u2014]\s")
+_CLAUSES: Final = re.compile(r"[,;:!?.](?=\s|$)|\s[-\u2013\u2014]\s|\s(?:and then|then|und dann|y luego|et puis)\s")
 _TOOL: Final = re.compile(
     r"\b(?:kubectl|oc|helm) (?:-\S+ (?:\S+ )?)?(?:delete|apply|create|scale|patch|edit|replace|drain|cordon|uncordon"
     r"|taint|label|annotate|set|expose|autoscale|evict|rollout (?:restart|undo|pause|resume)|upgrade|install|uninstall"
     r"|rollback)\b"
 )
 _LEADING: Final = re.compile(
-    r"^(?:.*\b(?:i need you to|i want you to|you (?:should|must|have to)|let's|lets|let us|go and|please|pls|bitte"
-    r"|por favor|s'il te plait|s'il vous plait|(?:can|could|would|will) you|(?:kannst|konntest|koenntest) du)\s+)"
+    r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
+    r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
+    r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = re.compile(
-    r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|il faut|veuillez|je veux|je voudrais|peux-tu"
-    r"|pouvez-vous|merci de)\b"
+    r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|habria que|deberiamos|il faut|faudrait"
+    r"|veuillez|on (?:doit|devrait)|je veux|je voudrais|peux-tu|pouvez-vous|tu peux|vous pouvez|on peut|merci de"
+    r"|ich will|ich mochte|wir (?:sollten|mussen)|man sollte|kannst du|konntest du|kannst)\b"
 )
+_PASSIVE: Final = re.compile(
+    r"\b(?:needs? to be|should be|must be|has to be|have to be|(?:i |we )?(?:need|want)s? .{0,60})"
+    r" (?:\w+ed|shut down|undone)$"
+    r"|\b(?:muss|soll|sollte|mussen) .{0,80}(?:werden)$"
+)
+_PHRASES: Final = ("get rid of", "shut down", "tear down", "take down", "spin up", "spin down", "make it", "make sure")
 _ASKING: Final = word_list("asking")
 _NOUNS: Final = word_list("after nouns")
 _ORDERS: Final = word_list("orders")
 _INFINITIVES: Final = word_list("order infinitives")
+_YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "esta", "tiene", "est", "a")
 
 
-def declined(question: Question) -> str:
-    """Return why a request is declined, or an empty string for a question."""
-    asks = bool(question.words) and question.words[0] in _ASKING
+def declined(asked: Asked) -> FirstLook | None:
+    """Return the answer to a request that Holmes declines, or None for a question."""
+    question = asked.question
+    asks = bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words))
     if _TOOL.search(question.text) or (not asks and any(_orders(question))):
-        return f"{READS_ONLY} The change was not made."
-    values = question.asks("secret_value") or (question.asks("value_of") and "Secret" in question.kinds)
-    if values and not question.asks("why", "trouble") and question.words[0] not in ("is", "are", "does", "did", "was"):
-        return f"{READS_ONLY} Names and keys of Secrets can be listed."
-    return ""
+        return _without_change(asked)
+    return _without_values(asked) if _reveals(asked) else None
+
+
+def _asks_leave(words: tuple[str, ...]) -> bool:
+    """Return whether a question asks what an account may do: "can web delete pods", but not "can you delete it"."""
+    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
+
+
+def asks_how_to_change(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks how a person changes something: "how do I restart web"."""
+    asks = beginnings("how to").search(question.spoken) and not question.asks("trouble", "logs")
+    return bool(asks and subject.named and change_command(question, subject, subject.objects))
+
+
+def how_to_change(asked: Asked) -> FirstLook:
+    """Return the command for a change that a person wants to make."""
+    command = change_command(asked.question, asked.subject, asked.subject.objects)
+    text = f"Run this command to change {asked.subject.objects[0].ref}. Holmes does not run it."
+    return replace(fact(asked, text), fix=(command,))
+
+
+def _without_change(asked: Asked) -> FirstLook:
+    names = _names(asked)
+    command = change_command(asked.question, asked.subject, _targets(asked))
+    what = f"The change to {names} was not made." if names else "The change was not made."
+    instead = "" if command else " Holmes can show the state, the events and the configuration of an object."
+    look = fact(asked, f"{READS_ONLY} {what}{instead}", None, "declined", notes=_missing(asked))
+    return replace(look, fix=(command,) if command else ())
+
+
+def _targets(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return what the change is about. "Kill the web pod" means the pod of the workload, if it is the only one."""
+    objects = asked.subject.objects
+    if "Pod" not in asked.question.kinds or any(each.kind in ("Pod", "Node") for each in objects):
+        return objects
+    pods = [pod for each in objects for pod in asked.state.pods_of(each)]
+    scaled = beginnings("scaling order").search(asked.question.spoken) and any(
+        word.isdigit() for word in asked.question.words
+    )
+    return objects if scaled else tuple(pods) if len(pods) == 1 else ()
+
+
+def _without_values(asked: Asked) -> FirstLook:
+    """Return the answer to a request for secret values: the keys, as far as workloads refer to them."""
+    secrets = [each for each in asked.subject.objects if each.kind == "Secret"]
+    used = [(each, keys_used(asked.state, each)) for each in secrets]
+    told = "; ".join(f"workloads use the keys {', '.join(keys)} of {each.ref}" for each, keys in used if keys)
+    names = f" The values of {_names(asked)} are not shown." if asked.subject.named else ""
+    instead = f" Known: {told}." if told else " Names and keys of Secrets can be listed."
+    return fact(asked, f"{READS_ONLY}{names}{instead}", None, "declined", notes=_missing(asked))
+
+
+def _names(asked: Asked) -> str:
+    if not asked.subject.named and "Namespace" in asked.question.kinds:
+        return ", ".join(f"Namespace {name}" for name in asked.subject.namespaces)
+    return ", ".join(dict.fromkeys(str(_main(named.objects, asked).ref) for named in asked.subject.named))
+
+
+def _main(objects: tuple[ClusterObject, ...], asked: Asked) -> ClusterObject:
+    return next((each for each in objects if each.kind in asked.question.kinds), objects[0])
+
+
+def _missing(asked: Asked) -> tuple[str, ...]:
+    missing = () if asked.subject.named else asked.subject.missing
+    return tuple(f"`{each.name}` was not found." for each in missing if each.kind != "address")
+
+
+def _reveals(asked: Asked) -> bool:
+    """Return whether a question asks for the value of a Secret or of one of its keys."""
+    question = asked.question
+    secrets = [each for each in asked.subject.objects if each.kind == "Secret"]
+    values = question.asks("secret_value") or (question.asks("value_of") and ("Secret" in question.kinds or secrets))
+    keyed = any(key.lower() in question.words for each in secrets for key in keys_used(asked.state, each))
+    shown = (
+        bool(secrets)
+        and (keyed or beginnings("decoding").search(question.spoken))
+        and not question.asks("uses", "when", "age")
+    )
+    if question.asks("why", "trouble", "logs") or not question.words or question.words[0] in _YES_OR_NO:
+        return False
+    return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
 
 def _orders(question: Question) -> Iterator[bool]:
@@ -52,12 +148,14 @@ def _orders(question: Question) -> Iterator[bool]:
     if question.asks("why", "count"):
         return
     for clause in _CLAUSES.split(question.text):
-        words = words_of(clause.strip())
-        rest = words_of(_LEADING.sub("", clause.strip()))
-        yield "would you mind" in clause or _begins_with_order(words) or _begins_with_order(rest)
+        plain = clause.strip()
+        words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
+        yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
+        yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)
         german = bool(last) and last[0] in _INFINITIVES
-        yield german or (_WISHES.search(clause) is not None and not _INFINITIVES.isdisjoint(words))
+        yield german or (_WISHES.search(plain) is not None and not _INFINITIVES.isdisjoint(words))
+        yield words[:1] != () and words[0] not in _ASKING and _PASSIVE.search(plain) is not None
 
 
 def _begins_with_order(words: tuple[str, ...]) -> bool:

@@ -52,6 +52,12 @@ def is_past(asked: Asked) -> bool:
     return period is not None and not now and period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
 
 
+def past_period(asked: Asked) -> tuple[float, float] | None:
+    """Return the first and the last moment of the time that is over, or None for a question about the present."""
+    period = asked.question.period
+    return period.bounds(asked.state.now) if period is not None and is_past(asked) else None
+
+
 def was_there(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident was there in the period of the question, and, for "since …", began then."""
     period, since = asked.question.period, moment(incident.since) if incident.since else None

@@ -1,255 +1,191 @@
-"""Parses the times in a question: "in the last hour", "two hours ago", "yesterday at 14:00", "since Friday".
+"""Parses the times in a question: "in the last hour", "since yesterday noon", "between 14 nov and 16 nov".
 
-A period is relative to the time of the cluster, so that a recording is asked about its own days.
+A question names points in time, and how they bound its period. A period is relative to the time of the cluster, so that
+a recording is asked about its own days.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.triage.point_search import points_in
+from holmes.triage.points import ARTICLES, DAY_SECONDS, Point, length_expression, seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-DAY_SECONDS: Final = 86_400.0
+    from holmes.triage.point_search import Sighted
+
+Reach: TypeAlias = Literal["during", "within", "since", "until", "before"]
+
 _HALF_HOUR: Final = 1_800.0
-_VAGUE_SHARE: Final = 0.5
-_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "o": 2_592_000}
-_UNITS: Final = (
-    r"(?P<unit>sec\w*|sek\w*|segundos?|s|monat\w*|months?|mes(?:es)?|mois|min\w*|m|hours?|hrs?|std|stunden?|horas?"
-    r"|heures?|h|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w)\b"
+_LAST: Final = r"last|past|previous|letzte[nrms]?|vergangene[nrms]?|ultim[oa]s?|pasad[oa]s?|dernier\w*"
+_WITHIN: Final = re.compile(
+    rf"\b(?:(?:in|within|during|over|for|of|im|en|dans|durant|innerhalb|pendant|au cours|while)\s+{ARTICLES}(?:{_LAST})"
+    rf"|(?:the|los|las|les|der|den|die) (?:{_LAST})|within|ultim[oa]s?|letzte[nrsm]?|dernieres?|past|last)\s+"
+    rf"(?:(?:{_LAST}) )?{length_expression()}(?! ago)"
+    rf"|\b(?:in|en|over|pendant|durant|dans|au cours des|au cours de|ces|les|los|las|the) (?:les |ces |las |los |the )?"
+    rf"(?P<count>\d{{1,6}}) (?:{_LAST})\s+{length_expression('none', 'kept')}"
+    rf"|\b(?P<opens>since|seit|desde hace|depuis)\s+{ARTICLES}(?:about |etwa |unos |unas |environ )?(?:(?:{_LAST}) )?"
+    rf"{length_expression('amount', 'units')}(?! ago)"
 )
-_UNIT_STARTS: Final = {
-    "o": "mon mes moi", "s": "sec sek seg", "h": "std stu ho hr he", "w": "sem we wo", "m": "mi", "d": "da ta di jo",
-}  # fmt: skip
-_UNIT_LETTERS: Final = tuple((start, letter) for letter, starts in _UNIT_STARTS.items() for start in starts.split())
-_NUMBERS: Final = (
-    "a an one ein eine einem einer eines einen un una une", "two zwei dos deux", "three few drei tres trois paar",
-    "four vier cuatro quatre", "five funf cinco cinq", "six sechs seis", "seven sieben siete sept",
-    "eight acht ocho huit", "nine neun nueve neuf", "ten zehn diez dix", "eleven elf once onze",
-    "twelve zwolf doce douze",
-)  # fmt: skip
-NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
-_NUMBER: Final = rf"(?P<number>\d{{1,6}}|(?:{'|'.join(NUMBER_WORDS)})\b|half an?\b|couple of)?"
-_LENGTH: Final = rf"{_NUMBER}\s*{_UNITS}"
-_LAST: Final = r"last|past|previous|letzte[nrms]?|ultim[oa]s?|pasad[oa]s?|dernier\w*"
-_ARTICLES: Final = r"(?:the |the past |the last |der |den |dem |la |las |los |les )?"
-_SINCE: Final = re.compile(
-    rf"\b(?P<opens>since|seit|desde hace|depuis)\s+{_ARTICLES}(?:(?:{_LAST}) )?{_LENGTH}(?! ago)"
-    rf"|\b(?:(?:in|within|during|over|for|of|im|en|dans|durant)\s+{_ARTICLES}(?:{_LAST})|the (?:last|past)|within"
-    rf"|ultim[oa]s?|letzten)\s+(?:(?:{_LAST}) )?{_LENGTH.replace('number', 'count').replace('unit', 'units')}(?! ago)"
-    r"|\b(?:last|past|letzten|dernieres|derniers)\s+(?P<many>\d{1,6})\s*"
-    rf"{_UNITS.replace('unit', 'manys')}"
+_PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
+_UNREAD: Final = re.compile(
+    r"\b(?:in|within|during|over|for|since|seit|im|en|durant|pendant|depuis|desde)\s+"
+    rf"(?:the |der |den |la |les |los |las )?(?:{_LAST})(?: \w+){{0,3}}"
+    rf"|\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|stunden?|minuten?|tagen?|horas?|minutos?|dias"
+    r"|heures?|jours)\b"
 )
-_AGO: Final = re.compile(
-    r"(?P<since>\bsince )?(?:\b(?P<before>vor|hace|il y a) (?:about |etwa )?)?"
-    rf"{_LENGTH}(?P<after> (?:ago|back|before now))?"
+_BETWEEN: Final = re.compile(
+    r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
+    r"(?:the |dem |el |la |las |le |les |l')*$"
 )
-_AGE: Final = re.compile(r"\b(?:more|less|older|newer|longer|mehr|mas|plus) (?:than|als|de|que) $")
-_DAYS_AGO: Final = (
-    (re.compile(r"\b(?:today|heute|hoy|aujourd'hui|this morning)\b"), 0),
-    (re.compile(r"\b(?:the day before yesterday|vorgestern|anteayer|avant-hier)\b"), 2),
-    (re.compile(r"\b(?:yesterday|gestern|ayer|hier)\b(?! (?:steht|lauft|ist|sind|drin))"), 1),
+_JOINED: Final = re.compile(r"\s*(?:and|to|und|bis|y|et|a|al|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\s+"
+    r"(?:the |zum |dem |el |la |las |le |les |l'|um |at )*$|\s*[-\u2013]\s*$")  # fmt: skip
+_UP_TO: Final = re.compile(r"\s*(?:to|bis|al|a|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\b|\s*[-\u2013]")
+_BEFORE_POINT: Final = (
+    r"(?:the |dem |den |der |el |la |las |los |le |les |l'|du |de |del |um |on |am |at |around |about |gegen |vers "
+    r"|last |this |letzten |letztem |este |ce |early |late |fruh )*$"
 )
-_NIGHT: Final = re.compile(
-    r"\b(?:last night|tonight|this night|overnight|(?:letzte|vergangene|heute) nacht|anoche|esta noche|cette nuit"
-    r"|la nuit derniere)\b"
+_SINCE_WORDS: Final = (
+    r"compared (?:to|with)|gegenuber|im vergleich zu|comparado con|par rapport a|since|seit|seitdem|desde|depuis|after"
+    r"|nach|despues|apres|from|ab|starting|as of|partir|des le"
 )
-_PREVIOUS: Final = re.compile(
-    r"\b(?:last|letzten?|letztes|vorige[nrs]?|previous) (?P<unit>week|month|year|woche|monat|jahr)\b"
-    r"|\b(?:la )?(?P<spanish>semana|mes|ano) pasad[oa]\b"
-    r"|\b(?:la |le )?(?P<french>semaine|mois|an) (?:derniere?|passee?)\b"
+
+
+def _before_point(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{words})\s*{_BEFORE_POINT}")
+
+
+_REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = (
+    ("since", _before_point(_SINCE_WORDS)),
+    ("until", _before_point(r"until|till|up to|bis|hasta|jusqu'a|jusqu'au|jusqu'aux")),
+    ("before", _before_point(r"before|prior to|vor|antes|avant|earlier than")),
 )
-_PREVIOUS_DAYS: Final = {"w": 7, "s": 7, "m": 31, "y": 366, "j": 366, "a": 366}
-_WEEKDAYS: Final = (
-    "monday montag lunes lundi", "tuesday dienstag martes mardi", "wednesday mittwoch miercoles mercredi",
-    "thursday donnerstag jueves jeudi", "friday freitag viernes vendredi", "saturday samstag sonnabend sabado samedi",
-    "sunday sonntag domingo dimanche",
-)  # fmt: skip
-_WEEKDAY: Final = {name: index for index, names in enumerate(_WEEKDAYS) for name in names.split()}
-_ON_WEEKDAY: Final = re.compile(rf"\b(?:{'|'.join(_WEEKDAY)})\b")
-_DATE: Final = re.compile(r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?:t(\d\d):(\d\d))?")
-_CLOCK: Final = re.compile(
-    r"(?<![\d:.-])(\d{1,2})(?::|h)(\d{2})(?::(\d{2}))?z?(?![\d:])|(?<![\d])(\d{1,2}) ?(am|pm|uhr|o'clock)\b"
-)
-_OPEN: Final = re.compile(
-    r"\b(?:since|seit|desde|depuis|after|nach|despues de|apres|from)\s+(?:the\s+|el\s+|las\s+|last\s+)?$"
-)
-_CLOSED: Final = re.compile(r"\b(?:before|until|till|vor|bis|antes de|hasta|avant|jusqu'a)\s+(?:the\s+|el\s+|las\s+)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
     """A period of time in a question.
 
-    It is `from_ago` to `until_ago` seconds before now, or the calendar days `days` before today, both inclusive.
-    `clock` contains times of day in seconds since midnight. `opens` means that it began then and lasts until now,
-    `closes` that it has no beginning. `text` is the part of the question.
+    `first` and `last` are its ends. Without `last`, the period is the time of `first` itself, or it reaches from
+    `first` to now (`since`, and `within` for "the last two hours"), or from the beginning to `first`. `text` is the
+    part of the question.
     """
 
     text: str
-    from_ago: float = 0.0
-    until_ago: float = 0.0
-    days: tuple[int, int] | None = None
-    weekday: int | None = None
-    date: str = ""
-    clock: tuple[int, ...] = ()
-    opens: bool = False
-    closes: bool = False
+    first: Point
+    last: Point | None = None
+    reach: Reach = "during"
+
+    @classmethod
+    def lately(cls, seconds: float, text: str) -> Period:
+        """Return the last `seconds`."""
+        return cls(text=text, first=Point(ago=seconds), reach="within")
+
+    @property
+    def opens(self) -> bool:
+        """Whether what the question is about began with the period: "broken since Friday"."""
+        return self.reach == "since"
 
     @property
     def length(self) -> float:
-        """The length of a period that lasts until now, or 0."""
-        return self.from_ago if self.from_ago and not self.until_ago else 0.0
+        """The length of a period such as "the last hour", or 0."""
+        return self.first.ago or 0.0 if self.reach in ("since", "within") else 0.0
 
     def bounds(self, now: float, near: float = _HALF_HOUR) -> tuple[float, float]:
         """Return the first and the last moment in seconds since the epoch. One time of day means times `near` it."""
-        start, end = self._days(now)
-        if self.clock:
-            midnight = self._midnight(now)
-            times = sorted(midnight + clock for clock in self.clock[:2])
-            if self.days is None and self.weekday is None and not self.date and times[0] > now:
-                times = [each - DAY_SECONDS for each in times]
-            around = 0.0 if self.opens or self.closes else near
-            start, end = (times[0], times[1]) if len(times) > 1 else (times[0] - around, times[0] + 2 * around)
-        if self.opens and not self.from_ago:
-            end = now
-        if self.closes:
-            start, end = 0.0, (start if len(self.clock) < 2 else end)
+        if self.last is not None:
+            start, end = _pair(self.first, self.last, now)
+        elif self.reach == "during":
+            start, end = self.first.during(now, near)
+        else:
+            start, end = self.first.interval(now)
+            before = start if self.reach == "before" else end
+            start, end = (self._opening(now), before) if self.reach in ("before", "until") else (start, now)
         return start, min(end, now)
 
-    def _midnight(self, now: float) -> float:
-        today = now - now % DAY_SECONDS
-        if self.date:
-            return datetime.combine(date.fromisoformat(self.date), datetime.min.time(), UTC).timestamp()
-        if self.weekday is not None:
-            gone = (datetime.fromtimestamp(now, UTC).weekday() - self.weekday) % 7
-            return today - gone * DAY_SECONDS
-        return today - (self.days[0] if self.days else 0) * DAY_SECONDS
+    def _opening(self, now: float) -> float:
+        """Return when a period without a beginning begins: "before 4:30 today" is a part of today."""
+        midnight = now - now % DAY_SECONDS
+        return midnight if self.first.day and self.first.clock and self.first.interval(now)[0] >= midnight else 0.0
 
-    def _days(self, now: float) -> tuple[float, float]:
-        if self.date or self.weekday is not None:
-            start = self._midnight(now)
-            return start, start + DAY_SECONDS
-        if self.days is None:
-            return now - self.from_ago, now - self.until_ago
-        today = now - now % DAY_SECONDS
-        return today - self.days[0] * DAY_SECONDS, today - (self.days[1] - 1) * DAY_SECONDS
+
+def _pair(first: Point, last: Point, now: float) -> tuple[float, float]:
+    """Return the time between two points. A day that only one of them has is the day of both."""
+    day = first.day or last.day
+    one = first if first.day or first.ago is not None else replace(first, day=day)
+    other = last if last.day or last.ago is not None else replace(last, day=day)
+    start, end = one.interval(now)[0], other.interval(now)[1]
+    if day is None and other.ago is None and one.ago is None:
+        end = one.with_clock(now, other)
+    return start, end + (DAY_SECONDS if end < start else 0.0)
 
 
 def period_of(text: str) -> Period | None:
-    """Return the period that a folded question names, or None. The parts of a sentence are combined."""
-    found = next(filter(None, (find(text) for find in (_last, _ago, _night, _day, _previous, _date))), None)
-    clock = tuple(_clock(text))
-    if not clock:
-        return found
-    first = next(_CLOCK.finditer(text))
-    opens, closes = _direction(text, first.start())
-    if found is None:
-        return Period(text=first[0], clock=clock, opens=opens and len(clock) == 1, closes=closes and len(clock) == 1)
-    return Period(
-        text=found.text, days=found.days, weekday=found.weekday, date=found.date, clock=clock,
-        opens=opens or found.opens, closes=closes,
-    )  # fmt: skip
+    """Return the period that a folded question names, or None."""
+    return _within(text) or _of_points(text, points_in(text))
 
 
-def seconds_of(number: str, unit: str) -> float:
-    """Return the length of an amount of time, for example of `two` `hours`."""
-    count = 0.5 if number.startswith("half") else number_of(number)
-    letter = (
-        unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
-    )
-    return count * _UNIT_SECONDS[letter]
-
-
-def number_of(written: str) -> float:
-    """Return a number that is written in digits or as a word. Empty means 1, and an unknown word 2."""
-    return float(written) if written.isdigit() else float(NUMBER_WORDS.get(written, 2 if written else 1))
-
-
-def length_expression() -> str:
-    """Return the expression for an amount of time, with the groups `number` and `unit`."""
-    return _LENGTH
-
-
-def _direction(text: str, at: int) -> tuple[bool, bool]:
-    before = text[:at]
-    return _OPEN.search(before) is not None, _CLOSED.search(before) is not None
-
-
-def _last(text: str) -> Period | None:
-    match = _SINCE.search(text)
+def _within(text: str) -> Period | None:
+    match = _WITHIN.search(text)
     if match is None or text[match.end() :].lstrip().startswith(("ago", "old")):
         return None
     number, unit = next(
-        (match[number] or "", match[unit])
-        for number, unit in (("number", "unit"), ("count", "units"), ("many", "manys"))
+        (match[number], match[unit])
+        for number, unit in (("number", "unit"), ("count", "kept"), ("amount", "units"))
         if match[unit]
     )
-    return Period(text=match[0], from_ago=seconds_of(number, unit), opens=match["opens"] is not None)
-
-
-def _ago(text: str) -> Period | None:
-    for match in _AGO.finditer(text):
-        if not (match["before"] or match["after"]):
-            continue
-        if re.search(
-            r"\b(?:more|less|older|newer|longer|mehr|mas|plus) (?:than|als|de|que)\s+$", text[: match.start()]
-        ):
-            continue  # the age of objects
-        seconds = seconds_of(match["number"] or "", match["unit"])
-        opens = bool(match["since"]) or (match["before"] == "hace" and text[: match.start()].endswith("desde "))
-        around = 0.0 if opens else max(seconds * _VAGUE_SHARE, 300.0)
-        return Period(text=match[0].strip(), from_ago=seconds + around, until_ago=0.0 if opens else seconds - around)
-    return None
-
-
-def _night(text: str) -> Period | None:
-    match = _NIGHT.search(text)
-    return Period(text=match[0], days=(1, 0)) if match is not None else None
-
-
-def _day(text: str) -> Period | None:
-    for expression, days in _DAYS_AGO:
-        match = expression.search(text)
-        if match is not None:
-            opens, closes = _direction(text, match.start())
-            return Period(text=match[0], days=(days, days), opens=opens, closes=closes)
-    match = _ON_WEEKDAY.search(text)
-    if match is None:
+    seconds = seconds_of(number or "", unit)
+    calendar = not number and unit[0] in "wsmaj" and _PLAIN_LAST.match(match[0]) and seconds > 86_400
+    if calendar:
         return None
-    opens, closes = _direction(text, match.start())
-    return Period(text=match[0], weekday=_WEEKDAY[match[0]], opens=opens, closes=closes)
+    return Period(text=match[0], first=Point(ago=seconds), reach="since" if match["opens"] else "within")
 
 
-def _previous(text: str) -> Period | None:
-    match = _PREVIOUS.search(text)
-    if match is None:
+def _of_points(text: str, found: Sequence[Sighted]) -> Period | None:
+    if not found:
         return None
-    unit = next(filter(None, match.groups()))
-    days = _PREVIOUS_DAYS[unit[0]]
-    return Period(text=match[0], days=(2 * days, 1))
+    for first, last in pairwise(found):
+        opening, gap = _BETWEEN.search(text, 0, first.start), text[first.end : last.start]
+        if _JOINED.fullmatch(gap) and (opening or _UP_TO.match(gap)):
+            written = text[opening.start() if opening else first.start : last.end]
+            return _on_day(Period(text=written, first=first.point, last=last.point), text, found)
+    first = found[0]
+    reach, start = _reach(text, first)
+    return _on_day(Period(text=text[start : first.end], first=first.point, reach=reach), text, found)
 
 
-def _date(text: str) -> Period | None:
-    match = _DATE.search(text)
-    if match is None:
-        return None
-    written = f"{match[1]}-{match[2]}-{match[3]}"
-    try:
-        date.fromisoformat(written)
-    except ValueError:
-        return None
-    opens, closes = _direction(text, match.start())
-    return Period(text=match[0], date=written, opens=opens, closes=closes)
+def _reach(text: str, first: Sighted) -> tuple[Reach, int]:
+    """Return how the words before a point bound the period, and where they begin."""
+    for reach, expression in _REACHES:
+        match = expression.search(text, 0, first.start)
+        if match is not None and not (reach == "before" and first.point.ago is not None):
+            return reach, match.start()
+    return "during", first.start
 
 
-def _clock(text: str) -> Iterator[int]:
-    for match in _CLOCK.finditer(_DATE.sub(lambda found: f"{found[0][:0]} {found[0][11:]}", text)):
-        if match[4]:
-            hour = int(match[4]) % 12 + (12 if match[5] == "pm" or (match[5] == "uhr" and int(match[4]) >= 12) else 0)
-            yield hour % 24 * 3_600
-        elif int(match[1]) < 24 and int(match[2]) < 60:
-            yield int(match[1]) * 3_600 + int(match[2]) * 60 + int(match[3] or 0)
+def _on_day(period: Period, text: str, found: Sequence[Sighted]) -> Period:
+    """Add the day that is elsewhere in the sentence: "yesterday … between 3 and 4 pm"."""
+    points = (period.first, period.last or period.first)
+    if any(each.day or each.ago is not None for each in points):
+        clock = next((each for each in found[1:] if each.point.clock and not each.point.day), None)
+        if period.last is not None or period.first.clock or period.first.ago is not None or clock is None:
+            return period
+        reach, start = _reach(text, clock)
+        first = replace(period.first, clock=clock.point.clock)
+        return replace(period, text=f"{period.text} {text[start : clock.end]}", first=first, reach=reach)
+    day = next((each for each in found if each.point.day and not each.point.clock), None)
+    if day is None:
+        return period
+    written = f"{text[day.start : day.end]} {period.text}"
+    return replace(period, text=written, first=replace(period.first, day=day.point.day))
+
+
+def unread_time(text: str) -> str:
+    """Return a phrase such as "last fortnight" that names a time, if no period was read from the question."""
+    match = _UNREAD.search(text) if period_of(text) is None else None
+    return match[0] if match is not None else ""

@@ -3,39 +3,97 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.access_review import Denial, allowing_binding, grants_of, groups_of, reason_of, role_of
 from holmes.kubernetes.fields import text, texts
-from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.users import users_of
+from holmes.triage.vocabulary import beginnings, sightings, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
+    from holmes.values.json_types import JsonObject
 
 _VERBS: Final = {
-    "get": "get read see view lesen leer ver lire voir",
-    "list": "list auflisten listar lister enumerar",
-    "watch": "watch beobachten",
-    "create": "create make start erstellen anlegen crear creer",
-    "delete": "delete remove kill loschen loeschen borrar eliminar supprimer effacer",
-    "update": "update change edit modify write andern aendern schreiben actualizar modificar cambiar modifier",
-    "patch": "patch scale skalieren escalar",
+    "get": "get read reads reading see view lesen liest abrufen leer ver obtener lire voir lit obtenir access zugriff"
+    " acceso acces",
+    "list": "list lists listing auflisten listen listar enumerar lister enumerer",
+    "watch": "watch watching beobachten observar vigilar observer surveiller",
+    "create": "create creates creating make start erstellen anlegen starten crear iniciar creer demarrer",
+    "delete": "delete deletes deleting remove kill loschen loeschen entfernen borrar eliminar supprimer effacer",
+    "update": "update updates updating change edit modify write andern aendern bearbeiten schreiben actualizar editar"
+    " modificar cambiar editer"
+    " modifier ecrire escribir",
+    "patch": "patch patching patchen parchear patcher scale skalieren escalar",
     **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
 _WHO: Final = ("who", "where", "through")
+_WHO_WORDS: Final = frozenset(
+    {"who", "whom", "wer", "quien", "quienes", "qui", "which", "welche", "welcher", "quels", "cuales"}
+)
+_CAN: Final = frozenset(
+    {"can", "could", "may", "might", "darf", "durfen", "kann", "puede", "pueden", "peut", "peuvent"}
+)
+_SELF: Final = re.compile(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
+_PERSON: Final = re.compile(
+    r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
+    r"|([\w.+-]+@[\w.-]+\w)"
+)
+_ROLES: Final = ("Role", "ClusterRole")
+_NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _MOST_RULES: Final = 4
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
+
+
+def asks_permission(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what an account may do, or who may do something."""
+    if question.asks("changes") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
+        return False
+    said = "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission")
+    return bool(
+        said or _asks_who_may(question) or _asks_of_role(question, subject) or _asks_of_account(question, subject)
+    )
+
+
+def _asks_who_may(question: Question) -> bool:
+    who = not _WHO_WORDS.isdisjoint(question.words) and not _CAN.isdisjoint(question.words)
+    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
+    return bool(who and (resources or beginnings("everything").search(question.spoken)))
+
+
+def _asks_of_role(question: Question, subject: Subject) -> bool:
+    named = any(each.kind in _ROLES and each.kind in question.kinds for each in subject.objects)
+    return named and not question.asks("uses", "when", "trouble", "count", "age")
+
+
+def _asks_of_account(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if an account, a workload or the person who asks may do something."""
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec")
+    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
+    can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
+    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
+    subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
+    return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
+
+
+def _allowed_amount(question: Question) -> bool:
+    """Return whether "allowed" is about an amount: "how much memory is it allowed"."""
+    amounts = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu", "storage words"))
+    return amounts and question.asks("count", "resources") and "ServiceAccount" not in question.kinds
 
 
 def permission(asked: Asked) -> FirstLook:
@@ -47,20 +105,85 @@ def permission(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine permissions: {', '.join(dict.fromkeys(gaps))} could not be read."
         return fact(asked, text, None, "inconclusive")
-    account = _account(asked)
+    role = next(
+        (each for each in asked.subject.objects if each.kind in _ROLES and each.kind in asked.question.kinds), None
+    )
+    account, principal = _account(asked), next(iter(_principals(asked)), "")
+    verbs, kinds = _verbs(asked), _resource_kinds(asked)
+    if role is not None:
+        return _of_role(asked, role)
+    if account is not None:
+        return _of_account(asked, account, verbs, kinds)
+    return _of_people(asked, principal, verbs, kinds)
+
+
+def _of_people(asked: Asked, principal: str, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
+    """Answer a question that names no account: about a user or a group, about everybody, or about the asking person."""
+    if verbs and kinds:
+        return (_of_asker if _SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
+    if principal:
+        return _of_principal(asked, principal)
+    if not kinds and beginnings("everything").search(asked.question.spoken):
+        return _who_may_all(asked)
+    summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
+    return fact(asked, summary, None, "not_understood")
+
+
+def _verbs(asked: Asked) -> tuple[str, ...]:
+    """Return the verbs of the request, without words that are names."""
     names = {each.name for each in asked.subject.objects}
     words = [word for word in asked.question.words if word not in names]
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
-    kind = next((kind for kind in asked.question.kinds if kind not in ("ServiceAccount", "Namespace")), "")
-    if account is None and verbs and kind:
-        return _who(asked, verbs, kind)
-    if account is None:
-        summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
-        return fact(asked, summary, None, "not_understood")
-    if not verbs or not kind:
+    return verbs or (("create",) if asked.question.asks("exec") else ())
+
+
+def _resource_kinds(asked: Asked) -> tuple[str, ...]:
+    """Return the kinds that the request is about: those after its verb, or all of them if the verb is at the end."""
+    question = asked.question
+    found = [each for each in question.found if each.sense == "kind" and each.name not in _NO_RESOURCES]
+    first = next((index for index, word in enumerate(question.words) if word in _VERB_BY_WORD), -1)
+    after = [each.name for each in found if each.first > first]
+    return tuple(dict.fromkeys(after or [each.name for each in found]))
+
+
+def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
+    if not verbs or not kinds:
         return _all(asked, account)
-    looks = [_may(asked, account, verb, kind) for verb in verbs]
-    return next((look for look in looks if look.summary.startswith("No")), looks[0])
+    looks = [_may(asked, account, verb, kind) for kind in kinds for verb in verbs]
+    looks.sort(key=lambda look: not look.summary.startswith("No"))
+    return replace(looks[0], summary=" ".join(look.summary for look in looks[:_MOST_RULES]))
+
+
+def _principals(asked: Asked) -> list[str]:
+    """Return the users and groups that the question names, also without the domain of their address."""
+    known = names_of(asked.state).principals
+    local = {name.partition("@")[0]: name for name in known if "@" in name}
+    words = [word for word in asked.question.words if "-" in word or "." in word or "@" in word or word in known]
+    return [word if word in known else local[word] for word in words if word in known or word in local]
+
+
+def _of_asker(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
+    """Answer "can I do this": the person is unknown, so only the command answers it."""
+    place = f" -n {asked.subject.namespaces[0]}" if asked.subject.namespaces else ""
+    command = f"kubectl auth can-i {verbs[0]} {_resource(asked, kind)[0]}{place}"
+    look = fact(
+        asked,
+        "Your own permissions are not known here. Run this command. Holmes does not run it.",
+        None,
+        "inconclusive",
+    )
+    return replace(look, fix=(command,))
+
+
+def _of_role(asked: Asked, role: ClusterObject) -> FirstLook:
+    """List the rules of a role, and who has it."""
+    rules = [
+        (f"{', '.join(texts(rule, 'verbs'))}", f"{', '.join(texts(rule, 'resources'))}")
+        for rule in role.children("rules")
+    ]
+    told = "; ".join(f"{verbs} {resources}" for verbs, resources in rules[:_MOST_RULES]) or "nothing"
+    holders = ", ".join(str(user.object.ref) for user in users_of(asked.state, role)) or "no binding"
+    return fact(asked, f"{role.ref} allows: {told}. It is bound by {holders}.", table_of(("verbs", "resources"), rules))
 
 
 def _account(asked: Asked) -> ClusterObject | None:
@@ -77,6 +200,50 @@ def _account(asked: Asked) -> ClusterObject | None:
     return next(iter(accounts), None)
 
 
+def _who_may_all(asked: Asked) -> FirstLook:
+    """List who may do everything: the subjects of roles with all verbs for all resources."""
+    rows = [
+        (f"{text(subject, 'kind')} {text(subject, 'name')}", binding.namespace or "the whole cluster", str(binding.ref))
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+        for binding in asked.state.of(kind)
+        for role in [role_of(asked.state, binding)]
+        if role is not None
+        and any("*" in texts(rule, "verbs") and "*" in texts(rule, "resources") for rule in role.children("rules"))
+        for subject in binding.children("subjects")
+    ]
+    told = ", ".join(f"{who} in {where}" for who, where, _ in rows[:_MOST_RULES])
+    return fact(asked, f"{len(rows)} may do everything{f': {told}' if rows else ''}.", table_of(_WHO, rows))
+
+
+def _of_principal(asked: Asked, name: str) -> FirstLook:
+    """List the rules of the roles that are bound to a user or a group."""
+    bindings = [
+        (binding, text(subject, "kind"))
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+        for binding in asked.state.of(kind)
+        if asked.subject.contains(binding) or not binding.namespace
+        for subject in binding.children("subjects")
+        if text(subject, "name").lower() == name
+    ]
+    rows = [
+        (
+            f"{text(binding.body, 'roleRef', 'kind')} {text(binding.body, 'roleRef', 'name')}",
+            binding.namespace or "the whole cluster",
+            "; ".join(_told(rule) for rule in (role.children("rules") if role is not None else ())) or "not read",
+        )
+        for binding, _ in bindings
+        for role in [role_of(asked.state, binding)]
+    ]
+    if not rows:
+        return fact(asked, f"No binding for `{name}` was found {asked.subject.place}.", None, "inconclusive")
+    told = "; ".join(f"{role} in {place}: {rules}" for role, place, rules in rows[:_MOST_RULES])
+    return fact(asked, f"{bindings[0][1]} {name} has {told}.", table_of(("role", "where", "allows"), rows))
+
+
+def _told(rule: JsonObject) -> str:
+    return f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}"
+
+
 def _all(asked: Asked, account: ClusterObject) -> FirstLook:
     """List the rules of the roles that are bound to an account."""
     groups = groups_of(account)
@@ -88,16 +255,13 @@ def _all(asked: Asked, account: ClusterObject) -> FirstLook:
         if any(text(subject, "name") in groups for subject in each.children("subjects"))
     ]
     roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
-    rules = [
-        (str(role.ref), f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}")
-        for role in roles
-        for rule in role.children("rules")
-    ]
+    rules = [(str(role.ref), _told(rule)) for role in roles for rule in role.children("rules")]
     if not rules:
         return fact(asked, f"No role is bound to {account.ref}.")
     told = "; ".join(dict.fromkeys(rule for _, rule in rules[:_MOST_RULES]))
     more = "; …" if len(rules) > _MOST_RULES else ""
-    return fact(asked, f"{account.ref} may: {told}{more}.", table_of(("role", "allows"), rules))
+    rest = " It may do nothing else." if asked.question.asks("negation") else ""
+    return fact(asked, f"{account.ref} may: {told}{more}.{rest}", table_of(("role", "allows"), rules))
 
 
 def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
@@ -148,11 +312,11 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
     rows = sorted(set.intersection(*every))
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
-    named = [word for word in asked.question.words if word in names_of(asked.state).principals]
-    people = [
-        *named,
-        *(word for word in asked.subject.unknown if word not in _VERB_BY_WORD and not asked.question.asks("list")),
-    ]
+    named = _principals(asked)
+    written = [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
+    people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]
+    if _WHO_WORDS.isdisjoint(asked.question.words) and not asked.question.asks("list"):
+        people += [word for word in asked.subject.unknown if word not in _VERB_BY_WORD]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
         text = f"{len({row[0] for row in rows})} may {asked_for}{f': {told}' if rows else ''}."

@@ -6,17 +6,26 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import dependencies, details, inventory
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
-from holmes.triage.commands import exec_command, port_forward
-from holmes.triage.complaints import JUDGED, SINCE_WHEN
-from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.commands import (
+    asks_exec,
+    asks_log_command,
+    asks_port_forward,
+    exec_command,
+    log_command,
+    port_forward,
+)
+from holmes.triage.complaints import blames
 from holmes.triage.grammar import names_things, unknown_parts
-from holmes.triage.log_answers import log_answer
-from holmes.triage.moments import moments
-from holmes.triage.permissions import permission
+from holmes.triage.log_answers import asks_logs, log_answer
+from holmes.triage.moments import asks_time, moments
+from holmes.triage.orders import asks_how_to_change, how_to_change
+from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
-from holmes.triage.vocabulary import symptoms_in, word_list
+from holmes.triage.quota_answers import asks_quota, quota
+from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +36,6 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-_STATISTICS: Final = ("average", "sum", "percentile", "maximum", "minimum")
-_REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
 _GENERAL: Final = re.compile(
     r"^(?:what (?:is|are|does) an? \w+\??$|how does an? |was ist eine? \w+\??$|que es una? \w+\??$|qu'est-ce qu'une? "
     r"|how (?:do|can|would|should) (?:i|you|we) (?:write|create|make|define|learn|install)"
@@ -36,10 +43,6 @@ _GENERAL: Final = re.compile(
 )
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
-_STATUS_CODE: Final = re.compile(
-    r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
-)
-_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
@@ -48,9 +51,9 @@ _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Persisten
 """Kinds that run nothing themselves: what "runs with" them uses them."""
 _WHERE: Final = frozenset({"where", "wo", "donde", "ou"})
 _RUNS: Final = frozenset({"run", "runs", "lauft", "laufen", "corre", "corren", "tourne", "tournent"})
+_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
-_CAN: Final = frozenset({"can", "may", "darf", "kann", "puede", "peut"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,18 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
     if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
         return None
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
+
+
+_COMMANDS: Final = (how_to_change, port_forward, exec_command, log_command)
+
+
+def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
+    """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
+    plan = plan_of(question, subject)
+    complains = question.complains or blames(question, subject)
+    if plan is None or not complains or plan.answer in (look_for_cause, *_COMMANDS):
+        return (plan,) if plan is not None else ()
+    return (_CAUSE, plan)
 
 
 def _says_word(question: Question) -> bool:
@@ -94,76 +109,35 @@ def _asks_why(question: Question, subject: Subject) -> bool:
     return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
-def _asks_permission(question: Question, subject: Subject) -> bool:
-    if _MEASURED.intersection(question.words) and question.asks("count"):  # "how much memory is it allowed"
-        return False
-    if "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission"):
-        return True
-    if not _WHO.isdisjoint(question.words) and not _CAN.isdisjoint(question.words) and question.kinds:
-        return True
-    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    return accounts and not _CAN.isdisjoint(question.words)
-
-
-def _asks_when(question: Question, subject: Subject) -> bool:
-    lasts = question.symptoms - {"crash", "start", "job", "ready", "rollout"}
-    calm = not lasts and not question.asks("trouble", "changes", "logs")
-    fails = any(each in question.text for each in SINCE_WHEN) and question.symptoms  # the incident tells since when
-    return question.asks("when") and bool(subject.named) and calm and not fails
-
-
 def _asks_usage(question: Question, subject: Subject) -> bool:
     words = set(question.words)
+    if subject.named and not any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects):
+        return False  # "who consumes this ConfigMap"
+    requested = beginnings("request words").search(question.spoken) or beginnings("limit words").search(question.spoken)
+    near = beginnings("near a limit").search(question.spoken)
+    if requested and near:
+        return True
+    if requested and not beginnings("consuming").search(question.spoken):
+        return False
+    if words & {"who", "wer", "quien", "quienes", "qui"} and not _MEASURED & words:
+        return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
-    allowed = (
-        question.asks("permission") and question.asks("count") and not _MEASURED.isdisjoint(words)
-    )  # "how much memory may it use"
-    calm = not question.asks("trouble") and not _asks_who(question, subject) and not allowed
+    allowed = question.asks("permission") and question.asks("count") and _MEASURED & words  # "how much may it use"
+    calm = not question.asks("trouble") and not allowed
     return bool(question.asks("usage") or uses) and calm and not stored
-
-
-def _asks_uses(question: Question, subject: Subject) -> bool:
-    if question.asks("trouble") or (question.asks("images") and (not subject.kinds or _wants_images(question))):
-        return False
-    return question.asks("uses") or _asks_who(question, subject)
-
-
-def _asks_who(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks what has to do with an object: "who calls web", "what runs under account ci"."""
-    opens = question.words[:1] and question.words[0] in _WHO
-    passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
-    runs = (
-        passive
-        and question.asks("list")
-        and (
-            question.asks("placement")
-            or "running" in question.states
-            or _says_word(question)
-            or not _RUNS.isdisjoint(question.words)
-        )
-    )
-    runs = runs or (passive and not _WHERE.isdisjoint(question.words[:1]))
-    calm = not question.asks("changes", "permission", "why", "logs", "when", "count") and not question.symptoms
-    return bool(subject.named and (opens or runs)) and calm
-
-
-def _asks_logs(question: Question, subject: Subject) -> bool:
-    if question.asks("logs"):
-        return question.asks("list", "count", "when", *_STATISTICS) or not question.asks("health", "trouble")
-    counted = not _REQUESTS.isdisjoint(question.words) or _STATUS_CODE.search(question.text)
-    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
-    of_lines = runs and subject.unknown and not subject.kinds and not question.states and not _says_word(question)
-    requests = question.asks("count") and bool(counted or of_lines) and bool(subject.named)
-    return requests or (question.asks(*_STATISTICS) and not subject.kinds and bool(subject.named))
 
 
 def _lacks_something(question: Question) -> bool:
     return any(question.lacks(what) for what in ("limits", "requests", "probes"))
 
 
-def _asks_amount(question: Question, _subject: Subject) -> bool:
-    return question.asks("resources") and not _lacks_something(question)
+def _asks_amount(question: Question, subject: Subject) -> bool:
+    extreme = any(beginnings(each).search(question.spoken) for each in ("the most", "the least"))
+    stored = {"PersistentVolumeClaim", "PersistentVolume"}
+    sized = extreme and stored & set(question.kinds)
+    sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
+    return bool(question.asks("resources") or sized) and not _lacks_something(question)
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
@@ -188,6 +162,12 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
     return question.asks("count") and _asks_amount(question, subject)
 
 
+def _counts_replicas(question: Question, subject: Subject) -> bool:
+    """Return whether a question counts the replicas of named workloads. Without names, it counts workloads or pods."""
+    runs = any(each.kind in WORKLOADS for each in subject.objects)
+    return question.asks("count") and question.asks("replicas") and runs and not question.comparisons
+
+
 def _asks_version(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the version of Kubernetes."""
     words = set(question.words)
@@ -209,15 +189,16 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
 
 def _asks_images(question: Question, _subject: Subject) -> bool:
     pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
-    lists = question.asks("list") or (not question.asks("health") and not pulls)
+    lists = question.asks("list", "uses") or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
 
-def _wants_images(question: Question) -> bool:
-    """Return whether a question begins with images: "which images do the pods use"."""
-    listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
-    return any(each.name == "images" and each.first - 1 in listed for each in question.found)
+def _asks_what_runs(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for the pods of a node: "what runs on worker-1"."""
+    nodes = subject.named and all(each.kind == "Node" for each in subject.objects)
+    asks = question.asks("list") and beginnings("what runs").search(question.spoken)
+    return bool(nodes and asks) and not question.asks("trouble", "health", "why", "version")
 
 
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
@@ -266,7 +247,7 @@ def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
     if question.asks("list", "count", "age") or names_things(question):
         return False
-    troubled = not _VERBS.isdisjoint(question.words) and not JUDGED.isdisjoint(question.states)
+    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
     return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
 
 
@@ -276,33 +257,32 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 
 
 _ALL: Final[tuple[PartSense, ...]] = (
-    "word",
-    "aside",
-    "symptom",
-    "value",
-    "concept",
-    "state",
-    "kind",
-    "bound",
-    "period",
-)
+    "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
+)  # fmt: skip
+_CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
+    Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
-    Plan(fits=_asks_permission, answer=permission, takes=_ALL),
-    Plan(fits=_asks_when, answer=moments, takes=_ALL),
-    Plan(fits=_asks("port_forward"), answer=port_forward, takes=_ALL),
-    Plan(fits=_asks("exec"), answer=exec_command, takes=_ALL),
-    Plan(fits=_asks_logs, answer=log_answer, takes=_ALL),
-    Plan(fits=_calm("changes"), answer=inventory.changes, takes=("period", "concept")),
-    Plan(fits=_asks_events, answer=inventory.events, takes=("period", "concept")),
+    Plan(fits=asks_permission, answer=permission, takes=_ALL),
+    Plan(fits=asks_time, answer=moments, takes=_ALL),
+    Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),
+    Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
+    Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
+    Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
+    Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
+    Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
+    Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
+    Plan(fits=_counts_replicas, answer=details.replicas),
     Plan(fits=_counts, answer=inventory.number_or_list),
+    Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
-    Plan(fits=_asks_uses, answer=dependencies.uses),
+    Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),
@@ -312,5 +292,5 @@ _PLANS: Final = (
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept")),
+    _CAUSE,
 )

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.periods import NUMBER_WORDS, length_expression, number_of, period_of, seconds_of
+from holmes.triage.complaints import complains
+from holmes.triage.periods import period_of
+from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -144,9 +146,11 @@ class LabelTerm:
 class Question:
     """A parsed question.
 
-    `words` are folded, see `vocabulary.folded`. `quoted` contains the text in quotes. `older_seconds` and
-    `newer_seconds` bound the age of objects. `period` is the time that the question is about. `breaks` contains the
-    positions of words after a punctuation mark. `corrections` contains misspelled words with what they were read as.
+    `written` is the text as read, `text` its folded form, see `vocabulary.folded`, and `spoken` that form without
+    quoted sentences. `words` are folded, too. `quoted` contains the text in quotes. `older_seconds` and `newer_seconds`
+    bound the age of objects. `period` is the time that the question is about. `complains` means that it states trouble,
+    see `complaints.py`. `breaks` contains the positions of words after a punctuation mark. `corrections` contains
+    misspelled words with what they were read as.
     """
 
     text: str
@@ -163,6 +167,9 @@ class Question:
     addresses: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
+    complains: bool = False
+    written: str = ""
+    spoken: str = ""
     breaks: frozenset[int] = frozenset()
     corrections: tuple[tuple[str, str], ...] = ()
 
@@ -175,6 +182,16 @@ class Question:
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
+
+    @property
+    def wants_reason(self) -> bool:
+        """Whether the question states trouble, or asks for a reason."""
+        return self.complains or self.asks("why", "trouble")
+
+    @property
+    def wants_cause(self) -> bool:
+        """Whether the question is about trouble, or mentions a symptom."""
+        return self.wants_reason or bool(self.symptoms)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -208,7 +225,7 @@ def parse_question(text: str) -> Question:
     return Question(
         text=lowered,
         words=words,
-        found=_without_homographs(words, sightings(words), breaks),
+        found=_without_homographs(words, sightings(_spoken(words, shown)), breaks),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -220,6 +237,9 @@ def parse_question(text: str) -> Question:
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
+        complains=complains(lowered),
+        written=shown,
+        spoken=_QUOTED.sub(_without_sentence, lowered),
         breaks=breaks,
     )
 
@@ -256,6 +276,22 @@ def _german(text: str) -> str:
 def _breaks(text: str) -> frozenset[int]:
     clauses = [words_of(each) for each in CLAUSE_ENDS.split(text)]
     return frozenset(sum(map(len, clauses[:index])) for index in range(1, len(clauses)))
+
+
+def _without_sentence(match: re.Match[str]) -> str:
+    """Blank a quoted sentence. A quoted name stays."""
+    return match[0] if " " not in match[0] else " " * len(match[0])
+
+
+def _spoken(words: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the words with quoted sentences blanked: a quoted log line asks for nothing."""
+    kept = list(words)
+    for match in _QUOTED.finditer(text):
+        quoted = words_of(" ".join(folded(next(filter(None, match.groups()))).split()))
+        for start in range(len(words) - len(quoted) + 1 if 1 < len(quoted) < len(words) - 1 else 0):
+            if words[start : start + len(quoted)] == quoted:
+                kept[start : start + len(quoted)] = [""] * len(quoted)
+    return tuple(kept)
 
 
 def _both_ends(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.producers import controllers_of
 from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
 from holmes.triage.blame import with_cause
 from holmes.triage.connections import identity
@@ -11,12 +12,14 @@ from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
-from holmes.triage.names import names_of
-from holmes.triage.past import is_past, was_there
+from holmes.triage.names import is_of, is_product, names_of
+from holmes.triage.past import past_period, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
     from holmes.values.findings import Incident, ObjectRef
@@ -26,6 +29,8 @@ LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _MOST_LOGGING: Final = 40
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
+_DOWN: Final = frozenset({"unreachable", "ready", "start"})
+"""Symptoms of every workload whose pods do not work, for whatever reason."""
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 """Kinds without which nothing can be said about the health of a namespace."""
 
@@ -36,11 +41,13 @@ def of_scope(asked: Asked) -> FirstLook:
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each) and is_acute(asked, each)]
     symptoms = _symptoms(asked)
-    matching = [each for each in there if not symptoms or _matches(asked, each)]
+    custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
+    matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     unknown = asked.ledger.left("word")
     vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
-    if matching and not vague:
+    product = any(map(is_product, asked.subject.kinds))
+    if matching and (product or not vague):
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
@@ -56,7 +63,7 @@ def of_scope(asked: Asked) -> FirstLook:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
         text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
-    elif asked.question.asks("why", "trouble") and (symptoms - VISIBLE or unknown):
+    elif asked.question.wants_reason and (symptoms - VISIBLE or unknown):
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
         return look_about(asked, None, "healthy", f"No fault was found {where}.")
@@ -72,7 +79,8 @@ def _symptoms(asked: Asked) -> frozenset[str]:
 def _matches(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident has a symptom of the question, or affects the namespace itself."""
     itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
-    return itself or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
+    down = incident.severity == "critical" and incident.affected_pods > 0 and not _symptoms(asked) - _DOWN
+    return itself or down or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:
@@ -103,7 +111,21 @@ def _belongs(asked: Asked, incident: Incident, members: frozenset[ObjectRef]) ->
     objects = [each for ref in refs if (each := asked.state.find(ref)) is not None] if terms else []
     if terms and not any(all(term.holds(each.labels) for term in terms) for each in objects):
         return False
-    return not kinds or any(ref.kind in kinds for ref in refs)
+    return (
+        not kinds or any(_covers(kind, ref) for ref in refs for kind in kinds) or bool(refs & _operators(asked, kinds))
+    )
+
+
+def _covers(kind: str, ref: ObjectRef) -> bool:
+    """Return whether a kind of the question means an object. `kafka` means all kinds of `kafka.strimzi.io`."""
+    return is_of(ref, kind) or (is_product(kind) and ref.group == kind.partition(".")[2])
+
+
+def _operators(asked: Asked, kinds: Iterable[str]) -> set[ObjectRef]:
+    """Return the operators of a product that the question is about as a whole."""
+    products = {kind.removeprefix("*") for kind in kinds if kind.startswith("*.")}
+    own = [kind.partition(".") for kind in asked.state.kinds if kind[kind.find(".") :] in products]
+    return {ref for name, _, group in own for ref in controllers_of(asked.state, name, group)}
 
 
 def logged_in_scope(
@@ -114,7 +136,7 @@ def logged_in_scope(
     If it describes only a symptom, a workload must fit its words, as always `by_words`.
     """
     subject, question = asked.subject, asked.question
-    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels or is_past(asked):
+    if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels:
         return None
     left_out = set(subject.excluded)
     workloads = [
@@ -130,4 +152,4 @@ def logged_in_scope(
     vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
     if vague or by_words:  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
-    return cause_in_logs(asked.state, question, workloads)
+    return cause_in_logs(asked.state, question, workloads, past_period(asked))

@@ -12,8 +12,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from holmes.triage.names import alike
-from holmes.triage.periods import NUMBER_WORDS
+from holmes.triage.names import alike, is_of, is_product
+from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -44,6 +44,8 @@ _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida"
 _ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
+_SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
+_STORED: Final = ("Secret", "ConfigMap")
 _SURE: Final = 0.8
 _LEAST_PART: Final = 2
 _LEAST_NAMED: Final = 4
@@ -267,11 +269,8 @@ class _Search:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = vocabulary().is_plural(self.words[each.last])
-            if (
-                index in after
-                and self.words[each.first - 1 : each.first]
-                and self.words[each.first - 1] in _INTERROGATIVES
-            ):
+            asked = index in after and not _INTERROGATIVES.isdisjoint(self.words[max(0, each.first - 1) : each.first])
+            if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 return each.name, not plural and not self._is_verb_or_adjective(index)
@@ -296,6 +295,8 @@ class _Search:
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
+            if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
+                objects = self.names.named(plain, "", spaces)
             if not objects and self._must_be_name(plain, quoted=quoted, sure=sure):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
@@ -313,7 +314,7 @@ class _Search:
         here = [each for each in self.question.found if each.first <= index <= each.last]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
         told = kind or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
-        served = [each for each in objects if each.kind in (kind, "Deployment", "StatefulSet", "DaemonSet", "Service")]
+        served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
         self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
@@ -353,6 +354,9 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
+        custom = tuple(each for each in self.names.named(name, "", spaces) if each.group and kind not in _STORED)
+        if custom:  # "the claim orders-db" of a custom kind
+            return Named(name=name, objects=custom)
         near = self._nearest(name, kind, spaces)
         if near and len(name) >= _LEAST_TYPED and alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import moment, written
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
+from holmes.kubernetes.state_reader import SYSTEM_NAMESPACE
 from holmes.triage.connections import connections, identity
+from holmes.triage.conversation import SHOWN
 from holmes.triage.names import names_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import users_of
+from holmes.triage.vocabulary import symptoms_of_text
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
@@ -35,16 +38,24 @@ _PATH: Final = re.compile(
     rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?![\w/-])",
     re.IGNORECASE,
 )
-_BARE: Final = re.compile(rf"(?<![\w./-]){_NAME}(?![\w/-])")
+_BARE: Final = re.compile(rf"(?<![\w./-]){_NAME}(?![\w/-])|(?<=`){_NAME}(?=`)")
 _SHARED: Final = frozenset({"ConfigMap", "Secret", "Node", "PersistentVolumeClaim", "ServiceAccount"})
+_CLIENTS: Final = frozenset({*WORKLOADS, "Pod"})
+"""Kinds that use a subject without serving it."""
+_OF_NODES: Final = frozenset({"memory", "disk", "slow", "evicted", "start"})
+"""Symptoms that an object causes for its neighbours on the same node."""
 _CONTENT: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount"})
 """Kinds without a state of their own: an object that uses them can be at fault while others are healthy."""
 
 
 def second_look(asked: Asked, claim: str) -> FirstLook:
-    """Check the sentence of an answer that names a cause. The verdict is *inconclusive* if the cause cannot hold."""
+    """Check the sentence of an answer that names a cause. The verdict is *inconclusive* if the cause cannot hold.
+
+    `claim` may repeat after `SHOWN` what cited lines show. Such a line can connect an object with the subject.
+    """
+    claim, *shown = claim.split(SHOWN)
     claimed, impossible = _claimed(asked, claim)
-    impossible = (*impossible, *(text for each in claimed for text in _unconnected(asked, each)))
+    impossible = (*impossible, *(text for each in claimed for text in _unconnected(asked, each, claim, shown)))
     against = (*impossible, *(text for each in claimed for text in _objections(asked, each)))
     return FirstLook(
         verdict="inconclusive" if impossible else "cause_found",
@@ -56,12 +67,16 @@ def second_look(asked: Asked, claim: str) -> FirstLook:
     )
 
 
-def objections(asked: Asked, culprit: str) -> tuple[str, ...]:
-    """Return what speaks against the culprit of the rules, for example `Secret shop/key`."""
-    kind, _, path = culprit.partition(" ")
+def objections(asked: Asked, look: FirstLook) -> tuple[str, ...]:
+    """Return what speaks against the culprit of a look. Evidence of the culprit in the look shows its fault."""
+    kind, _, path = look.culprit.partition(" ")
     namespace, _, name = path.rpartition("/")
     each = asked.state.get(kind, namespace, name)
-    return tuple(_objections(asked, each))[:_MOST_OBJECTIONS] if each is not None else ()
+    if each is None:
+        return ()
+    parts = {str(part.ref) for part in (each, *asked.state.pods_of(each))}
+    shown = any(line.partition(",")[0] in parts for line in look.evidence)
+    return tuple(_objections(asked, each, shown=shown))[:_MOST_OBJECTIONS]
 
 
 def _claimed(asked: Asked, claim: str) -> tuple[tuple[ClusterObject, ...], tuple[str, ...]]:
@@ -87,16 +102,23 @@ def _claimed(asked: Asked, claim: str) -> tuple[tuple[ClusterObject, ...], tuple
     return tuple(found.values())[:_MOST_CLAIMED], () if missing else tuple(invented)
 
 
-def _unconnected(asked: Asked, each: ClusterObject) -> Iterator[str]:
-    """Yield an objection if an object in another namespace neither serves the subject nor shares a node with it."""
+def _unconnected(asked: Asked, each: ClusterObject, claim: str, shown: Sequence[str]) -> Iterator[str]:
+    """Yield an objection if an object neither serves the subject nor is connected with it by a cited line."""
     subjects = asked.subject.objects
-    if not subjects or not each.namespace or any(each.namespace == subject.namespace for subject in subjects):
+    if not subjects or not each.namespace:
         return
     serving = connections(asked.state, subjects)
-    nodes = {node for subject in subjects for node in _nodes(asked, subject)}
-    if each.ref in serving or identity(asked.state, each) & serving.keys() or nodes & _nodes(asked, each):
+    incidents = asked.report.incidents
+    of_system = each.namespace == SYSTEM_NAMESPACE and any(_involves(one, each.ref) for one in incidents)
+    if of_system or identity(asked.state, each) & serving.keys():
         return
-    yield f"{each.ref} is not connected to {subjects[0].ref}"
+    own = {ref for subject in subjects for ref in identity(asked.state, subject)}
+    if each.kind not in _CLIENTS and own & connections(asked.state, (each,)).keys():
+        return
+    if symptoms_of_text(claim) & _OF_NODES and any(_nodes(asked, one) & _nodes(asked, each) for one in subjects):
+        return
+    if not any(each.name in line and any(ref.name in line for ref in own) for line in shown):
+        yield f"{each.ref} is not connected to {subjects[0].ref}"
 
 
 def _nodes(asked: Asked, each: ClusterObject) -> set[str]:
@@ -104,7 +126,8 @@ def _nodes(asked: Asked, each: ClusterObject) -> set[str]:
     return {node for pod in pods if (node := pod.text("spec", "nodeName"))}
 
 
-def _objections(asked: Asked, each: ClusterObject) -> Iterator[str]:
+def _objections(asked: Asked, each: ClusterObject, *, shown: bool = False) -> Iterator[str]:
+    """Yield what speaks against an object. `shown` means that its fault is shown, so it need not have an incident."""
     own = {ref for subject in asked.subject.objects for ref in identity(asked.state, subject)}
     if each.ref in own:
         return
@@ -115,7 +138,8 @@ def _objections(asked: Asked, each: ClusterObject) -> Iterator[str]:
         yield f"{each.ref} was created at {written(created)}, after the trouble began at {written(begun)}"
     if each.kind in _SHARED:
         yield from _healthy_siblings(asked, each, own)
-    if each.kind not in _CONTENT and is_ready(each) and not any(_involves(one, each.ref) for one in incidents):
+    quiet = not shown and each.kind not in _CONTENT and is_ready(each)
+    if quiet and not any(_involves(one, each.ref) for one in incidents):
         yield f"{each.ref} itself shows no fault"
 
 

@@ -17,6 +17,7 @@ from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
     Filter,
+    any_of,
     either,
     filters_of,
     negated_before,
@@ -148,22 +149,24 @@ def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:
 
 def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     """Return the filters for named objects, for example the pods of a workload, on a node or behind a Service."""
-    found = []
+    found: list[Filter] = []
+    alike: dict[str, list[Filter]] = {}  # an object has one name, one owner and one node, so several are alternatives
     for named in asked.subject.named:
         first = named.objects[0]
         negated = negated_before(asked, position_of(asked, named.name))
         if any(is_of(first, kind) for kind in kinds) and not asked.question.asks("uses"):
-            found.append(_one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated))
+            one = _one_of(f"named {named.name}", {each.ref for each in named.objects}, negated=negated)
+            (found if negated else alike.setdefault("name", [])).append(one)
             continue
         of_pods = any(kind in WITH_TEMPLATE for kind in kinds)
         meant = [each for each in named.objects if each.kind == first.kind or not of_pods]
         refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
         if not of_pods:
             refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
-        found.append(
-            _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
-        )
-    return either(asked, found)
+        one = _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
+        group = "owner" if first.kind in (*WORKLOAD_KINDS, "ReplicaSet", "Pod") else first.kind
+        (found if negated else alike.setdefault(group, [])).append(one)
+    return either(asked, [*found, *map(any_of, alike.values())])
 
 
 def _one_of(told: str, refs: set[ObjectRef], *, negated: bool) -> Filter:

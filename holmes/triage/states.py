@@ -87,6 +87,8 @@ def stop_of(each: ClusterObject) -> tuple[str, str]:
 
 def is_ready(each: ClusterObject) -> bool:
     """Return whether an object has everything that it wants. Objects without such a state are ready."""
+    if each.group:
+        return text(each.condition("Ready"), "status") != "False"
     test = state_test(each.kind, "ready")
     if each.kind == "Pod" and not lives(each):
         return each.text("status", "phase") == "Succeeded"

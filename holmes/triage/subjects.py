@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
-
-from holmes.triage.names import names_of
-from holmes.triage.vocabulary import Sighting, vocabulary
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.names import Names
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
-
-_ABBREVIATIONS: Final = {
-    "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
-    "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
-}  # fmt: skip
-_COMPOUND: Final = 2
-_ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,37 +79,10 @@ class Subject:
         return (not self.namespaces or namespace in self.namespaces) and namespace not in self.excluded_namespaces
 
 
-def with_known_kinds(question: Question, state: ClusterState) -> Question:
-    """Add the custom kinds of the cluster, and abbreviations such as `cm` after `get`, to the kinds of a question."""
-    kinds = names_of(state).kinds
-    more: list[Sighting] = []
-    for index, word in enumerate(question.words):
-        pair = "".join(question.words[index : index + 2])
-        kind = kinds.get(word) or ("" if word == pair else kinds.get(pair, ""))
-        beside = {*question.words[index - 1 : index], *question.words[index + 1 : index + 2]}
-        if not kind and (beside if index else {*question.words[1:2]}) & _ASKS_FOR:
-            kind = _ABBREVIATIONS.get(word, "")
-        kind = kind or _of_compound(word, names_of(state))
-        labelled = any(word in (term.key, term.value) for term in question.labels)
-        if kind and not labelled and not any(each.first <= index <= each.last for each in question.found):
-            last = index if word in kinds or word == pair or word in _ABBREVIATIONS or "-" in word else index + 1
-            more.append(Sighting(sense="kind", name=kind, first=index, last=last))
-    return replace(question, found=(*question.found, *more)) if more else question
-
-
-def _of_compound(word: str, names: Names) -> str:
-    """Return the kind in a compound such as `ingress-objekte`, or an empty string."""
-    parts = word.split("-")
-    kinds = [meant[0][1] for part in parts for meant in (vocabulary().phrases.get((part,), ()),)
-             if meant and meant[0][0] == "kind"]  # fmt: skip
-    others = [part for part in parts if (part,) not in vocabulary().phrases]
-    compound = len(parts) == _COMPOUND and len(kinds) == 1 and all(map(vocabulary().is_ordinary, others))
-    return kinds[0] if compound and not names.knows(word) else ""
-
-
 def narrowing(subject: Subject, question: Question) -> str:
     """Return a clause with the kinds and labels that narrow a question, or an empty string."""
-    parts = [*(kind for kind in subject.kinds if kind != "Namespace"), *map(str, question.labels)]
-    involved = f" that involves {' or '.join(parts)}" if parts else ""
+    kinds = dict.fromkeys(kind.removeprefix("*.") for kind in subject.kinds if kind != "Namespace")
+    labels = " and ".join(map(str, question.labels))
+    among = f" among {', '.join(kinds) or 'objects'}{f' with {labels}' if labels else ''}" if kinds or labels else ""
     without = ", ".join(str(each.ref) for each in subject.excluded[:3])
-    return f"{involved}, without {without}" if without else involved
+    return f"{among}, without {without}" if without else among

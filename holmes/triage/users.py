@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
-from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.edges import edges, failures
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import pod_templates, template_of
 from holmes.kubernetes.fields import child, children, matches_selector, text
@@ -33,6 +33,17 @@ def users_of(state: ClusterState, used: ClusterObject) -> tuple[User, ...]:
     return tuple(sorted(found.values(), key=lambda user: (user.object.kind, user.object.namespace, user.object.name)))
 
 
+def keys_used(state: ClusterState, used: ClusterObject) -> tuple[str, ...]:
+    """Return the keys of a ConfigMap, and the keys to which pod templates refer, because Secrets are read without."""
+    found = dict.fromkeys(used.child("data")) if used.kind == "ConfigMap" else {}
+    for template in pod_templates(state):
+        if template.workload.namespace == used.namespace:
+            for reference in references_of(template.spec):
+                if reference.key and (reference.kind, reference.name) == (used.kind, used.name):
+                    found[reference.key] = None
+    return tuple(found)
+
+
 def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     yield from _templates(state, used)
     for finder in _FINDERS.get(used.kind, ()):
@@ -46,6 +57,8 @@ def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
 def _of_service(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for edge in edges(state).get(used.ref, ()):
         yield User(object=edge.consumer, how=f"{edge.named.path} of {edge.named.object}")
+    for failure in failures(state).get(used.ref, ()):
+        yield User(object=failure.consumer, how=f"its log names {used.name}")
     for ingress in state.of("Ingress", used.namespace):
         if used.name in _backends(ingress):
             yield User(object=ingress, how="backend")

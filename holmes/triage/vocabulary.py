@@ -65,6 +65,7 @@ class Vocabulary:
     stop: frozenset[str]
     common: frozenset[str]
     lists: Mapping[str, frozenset[str]]
+    beginnings: Mapping[str, re.Pattern[str]]
 
     def beginning(self, word: str) -> tuple[tuple[Sense, str], ...] | None:
         """Return the meanings of a word that begins like a verb of the vocabulary, in any of its forms."""
@@ -130,6 +131,7 @@ def vocabulary() -> Vocabulary:
         stop=frozenset(raw["stop"].split()) | (_function_words("de", "es", "fr") - meaningful),
         common=(_function_words("en") | lists["light verbs"]) - meaningful,
         lists=lists,
+        beginnings={name: _beginnings(words) for name, words in raw["beginnings"].items()},
     )
 
 
@@ -193,6 +195,19 @@ def sightings(words: Sequence[str]) -> tuple[Sighting, ...]:
         else:
             index += 1
     return tuple(found)
+
+
+def beginnings(name: str) -> re.Pattern[str]:
+    """Return an expression for words that begin like one of a list, for example for words of a restart."""
+    return vocabulary().beginnings[name]
+
+
+def _beginnings(words: str) -> re.Pattern[str]:
+    each = (
+        re.escape(word.rstrip("$")).replace("_", r"\s") + (r"\b" if word.endswith("$") else "")
+        for word in words.split()
+    )
+    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
 
 
 def symptoms_in(words: Iterable[str]) -> frozenset[str]:

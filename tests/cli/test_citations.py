@@ -59,18 +59,20 @@ def investigation(answer: str, *, checked: bool) -> tuple[AgentEvent, ...]:
 
 EVENTS = investigation(ANSWER, checked=True)
 UNCHECKED = investigation(ANSWER, checked=False)
-LINES = (
+LINES = ("[1][2] kubectl_get call-1 · lines 4, 12-18", f"[3] result {SECOND} · line 1")
+PATHS = (
     "[1] kubectl_get call-1 · line 4 · /results/kubectl_get_1.txt · checked",
     "[2] kubectl_get call-1 · lines 12-18 · /results/kubectl_get_1.txt · checked",
     f"[3] result {SECOND} · line 1 · checked",
 )
 
 
-def test_each_marker_has_one_number_and_one_line() -> None:
+def test_each_marker_has_one_number_and_each_source_one_line() -> None:
     sources = CitedSources()
     for event in EVENTS:
         sources.note(event)
     assert render_citations(ANSWER, sources.by_id, CITATIONS) == (SHORT, LINES)
+    assert render_citations(ANSWER, sources.by_id, CITATIONS, paths=True) == (SHORT, PATHS)
     assert render_citations("if [[ -f x ]]; then [[1,2]]", {}, CITATIONS) == ("if [[ -f x ]]; then [[1,2]]", ())
 
 
@@ -81,7 +83,7 @@ def test_what_was_not_checked_says_so_beside_its_number_and_below() -> None:
         replace(cited(FIRST, 5, 5), outcome="cited"),
         replace(cited(FIRST, 6, 7), outcome="not_found", missing=("Ran", "3")),
     )
-    short, lines = render_citations(text, {}, judged)
+    short, lines = render_citations(text, {}, judged, paths=True)
     assert short == "It is so [1]. It is slow [2 cited]. It ran [3 not found there: Ran, 3]."
     assert lines == (
         f"[1] result {FIRST} · line 4 · checked",
@@ -94,7 +96,7 @@ def test_a_marker_that_nobody_checked_stays_as_the_model_wrote_it() -> None:
     text = f"It is so [[{FIRST}:4; {SECOND}:9]] and so [[{SECOND}:9, 12]]."
     short, lines = render_citations(text, {}, CITATIONS)
     assert short == f"It is so [1][[{SECOND}:9]] and so [[{SECOND}:9, 12]]."
-    assert lines == (f"[1] result {FIRST} · line 4 · checked",)
+    assert lines == (f"[1] result {FIRST} · line 4",)
     assert render_citations(text, {}, ()) == (text, ())
 
 
@@ -103,7 +105,7 @@ def test_results_of_an_earlier_session_and_attachments_are_known_from_the_conver
     attachment = user_text("a log", kind="attachment")
     sources.note(answered("x", result(FIRST, None), attachment))
     assert sources.by_id == {FIRST: CitedSource(description="kubectl_get", path=None)}
-    assert render_citations(f"[[{FIRST}:2]]", sources.by_id, (cited(FIRST, 2, 2),))[1] == (
+    assert render_citations(f"[[{FIRST}:2]]", sources.by_id, (cited(FIRST, 2, 2),), paths=True)[1] == (
         f"[1] kubectl_get · line 2 · result {FIRST} · checked",
     )
 
@@ -111,7 +113,7 @@ def test_results_of_an_earlier_session_and_attachments_are_known_from_the_conver
 def test_paths_below_the_home_directory_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     sources = {FIRST: CitedSource(description="a\x1b[2Jb", path=str(tmp_path / "results/a.txt"))}
-    assert render_citations(f"[[{FIRST}:2]]", sources, (cited(FIRST, 2, 2),))[1] == (
+    assert render_citations(f"[[{FIRST}:2]]", sources, (cited(FIRST, 2, 2),), paths=True)[1] == (
         "[1] ab · line 2 · ~/results/a.txt · checked",
     )
 
@@ -131,7 +133,7 @@ def test_a_pipe_gets_numbers_and_the_list(capsys: pytest.CaptureFixture[str]) ->
     play(PlainRenderer(Detail(), clock=lambda: 0.0), EVENTS)
     shown = capsys.readouterr()
     assert shown.out == "\n".join((SHORT, *LINES, ""))
-    assert f"I look [1].\n  [1] result {SECOND} · line 7 · checked\n" in shown.err
+    assert f"I look [1].\n  [1] result {SECOND} · line 7\n" in shown.err
 
 
 def test_the_terminal_shows_numbers_while_it_streams_and_the_list_below_each_reply(
@@ -143,7 +145,7 @@ def test_the_terminal_shows_numbers_while_it_streams_and_the_list_below_each_rep
     assert "The pod is OOMKilled [1][2]." in shown
     assert "Again [1] and [3]." in shown
     lists = [line.strip() for line in shown.splitlines() if line.startswith("[")]
-    assert lists == [f"[1] result {SECOND} · line 7 · checked", *LINES]
+    assert lists == [f"[1] result {SECOND} · line 7", *LINES]
 
 
 def test_a_terminal_whose_answer_goes_to_a_file_writes_the_list_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -52,7 +53,7 @@ def broken_pod(api: KubernetesApi) -> None:
 
 
 def test_a_fault_is_shown_with_culprit_cause_evidence_and_next_step(home: Home, tmp_path: Path) -> None:
-    done = scan_of(home, tmp_path, broken_pod)
+    done = scan_of(home, tmp_path, broken_pod, "-o", "wide")
 
     assert done.exit_code == 0
     for words in (
@@ -63,6 +64,44 @@ def test_a_fault_is_shown_with_culprit_cause_evidence_and_next_step(home: Home, 
         "next",
     ):
         assert words in done.stdout
+
+
+def test_the_table_has_one_whole_line_for_each_incident(home: Home, tmp_path: Path) -> None:
+    done = scan_of(home, tmp_path, broken_pod)
+
+    lines = [line for line in done.stdout.splitlines() if line.startswith("CRITICAL")]
+    assert len(lines) == 1
+    assert "  Pod shop/web  " in lines[0]
+    assert lines[0].endswith("does not exist in the registry")
+
+
+def test_sarif_has_a_result_with_its_rule_and_says_what_is_new(home: Home, tmp_path: Path) -> None:
+    healthy = tmp_path / "healthy.json"
+    healthy.write_text(scan_of(home, tmp_path, lambda _: None, "-o", "json").stdout)
+
+    done = scan_of(home, tmp_path, broken_pod, "-o", "sarif", f"--baseline={healthy}")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    (result,) = run["results"]
+    assert (result["level"], result["baselineState"]) == ("error", "new")
+    assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "Pod shop/web"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [result["ruleId"]]
+
+
+def test_junit_has_a_failure_for_each_incident_and_skips_what_was_not_read(home: Home, tmp_path: Path) -> None:
+    def partly_forbidden(api: KubernetesApi) -> None:
+        broken_pod(api)
+        api.on("/api/v1/secrets", status(403, "Forbidden", "secrets is forbidden"))
+
+    done = scan_of(home, tmp_path, partly_forbidden, "-o", "junit")
+
+    suite = ET.fromstring(done.stdout).find("testsuite")  # noqa: S314  our own output
+    assert suite is not None
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert "next: kubectl" in (failure.text or "")
+    assert (suite.get("failures"), len(suite.findall("testcase/skipped"))) == ("1", int(suite.get("skipped", "0")))
+    assert suite.get("skipped") != "0"
 
 
 def test_the_json_is_the_documented_contract_and_yaml_says_the_same(home: Home, tmp_path: Path) -> None:

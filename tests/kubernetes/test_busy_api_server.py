@@ -176,7 +176,7 @@ async def test_the_lists_with_most_causes_are_requested_first(quiet_cluster: Kub
 
     await read(quiet_cluster, tmp_path, ReadLimits())
 
-    first = {request.path.rpartition("/")[2] for request in quiet_cluster.requests[:9]}
+    first = {request.path.rpartition("/")[2] for request in quiet_cluster.requests[:16]}
     assert {"pods", "nodes", "namespaces", "deployments", "statefulsets", "daemonsets"} <= first
 
 

@@ -11,7 +11,7 @@ from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.cluster_state import ClusterState
 from holmes.kubernetes.kinds import EVENT, KINDS, api_path
 from holmes.kubernetes.sender import ClientLimits
-from holmes.kubernetes.state_reader import LEASES, ReadCost, ReadLimits, StateReader
+from holmes.kubernetes.state_reader import ReadCost, ReadLimits, StateReader
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable
 from tests.support.deadlines import ends_before
@@ -157,9 +157,8 @@ async def test_more_objects_than_the_bound_are_a_gap(quiet_cluster: KubernetesAp
 
 async def test_a_cluster_that_answers_nothing_is_unreachable(quiet_cluster: KubernetesApi, tmp_path: Path) -> None:
     for kind in (EVENT, *KINDS):
-        place = LEASES if kind.name == "Lease" else None
         quiet_cluster.on(
-            api_path(kind.group_version, kind.resource, namespace=place),
+            api_path(kind.group_version, kind.resource),
             status(503, "ServiceUnavailable", "starting up", {"Retry-After": "0"}),
         )
 
@@ -244,8 +243,7 @@ async def test_the_clusters_clock_counts_and_not_ours(quiet_cluster: KubernetesA
         return Answer(body=answer.body, headers={"Date": "Fri, 31 Jan 2025 10:00:00 GMT"})
 
     for kind in (EVENT, *KINDS):
-        place = LEASES if kind.name == "Lease" else None
-        quiet_cluster.on(api_path(kind.group_version, kind.resource, namespace=place), long_ago)
+        quiet_cluster.on(api_path(kind.group_version, kind.resource), long_ago)
 
     state, _ = await read(quiet_cluster, tmp_path)
 

@@ -191,8 +191,10 @@ def listing(items: Sequence[Json]) -> Responder:
 def empty_cluster(api: KubernetesApi, namespace: str | None = None) -> None:
     """Every kind that a scan lists exists, and nothing of it."""
     for kind in (EVENT, *KINDS):
-        place = LEASES if kind.name == "Lease" else namespace if kind.namespaced else None
+        place = namespace if kind.namespaced else None
         api.on(api_path(kind.group_version, kind.resource, namespace=place), listing([]))
+        if kind.name == "Lease":
+            api.on(api_path(kind.group_version, kind.resource, namespace=LEASES), listing([]))
 
 
 def _selected(item: Json, selector: str) -> bool:

@@ -14,7 +14,7 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any, Final
 
-from holmes.kubernetes.fields import text
+from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS
 from holmes.snapshot.assembly import Assembly, assemble, guessed_kind
 from holmes.snapshot.recording import LogKey, RecordedLog, RecordedObjects, Recording, load_recording
@@ -25,6 +25,7 @@ from tests.diagnosis.scenarios.model import Places, Scenario, Target, load_scena
 from tests.diagnosis.scenarios.recording import recorded_names, unpack
 from tests.triage.corpus.loading import DEMO, Case, Corpus, Half, cluster_of, read_corpus
 
+_TIMED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?: |$)")
 _VERSIONS: Final = {(kind.name, kind.group): kind.group_version for kind in (*KINDS, EVENT)}
 
 
@@ -76,7 +77,7 @@ def scenario_incidents() -> tuple[RecordedIncident, ...]:
 def case_incidents(half: Half, corpus: Corpus = "classes") -> tuple[RecordedIncident, ...]:
     """The cases of a corpus that are one question about a compact cluster."""
     return tuple(
-        _of_case(each)
+        incident_of(each)
         for each in read_corpus(half, corpus)
         if each.question and not each.alert and not each.earlier and each.cluster != DEMO
     )
@@ -119,7 +120,7 @@ def _pattern(target: Target, places: Places) -> str:
     return translate(replace_placeholders(target.name, places)).removesuffix(r"\z").removesuffix(r"\Z")
 
 
-def _of_case(case: Case) -> RecordedIncident:
+def incident_of(case: Case) -> RecordedIncident:
     expected = case.expected
     names = tuple(re.escape(each.rpartition(" ")[2].rpartition("/")[2]) for each in expected.culprits)
     return RecordedIncident(
@@ -134,7 +135,7 @@ def _of_case(case: Case) -> RecordedIncident:
 
 def recording_of(cluster: Mapping[str, Any], folder: Path) -> Recording:
     """Return a compact cluster as a recording. Writes the logs into `folder`, because a recording reads them there."""
-    objects = [_with_version(each) for each in (*bodies_of(cluster), *event_bodies_of(cluster))]
+    objects = [_on_a_node(_with_version(each)) for each in (*bodies_of(cluster), *event_bodies_of(cluster))]
     objects += _definitions(objects)
     found = Assembly(
         source=folder,
@@ -165,6 +166,13 @@ def _with_version(body: JsonObject) -> JsonObject:
     return {**body, "apiVersion": known or written}
 
 
+def _on_a_node(body: JsonObject) -> JsonObject:
+    """Return the body of a pod whose containers have run with the name of a node, without which it has no logs."""
+    if body["kind"] != "Pod" or text(body, "spec", "nodeName") or not children(body, "status", "containerStatuses"):
+        return body
+    return {**body, "spec": {**child(body, "spec"), "nodeName": "node-1"}}
+
+
 def _definitions(objects: Sequence[JsonObject]) -> list[JsonObject]:
     """The definitions of the custom kinds, without which a scan does not read them."""
     defined = {text(each, "metadata", "name") for each in objects if each["kind"] == "CustomResourceDefinition"}
@@ -193,12 +201,29 @@ def _definitions(objects: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _logs(cluster: Mapping[str, Any], folder: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
+    """Yield the logs. While a container waits, its current log is that of its last instance."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, (key, said) in enumerate(log_texts_of(cluster).items()):
+    waiting = set(_waiting_containers(cluster))
+    logs = log_texts_of(cluster)
+    for number, (key, said) in enumerate(logs.items()):
         path = folder / f"{number}.log"
         content = said.encode()
         path.write_bytes(content)
-        yield (
-            LogKey(namespace=key.pod.namespace, pod=key.pod.name, container=key.container, previous=key.previous),
-            RecordedLog(path=path, offset_bytes=0, size_bytes=len(content), timestamps=False),
-        )
+        log = RecordedLog(path=path, offset_bytes=0, size_bytes=len(content), timestamps=_is_timed(said))
+        place = {"namespace": key.pod.namespace, "pod": key.pod.name, "container": key.container}
+        yield LogKey(**place, previous=key.previous), log
+        other = replace(key, previous=not key.previous)
+        if other not in logs and (key.pod.namespace, key.pod.name, key.container) in waiting:
+            yield LogKey(**place, previous=other.previous), log
+
+
+def _waiting_containers(cluster: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for body in bodies_of(cluster):
+        for status in children(body, "status", "containerStatuses") if body["kind"] == "Pod" else ():
+            if child(status, "state", "waiting"):
+                yield text(body, "metadata", "namespace"), text(body, "metadata", "name"), text(status, "name")
+
+
+def _is_timed(log: str) -> bool:
+    """Return whether each line begins with the time at which the container wrote it."""
+    return all(map(_TIMED.match, log.splitlines()))

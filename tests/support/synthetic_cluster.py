@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from holmes.kubernetes.kinds import EVENT, KINDS, api_path
-from holmes.kubernetes.state_reader import LEASES
 from tests.support.kubernetes_api import (
     Answer,
     Json,
@@ -198,8 +197,7 @@ def fill(api: KubernetesApi, pods: int, events: int) -> None:
     objects = _objects(pods)
     api.on("/version", document({"gitVersion": "v1.34.0"}))
     for kind in KINDS:
-        place = LEASES if kind.name == "Lease" else None
-        path = api_path(kind.group_version, kind.resource, namespace=place)
+        path = api_path(kind.group_version, kind.resource)
         api.on(path, _ready_pages(objects[kind.name]))
     api.on(
         api_path(EVENT.group_version, EVENT.resource), _ready_pages([_event(number, pods) for number in range(events)])

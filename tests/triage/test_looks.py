@@ -33,7 +33,9 @@ def test_a_healthy_subject_is_never_given_the_cause_of_another_object() -> None:
 
 
 def test_a_label_narrows_a_question_about_health() -> None:
-    assert look("is everything with tier=web healthy?").summary.endswith("in the whole cluster that involves tier=web.")
+    assert look("is everything with tier=web healthy?").summary.endswith(
+        "in the whole cluster among objects with tier=web."
+    )
     assert look("is everything with tier=back healthy?").culprit == "Deployment shop/payments"
 
 

@@ -174,5 +174,5 @@ async def test_a_failed_call_does_not_run_twice() -> None:
 
 async def test_an_answer_for_a_program_stays_as_it_is() -> None:
     text = json.dumps({"cause": "unknown"})
-    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]))
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), f"{WHY} Answer as JSON.")
     assert answer.text == text

@@ -24,7 +24,7 @@ PATH: Final = click.Path(path_type=Path)
 
 
 class CommandLineState:
-    """State of the running command. If `verbose` is true, errors show their traceback."""
+    """State of the running command. If `verbose` is true, errors show their traceback, and citations their paths."""
 
     verbose = False
 
@@ -37,7 +37,7 @@ def verbose_option(command: Command) -> Command:
         is_flag=True,
         expose_value=False,
         callback=_set_verbose,
-        help="Show the traceback of errors.",
+        help="Show the paths of cited results, and the traceback of errors.",
     )
     return option(command)
 
@@ -46,6 +46,12 @@ def _set_verbose(context: click.Context, _: click.Parameter, value: bool) -> Non
     state: CommandLineState | None = context.obj
     if state is not None:
         state.verbose = value
+
+
+def is_verbose() -> bool:
+    """Return whether the running command has the option `-v`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.obj is not None and bool(context.obj.verbose)
 
 
 def config_option(command: Command) -> Command:

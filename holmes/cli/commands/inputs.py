@@ -43,6 +43,7 @@ class Question:
 class Output:
     """Options for additional output and for checking toolsets again."""
 
+    verbose: bool
     show_tool_output: bool
     log_costs: bool
     refresh_toolsets: bool

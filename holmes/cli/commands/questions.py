@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holmes.cli.commands.command import PATH, question_options, read_settings, run_until_signal
+from holmes.cli.commands.command import PATH, is_verbose, question_options, read_settings, run_until_signal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,8 @@ def ask(context: click.Context, /, config: Path | None, cluster: ClusterChoice, 
 def _output(given: dict[str, object]) -> Output:
     from holmes.cli.commands.inputs import Output
 
-    return Output(**{name: bool(given.pop(name)) for name in Output.__slots__})
+    names = [name for name in Output.__slots__ if name != "verbose"]
+    return Output(verbose=is_verbose(), **{name: bool(given.pop(name)) for name in names})
 
 
 def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, output: Output) -> AskJob:

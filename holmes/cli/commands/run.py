@@ -57,7 +57,8 @@ class Desk:
         self._redactor = redactor
         self._stack = stack
         self._opened: dict[str | None, Investigator] = {}
-        detail = Detail(tool_output=job.output.show_tool_output, reply_costs=job.output.log_costs)
+        output = job.output
+        detail = Detail(tool_output=output.show_tool_output, reply_costs=output.log_costs, paths=output.verbose)
         self.renderer = choose_renderer(detail, process_environment())
         self.store = conversation_store(job.settings)
 

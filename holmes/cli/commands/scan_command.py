@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, TextIO
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Literal, Self, TextIO, get_args
 
 import click
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.findings import DiagnosisReport, Severity
 
-Format = Literal["table", "json", "yaml", "markdown"]
+Format = Literal["table", "wide", "json", "yaml", "markdown", "sarif", "junit"]
 EXIT_FOUND = 1
 EXIT_UNREAD = 3
 
@@ -91,10 +92,10 @@ class Seconds(click.FloatRange):
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml", "markdown"]),
+    type=click.Choice(get_args(Format)),
     default="table",
     show_default=True,
-    help="Print the report in this format.",
+    help="Print the report in this format. `table` has one line for each incident, `wide` all details.",
 )
 @click.option(
     "--fail-on",
@@ -162,7 +163,8 @@ def _show(report: DiagnosisReport, options: ScanOptions, baseline: DiagnosisRepo
 
     colours = is_terminal(sys.stdout) and not process_environment().get("NO_COLOR")
     narrowed = bool(options.rules or options.kinds or options.selector or options.severity == "critical")
-    text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours)
+    width = get_terminal_size().columns if is_terminal(sys.stdout) else 0
+    text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours, width=width)
     click.echo(text, color=colours)
     if options.fail_on and _fails(report, baseline, options.fail_on):
         return EXIT_FOUND

@@ -6,6 +6,7 @@ shortened. If citations are disabled, text stays unchanged.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from holmes.values.events import AnswerFinished, ToolCallFinished
 from holmes.values.messages import ToolMessage, UserMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from holmes.evidence import Marker
     from holmes.values.events import AgentEvent, Citation
@@ -55,10 +56,14 @@ class CitedSources:
 
 
 class ShortCitations:
-    """Numbers the markers of one text in the order of their first use."""
+    """Numbers the markers of one text in the order of their first use.
 
-    def __init__(self, sources: Mapping[ResultId, CitedSource]) -> None:
+    With `paths`, each number gets a line with its path and the outcome of its check. Otherwise, each source gets one.
+    """
+
+    def __init__(self, sources: Mapping[ResultId, CitedSource], *, paths: bool = False) -> None:
         self._sources = sources
+        self._paths = paths
         self._numbers: dict[Marker, int] = {}
 
     def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
@@ -79,11 +84,25 @@ class ShortCitations:
         return draft.shorten(text)
 
     def lines(self) -> tuple[str, ...]:
-        """Return one line for each number, with the call, the cited lines, the path and the outcome of the check."""
+        """Return the lines that tell where the numbers lead."""
+        if self._paths:
+            return tuple(
+                f"[{number}] {self._where(marker)} · {OUTCOME_WORDS[marker.outcome]}"
+                for marker, number in self._numbers.items()
+            )
+        grouped: dict[str, list[Marker]] = defaultdict(list)
+        for marker in self._numbers:
+            grouped[self._name(marker)].append(marker)
         return tuple(
-            f"[{number}] {self._where(marker)} · {OUTCOME_WORDS[marker.outcome]}"
-            for marker, number in self._numbers.items()
+            f"{''.join(f'[{self._numbers[each]}]' for each in markers)} {name} · {_lines_of(markers)}"
+            for name, markers in grouped.items()
         )
+
+    def _name(self, marker: Marker) -> str:
+        source = self._sources.get(marker.result_id)
+        if source is None:
+            return f"result {marker.result_id}"
+        return one_line(source.description, _DESCRIPTION_CHARACTERS)
 
     def _short(self, group: MarkerGroup, checked: Collection[Marker] | None) -> str:
         if checked is not None and not any(marker in checked for marker in group.markers):
@@ -96,8 +115,7 @@ class ShortCitations:
         )
 
     def _where(self, marker: Marker) -> str:
-        first, last = marker.first_line, marker.last_line
-        lines = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
+        lines = _lines_of([marker])
         source = self._sources.get(marker.result_id)
         if source is None:
             return f"result {marker.result_id} · {lines}"
@@ -106,11 +124,17 @@ class ShortCitations:
 
 
 def render_citations(
-    text: str, sources: Mapping[ResultId, CitedSource], checked: Iterable[Citation]
+    text: str, sources: Mapping[ResultId, CitedSource], checked: Iterable[Citation], *, paths: bool = False
 ) -> tuple[str, tuple[str, ...]]:
     """Return a complete text with its `checked` citations shortened, and the lines to show below it."""
-    citations = ShortCitations(sources)
+    citations = ShortCitations(sources, paths=paths)
     return citations.shorten(text, frozenset(map(marker_of, checked))), citations.lines()
+
+
+def _lines_of(markers: Sequence[Marker]) -> str:
+    spans = sorted({(each.first_line, each.last_line) for each in markers})
+    said = ", ".join(f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in spans)
+    return f"line {said}" if len(spans) == 1 and spans[0][0] == spans[0][1] else f"lines {said}"
 
 
 def _with_tilde(path: str) -> str:

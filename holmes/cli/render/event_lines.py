@@ -58,10 +58,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Options that show complete tool results and the cost of each model reply."""
+    """Options that show complete tool results, the cost of each model reply, and the paths of cited results."""
 
     tool_output: bool = False
     reply_costs: bool = False
+    paths: bool = False
 
 
 def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:

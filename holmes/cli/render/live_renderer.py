@@ -88,14 +88,14 @@ class LiveRenderer:
         self._answer_shown = ""
         self._summary = RunSummary(clock())
         self._sources = CitedSources()
-        self._citations = ShortCitations(self._sources.by_id)
+        self._citations = ShortCitations(self._sources.by_id, paths=self._detail.paths)
 
     def start(self) -> None:
         """Show activity before the first event arrives."""
         self._summary = RunSummary(self._clock())
         self._calls.clear()
         self._blocks, self._reply_text, self._answer_shown = MarkdownBlocks(), "", ""
-        self._citations = ShortCitations(self._sources.by_id)
+        self._citations = ShortCitations(self._sources.by_id, paths=self._detail.paths)
         self._set_status("starting")
         self._open()
 
@@ -193,7 +193,7 @@ class LiveRenderer:
         if self._reply_is_on_screen:
             self.notice("  the text above is incomplete and was discarded")
         self._blocks, self._reply_text, self._reply_is_on_screen = MarkdownBlocks(), "", False
-        self._citations = ShortCitations(self._sources.by_id)
+        self._citations = ShortCitations(self._sources.by_id, paths=self._detail.paths)
 
     def _finish_reply(self, event: AssistantReplied) -> None:
         """Print the rest of the reply, or the complete reply if it was not streamed."""
@@ -213,7 +213,8 @@ class LiveRenderer:
     def _finish_answer(self, event: AnswerFinished) -> None:
         self.stop()
         if not self._answer_is_live:
-            text, evidence = render_citations(sanitized(event.text), self._sources.by_id, event.citations)
+            sources, paths = self._sources.by_id, self._detail.paths
+            text, evidence = render_citations(sanitized(event.text), sources, event.citations, paths=paths)
             write_line(sys.stdout, "\n".join((text.rstrip(), "", *evidence)) if evidence else text)
         else:
             if missing := event.text.removeprefix(self._answer_shown).strip():
@@ -225,7 +226,7 @@ class LiveRenderer:
         """Print the sources of the citations. The citation numbers of the next reply start at 1."""
         for line in self._citations.lines():
             self._console.print(Text(line, style="dim"))
-        self._citations = ShortCitations(self._sources.by_id)
+        self._citations = ShortCitations(self._sources.by_id, paths=self._detail.paths)
 
     def _shown(self, text: str) -> str:
         """Return sanitised text, with short citations if they have been checked."""

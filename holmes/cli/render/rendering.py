@@ -52,7 +52,7 @@ class PlainRenderer:
             case AssistantReplied() if event.message.tool_calls and event.message.text.strip():
                 self._print_thought(sanitized(event.message.text.strip()), checked=event.checked)
             case AnswerFinished():
-                self._print_answer(*render_citations(sanitized(event.text), self._sources.by_id, event.citations))
+                self._print_answer(*self._short(event))
                 self._print_cost()
             case RunFailed():
                 self._print_cost()
@@ -74,9 +74,13 @@ class PlainRenderer:
     def notice(self, text: str) -> None:
         write_line(sys.stderr, sanitized(text))
 
+    def _short(self, event: AnswerFinished) -> tuple[str, tuple[str, ...]]:
+        text, sources = sanitized(event.text), self._sources.by_id
+        return render_citations(text, sources, event.citations, paths=self._detail.paths)
+
     def _print_thought(self, text: str, *, checked: bool) -> None:
         """Print the model's text before its tool calls, with the sources of its citations."""
-        citations = ShortCitations(self._sources.by_id)
+        citations = ShortCitations(self._sources.by_id, paths=self._detail.paths)
         self.notice(citations.shorten(text) if checked else text)
         for line in citations.lines():
             self.notice(f"  {line}")

@@ -26,6 +26,8 @@ _LABEL_WIDTH: Final = 10
 _MOST_EVIDENCE: Final = 5
 _MOST_NAMES: Final = 6
 _MOST_GAPS: Final = 60
+_FEW_GAPS: Final = 3
+_CULPRIT_WIDTH: Final = 44
 _LONGEST_VALUE: Final = 300
 _COLOURS: Final = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
@@ -37,25 +39,41 @@ def shown_report(
     baseline: DiagnosisReport | None = None,
     narrowed: bool = False,
     colours: bool = False,
+    width: int = 0,
 ) -> str:
-    """Return the report in the format `output`: `table`, `json`, `yaml` or `markdown`.
+    """Return the report in the format `output`, for example `table` with one line for each incident.
 
-    Only `table` and `markdown` show the baseline. `narrowed` is true if the scan was limited to some rules, kinds or
-    objects.
+    `json`, `yaml` and `junit` do not show the baseline. `narrowed` is true if the scan was limited to some rules, kinds
+    or objects. The lines of `table` are cut at `width` characters, unless it is 0.
     """
     match output:
-        case "json":
-            return report_to_json(report)
-        case "yaml":
-            import yaml
-
-            return yaml.safe_dump(
-                report_to_document(report), sort_keys=False, allow_unicode=True, width=_WIDTH
-            ).rstrip()
+        case "table":
+            return "\n".join(_table(report, baseline, colours=colours, narrowed=narrowed, width=width))
+        case "wide":
+            return "\n".join(_wide(report, baseline, colours=colours, narrowed=narrowed))
         case "markdown":
             return sanitized("\n".join(_markdown(report, baseline, narrowed=narrowed)))
         case _:
-            return "\n".join(_table(report, baseline, colours=colours, narrowed=narrowed))
+            return _for_programs(report, output, baseline)
+
+
+def _for_programs(report: DiagnosisReport, output: str, baseline: DiagnosisReport | None) -> str:
+    match output:
+        case "sarif":
+            from holmes.cli.render.scan_sarif import sarif_report
+
+            return sarif_report(report, baseline)
+        case "junit":
+            from holmes.cli.render.scan_junit import junit_report
+
+            return junit_report(report)
+        case "yaml":
+            import yaml
+
+            document = report_to_document(report)
+            return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_WIDTH).rstrip()
+        case _:
+            return report_to_json(report)
 
 
 def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
@@ -75,12 +93,49 @@ def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
 
 
 def _table(
-    report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool
+    report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool, width: int
 ) -> Iterator[str]:
+    """Yield one line for each incident: severity, culprit and the beginning of its cause."""
+    yield from _heading(report, narrowed=narrowed)
+    marks = dict.fromkeys(_marks(report, baseline), " NEW")
+    rows = [
+        (f"{each.severity.upper()}{marks.get(each.id, '')}", str(each.culprit), _cause(each), _COLOURS[each.severity])
+        for each in report.incidents
+    ]
+    labels, culprits = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+    if rows:
+        yield ""
+    for label, culprit, cause, colour in rows:
+        line = sanitized(" ".join(f"{culprit:{min(culprits, _CULPRIT_WIDTH)}}  {cause}".split("\n")))
+        shown = click.style(label.ljust(labels), fg=colour, bold=True) if colours else label.ljust(labels)
+        yield f"{shown}  {shortened(line, max(_CULPRIT_WIDTH, width - labels - 2)) if width else line}"
+    for line in _gone(report, baseline, narrowed=narrowed):
+        yield sanitized(line)
+    yield ""
+    yield from _labelled("checked", (_counts(report),) if report.checked else ())
+    gaps = tuple(_gaps(report))
+    more = (f"{len(gaps) - _FEW_GAPS} more; see -o wide",) if len(gaps) > _FEW_GAPS else ()
+    yield from _labelled("not checked", (*gaps[:_FEW_GAPS], *more))
+    if report.incidents:
+        yield from _labelled("details", ("holmes scan -o wide",))
+
+
+def _cause(incident: Incident) -> str:
+    """Return the cause without the name of the culprit, which precedes it in the table."""
+    text, culprit = incident.cause or incident.title, str(incident.culprit)
+    return text.removeprefix(f"{culprit} ").removeprefix(f"{culprit}: ").replace(f" of {culprit}", "", 1)
+
+
+def _heading(report: DiagnosisReport, *, narrowed: bool) -> Iterator[str]:
     cost = report.cost
     yield sanitized(headline(report, narrowed=narrowed))
     numbers = (counted(cost.list_calls, "list"), counted(cost.logs_read, "log"), counted(report.rules_run, "rule"))
     yield f"{', '.join(numbers)}, {cost.seconds:.1f} s"
+
+
+def _wide(report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool) -> Iterator[str]:
+    """Yield all details of each incident."""
+    yield from _heading(report, narrowed=narrowed)
     marks = _marks(report, baseline)
     for incident in report.incidents:
         yield ""

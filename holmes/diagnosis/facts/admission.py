@@ -152,7 +152,7 @@ def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[Objec
     )
 
 
-_MAKERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+_MAKERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob")
 QUOTA: Final = re.compile(
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<requested>.+?),"
     r" used: (?P<used>.+?), limited: (?P<limited>\S+)",
@@ -187,14 +187,14 @@ _KNOWN: Final = (
 )  # fmt: skip
 _RETRIES_SECONDS: Final = 1200.0
 """A controller that cannot create a pod tries again after at most about 17 minutes."""
-_PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating: )?", re.IGNORECASE)
+_PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating(?: job)?: )?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The API server's refusal to create the pods of a controller.
+    """The API server's refusal to create the pods of a controller, or the Jobs of a CronJob.
 
-    `maker` is the controller that requested the pods. `message` is the newest error message, and `proof` is the event
+    `maker` is the controller that requested them. `message` is the newest error message, and `proof` is the event
     or condition that contains this message. `running` is the number of ready pods of the workload.
     """
 
@@ -209,6 +209,12 @@ class Refusal:
     def severity(self) -> Severity:
         """Severity of the refusal: critical if no pod of the workload is ready, otherwise warning."""
         return "warning" if self.running else "critical"
+
+    @property
+    def what(self) -> str:
+        """The object that the API server did not create."""
+        claim = "persistentvolumeclaims" in self.message
+        return "claim" if claim else "Job" if self.maker.kind == "CronJob" else "pod"
 
     @property
     def is_known(self) -> bool:
@@ -254,6 +260,12 @@ def _lacks_pods(state: ClusterState, maker: ClusterObject) -> bool:
             return (wanted if isinstance(wanted, int) else 1) > maker.integer("status", "replicas")
         case "DaemonSet":
             return maker.integer("status", "desiredNumberScheduled") > maker.integer("status", "currentNumberScheduled")
+        case "CronJob":
+            last = moment(maker.text("status", "lastScheduleTime")) or 0.0
+            made = max((job.created for job in state.owned_by(maker, "Job")), default=last)
+            refused = state.events_of(maker, "FailedCreate")
+            known = state.covers("Job", maker.namespace) and not maker.boolean("spec", "suspend")
+            return known and bool(refused) and refused[-1].last > made
         case _:
             return (
                 not maker.integer("status", "active") and not _is_over(maker) and not maker.boolean("spec", "suspend")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 
+Sort: TypeAlias = Literal["creation", "rollout", "scaling", "edit"]
 ABSENT: Final = "(not set)"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _UNTOLD_LABELS: Final = frozenset({"pod-template-hash", "controller-revision-hash", "controller-uid"})
@@ -232,6 +234,15 @@ _CONTROLLERS: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedChange:
+    """A change with its time in seconds since the epoch. `sort` is what kind of change it is."""
+
+    at: float
+    sort: Sort
+    change: Change
+
+
 def recent_changes(
     state: ClusterState, about: ObjectRef, before: float | None, *, window_seconds: float = 3600
 ) -> tuple[Change, ...]:
@@ -244,72 +255,88 @@ def recent_changes(
     if found is None:
         return ()
     end = (state.now if before is None else before) + _SAME_MOMENT_SECONDS
-    changes = [
-        (at_seconds, change)
-        for at_seconds, change in _all_changes(state, found)
-        if end - window_seconds <= at_seconds <= end
-    ]
-    changes.sort(key=lambda entry: (-entry[0], entry[1].object, entry[1].what))
-    return tuple(dict.fromkeys(change for _, change in changes))[:_MOST_CHANGES]
+    changes = [each for each in all_changes(state, found) if end - window_seconds <= each.at <= end]
+    changes.sort(key=lambda each: (-each.at, each.change.object, each.change.what))
+    return tuple(dict.fromkeys(each.change for each in changes))[:_MOST_CHANGES]
 
 
-def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[float, Change]]:
+def all_changes(state: ClusterState, found: ClusterObject) -> Iterator[DatedChange]:
+    """Yield every known change to an object, to its workload and to what its pods refer to, in no particular order."""
     workload = state.workload_of(found)
     told = [*_rollouts(state, workload), *_scalings(state, workload)]
     yield from told
-    moments = [at_seconds for at_seconds, _ in told]
-    for at_seconds, change in _edits(workload):
-        if not any(abs(at_seconds - other) <= _SAME_MOMENT_SECONDS for other in moments):
-            yield at_seconds, change
+    for each in _edits(workload):
+        if not any(abs(each.at - other.at) <= _SAME_MOMENT_SECONDS for other in told):
+            yield each
     if workload.kind in WORKLOADS or workload.kind == "Pod":
-        for each in _dependencies(state, workload):
-            made_together = abs(each.created - workload.created) <= state.patience_seconds
-            yield from (entry for entry in _edits(each) if not (made_together and abs(entry[0] - each.created) <= 1))
+        for one in _dependencies(state, workload):
+            made_together = abs(one.created - workload.created) <= state.patience_seconds
+            yield from (each for each in _edits(one) if not (made_together and abs(each.at - one.created) <= 1))
 
 
-def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Yield the newest rollout of a Deployment, with the differences from the previous ReplicaSet."""
-    rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
-    if rollout is None:
-        return
-    newest, _, differences = rollout
-    told = "; ".join(str(each) for each in differences[:_TOLD_DIFFERENCES])
-    more = len(differences) - _TOLD_DIFFERENCES
-    what = f"rollout of ReplicaSet {newest.name}: {told or 'the template is unchanged'}"
-    yield newest.created, _change(workload, what + (f"; and {more} more" if more > 0 else ""), newest.created)
+def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[DatedChange]:
+    """Yield the rollouts of a Deployment, with the differences from the previous ReplicaSet if it still exists."""
+    sets = replica_sets_newest_first(state, workload) if workload.kind == "Deployment" else ()
+    for newest, before in zip_longest(sets, sets[1:]):
+        if before is None:
+            if newest.created - workload.created > state.patience_seconds:
+                yield _dated(workload, "rollout", f"rollout of ReplicaSet {newest.name}", newest.created)
+            return
+        differences = template_differences(before.child("spec", "template"), newest.child("spec", "template"))
+        told = "; ".join(str(each) for each in differences[:_TOLD_DIFFERENCES])
+        more = len(differences) - _TOLD_DIFFERENCES
+        what = f"rollout of ReplicaSet {newest.name}: {told or 'the template is unchanged'}"
+        yield _dated(workload, "rollout", what + (f"; and {more} more" if more > 0 else ""), newest.created)
 
 
-def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
+def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[DatedChange]:
     """Yield the scaling events of a workload.
 
     The events report that a Deployment was scaled after its newest rollout, that a StatefulSet was scaled to zero, or
-    that an autoscaler scaled the workload.
+    that an autoscaler scaled the workload. Without events, the autoscaler itself has the time of its last scaling.
     """
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
         rolled_out = (newest.created if newest else 0.0) + state.patience_seconds
         for event in state.events_of(workload, "ScalingReplicaSet"):
             if newest is not None and newest.name in event.message and event.last > rolled_out:
-                yield event.last, _change(workload, f"scaled: {event.message}", event.last)
+                yield _dated(workload, "scaling", f"scaled: {event.message}", event.last)
     if workload.kind == "StatefulSet" and workload.at("spec", "replicas") == 0:
         for event in state.events_of(workload, "SuccessfulDelete")[-1:]:
-            yield event.last, _change(workload, f"scaled to zero: {event.message}", event.last)
+            yield _dated(workload, "scaling", f"scaled to zero: {event.message}", event.last)
     for autoscaler in autoscalers_of(state, workload):
-        for event in state.events_of(autoscaler, "SuccessfulRescale"):
-            yield event.last, _change(autoscaler, f"scaled {workload.name}: {event.message}", event.last)
+        events = state.events_of(autoscaler, "SuccessfulRescale")
+        for event in events:
+            yield _dated(autoscaler, "scaling", f"scaled {workload.name}: {event.message}", event.last)
+        last = moment(autoscaler.text("status", "lastScaleTime"))
+        if last and not any(abs(event.last - last) <= _SAME_MOMENT_SECONDS for event in events):
+            yield _dated(autoscaler, "scaling", f"scaled {workload.name}", last)
 
 
-def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
+def _edits(each: ClusterObject) -> Iterator[DatedChange]:
     """Yield the creation of an object, and the last write by each field manager that is not a controller."""
-    yield each.created, _change(each, "was created", each.created)
+    yield _dated(each, "creation", "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
         manager = text(entry, "manager")
         if at_seconds is None or manager in _CONTROLLERS or text(entry, "subresource") == "status":
             continue
         if at_seconds - each.created > 1:
-            verb = "scaled" if text(entry, "subresource") == "scale" else "changed"
-            yield at_seconds, _change(each, f"was {verb} by {manager or 'an unknown manager'}", at_seconds)
+            scaled = text(entry, "subresource") == "scale"
+            what = f"was {'scaled' if scaled else 'changed'} by {manager or 'an unknown manager'}"
+            yield _dated(each, "scaling" if scaled else "edit", what, at_seconds)
+    if each.kind == "Node":
+        yield from _taints(each)
+
+
+def _taints(node: ClusterObject) -> Iterator[DatedChange]:
+    """Yield the taints of a node that have a time, for example that of a cordon."""
+    for taint in node.children("spec", "taints"):
+        at_seconds = moment(text(taint, "timeAdded"))
+        if at_seconds is not None:
+            cordon = text(taint, "key") == "node.kubernetes.io/unschedulable"
+            what = "was cordoned" if cordon else f"got the taint {text(taint, 'key')}:{text(taint, 'effect')}"
+            yield _dated(node, "edit", what, at_seconds)
 
 
 def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[ClusterObject]:
@@ -340,25 +367,5 @@ def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
             yield "Secret", text(at(variable, "valueFrom"), "secretKeyRef", "name")
 
 
-def _change(each: ClusterObject, what: str, at_seconds: float) -> Change:
-    return Change(object=each.ref, what=what, at=written(at_seconds))
-
-
-def scaled_by(state: ClusterState, workload: ClusterObject) -> str:
-    """Return who last wrote the number of replicas, with its workload if one has a similar name. Empty if unknown."""
-    writers = [
-        (moment(str(entry.get("time", ""))) or 0.0, str(entry.get("manager", "")))
-        for entry in workload.children("metadata", "managedFields")
-        if "f:replicas" in str(entry.get("fieldsV1", ""))
-    ]
-    manager = max(writers, default=(0.0, ""))[1]
-    plain = manager.replace("-", "")
-    known: list[ObjectRef] = [
-        each.ref
-        for each in state.of("Deployment")
-        if len(plain) > _SHORTEST and plain in each.name.replace("-", "") and each is not workload
-    ]
-    return f"{manager} ({known[0]})" if known else manager
-
-
-_SHORTEST: Final = 5
+def _dated(each: ClusterObject, sort: Sort, what: str, at_seconds: float) -> DatedChange:
+    return DatedChange(at=at_seconds, sort=sort, change=Change(object=each.ref, what=what, at=written(at_seconds)))

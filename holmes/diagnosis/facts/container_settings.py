@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
 from holmes.diagnosis.facts.host_mentions import mentions
+from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
@@ -81,6 +82,16 @@ def blamed_setting(signature: LogSignature, container: Container, state: Cluster
         or _named_file(words, container, state)
         or (_absent_variable(line, variables, container, state) if complains else None)
     )
+
+
+def unset_variable(line: str, container: Container, state: ClusterState) -> Blamed | None:
+    """Return why the variable is not set that a line reports as missing, or None if it is set."""
+    words = frozenset(re.findall(r"\w{3,200}", line))
+    variables = tuple(_variables(container, state))
+    known = next((each for each in variables if each.name in words), None)
+    if known is None:
+        return _absent_variable(line, variables, container, state)
+    return Blamed(evidence=known.evidence, words=known.words, culprit=known.config_map) if not known.content else None
 
 
 def _named_variable(
@@ -329,6 +340,14 @@ def awaited_services(
     services |= dict.fromkeys(each for each in told if each.kind == "Service")
     aliases = {name for alias in pod.children("spec", "hostAliases") for name in texts(alias, "hostnames")}
     return tuple(each for each in services if each.name not in aliases)
+
+
+def awaited_objects(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return the objects other than Services that kubectl in the container's command, or its log, waits for."""
+    script = _script(container, only_used=True)[:_LONGEST_SCRIPT]
+    said = (script if "kubectl" in script else "", *(each.line for each in (words.signatures if words else ())))
+    found = (ref for line in said for ref in existing_in(line, container.pod.namespace, state))
+    return tuple(dict.fromkeys(ref for ref in found if ref.kind != "Service"))
 
 
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:

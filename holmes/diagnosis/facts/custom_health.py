@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_table import HEALTHS, values_at
+from holmes.diagnosis.facts.custom_words import gist, specificity
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.kubernetes.fields import duration, moment, text
 
@@ -47,12 +48,14 @@ _BY_DESIGN: Final = re.compile(
     re.IGNORECASE,
 )
 _DEFINITE: Final = re.compile(r"fail|error|invalid|notfound|missing|denied|forbidden|unauthorized", re.IGNORECASE)
+_NOT_YET: Final = re.compile(r"notfound|missing", re.IGNORECASE)
+"""Reasons of a failure that are usual in the first minutes, while the status of the condition is Unknown."""
 _GOING_ON: Final = re.compile(
     r"creat|pending|progress|reconcil|provision|install|upgrad|updat|wait|initiali|starting|deploying", re.IGNORECASE
 )
 _STATES: Final = (
     "status.phase", "status.state", "status.health", "status.health.status", "status.status", "status.currentState",
-    "status.lastState",
+    "status.lastState", "status.lastOperation.state",
 )  # fmt: skip
 _BAD_STATE: Final = re.compile(
     r"(?!no[nt]?[ _-]?(?:error|fail))[\w-]*(?:fail(?:ed|ure)?|error|errored|crash\w*)", re.IGNORECASE
@@ -65,7 +68,8 @@ _GOOD_STATE: Final = re.compile(
 )
 _SLOW_STATE: Final = re.compile(r"(?:creat|provision|initiali[sz]|install|start|deploy|bootstrapp?)ing", re.IGNORECASE)
 _ERRORS: Final = (
-    "status.lastError", "status.error", "status.errorMessage", "status.failureMessage", "status.errors",
+    "status.lastError", "status.lastErrors", "status.error", "status.errorMessage", "status.failureMessage",
+    "status.errors",
 )  # fmt: skip
 _NO_ERROR: Final = re.compile(r"\W*(?:none|nil|null|no error|0|ok|success|false)?\W*", re.IGNORECASE)
 _MESSAGES: Final = ("status.message", "status.reason", "status.error", "status.errorMessage", "status.failureMessage")
@@ -80,15 +84,24 @@ _PATIENT_GRACES: Final = 30
 class Trouble:
     """The state that a custom resource reports, if it is not healthy.
 
-    `intended` states that a person wants it, for example that the object is suspended.
+    `head` is the field or condition with its value, `words` explains it, and `note` is about its age. `intended` states
+    that a person wants it, for example that the object is suspended.
     """
 
     title: str
-    why: str
+    head: str
+    words: str = ""
+    note: str = ""
     severity: Severity
     proof: tuple[Evidence, ...]
     since: float | None = None
     intended: bool = False
+
+    @property
+    def why(self) -> str:
+        """The state with its explanation, as the part of a sentence."""
+        told = ": ".join(filter(None, (self.head, self.words.rstrip("."))))
+        return f"{told}; {self.note}" if self.note else told
 
 
 def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) -> Trouble | None:
@@ -103,9 +116,19 @@ def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) ->
     judged = () if "*" in row.ignored else sorted(conditions, key=lambda one: text(one, "type") in _SUMMARIES)
     found = [trouble for one in judged if (trouble := _of_condition(state, each, one, row))]
     found.sort(key=lambda one: one.severity != "critical")  # then the details, because they say more than a summary
+    if found and told is not None:
+        return replace(told, words=told.words or found[0].why, proof=(*told.proof, *found[0].proof))
     if found or row.fields:
-        return found[0] if found else told
+        return _with_most_specific(found, each) if found else told
     return _of_convention(state, each)
+
+
+def _with_most_specific(found: list[Trouble], each: ClusterObject) -> Trouble:
+    """Return the most severe trouble with the words of the condition that says most."""
+    first, best = found[0], max(found, key=lambda one: specificity(one.words, each))
+    if specificity(best.words, each) <= specificity(first.words, each):
+        return first
+    return replace(first, head=best.head, words=best.words, proof=best.proof)
 
 
 def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
@@ -116,8 +139,9 @@ def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
         return None
     return Trouble(
         title=f"Controller has not processed the latest change to {each.kind}",
-        why=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
-        "old; the controller is probably not running",
+        head=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
+        "old",
+        note="the controller is probably not running",
         severity="warning",
         proof=(evidence.field(each, "status", "observedGeneration"), evidence.field(each, "metadata", "generation")),
     )
@@ -143,7 +167,8 @@ def _held(each: ClusterObject, condition: JsonObject) -> Trouble:
     kind = text(condition, "type")
     return Trouble(
         title=f"{each.kind} is suspended",
-        why=": ".join(filter(None, (f"{kind} is True", text(condition, "reason"), text(condition, "message")))),
+        head=": ".join(filter(None, (f"{kind} is True", text(condition, "reason")))),
+        words=text(condition, "message"),
         severity="info",
         proof=(evidence.value(each, f"status.conditions[type={kind}].status", "True"),),
         since=moment(text(condition, "lastTransitionTime")),
@@ -164,6 +189,9 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
         return "healthy", None
     rank, path, found = min(told, key=lambda one: one[0])
     health, messages = HEALTHS[rank], row.messages or _MESSAGES
+    made = HEALTHS.index("progressing") in {one[0] for one in told} and state.age_seconds(each) < _makes_seconds(state)
+    if health in {"failed", "degraded"} and made:
+        return "progressing", None
     if health in {"skipped", "healthy"} or (health == "progressing" and not _is_late(state, each, row.grace_seconds)):
         return health, None
     trouble = _of_state(each, path, found, _SEVERITY.get(health, "info"), messages)
@@ -172,6 +200,11 @@ def _of_fields(state: ClusterState, each: ClusterObject, row: KindRow) -> tuple[
     if health == "suspended":
         return health, replace(trouble, title=f"{each.kind} is suspended", intended=True)
     return health, replace(trouble, title=_EXPERIMENT, intended=True) if health == "active" else trouble
+
+
+def _makes_seconds(state: ClusterState) -> float:
+    """Return the age up to which an object that is still being made may be reported as unhealthy by its operator."""
+    return 2 * _LONG_GRACES * state.patience_seconds
 
 
 def _is_late(state: ClusterState, each: ClusterObject, grace_seconds: float | None = None) -> bool:
@@ -192,26 +225,23 @@ def _late(state: ClusterState, each: ClusterObject, trouble: Trouble, found: str
     return replace(
         trouble,
         title=f"{each.kind} has been {found} for a long time",
-        why=f"{trouble.why}; its last recorded change is {lasted} old",
+        note=f"its last recorded change is {lasted} old",
     )
 
 
 def _of_state(
     each: ClusterObject, path: str, found: str, severity: Severity, messages: tuple[str, ...] = _MESSAGES
 ) -> Trouble:
-    told = [(place, "; ".join(values_at(each.body, place))) for place in messages]
-    told = [(place, words) for place, words in told if words and words != found]
+    told = [(place, gist("; ".join(values_at(each.body, place)))) for place in messages]
+    told = [(place, words) for place, words in told if words and words != found][:1]
     is_word = len(found) <= _LONGEST_STATE_CHARACTERS
     return Trouble(
         title=f"{each.kind} has {path.removeprefix('status.')} {found}" if is_word else f"{each.kind} is not healthy",
-        why=_why(path, found, told[0][1] if told else ""),
+        head=f"{path.removeprefix('status.')} is {found}",
+        words=told[0][1] if told else "",
         severity=severity,
         proof=(evidence.value(each, path, found), *(evidence.value(each, place, words) for place, words in told)),
     )
-
-
-def _why(path: str, found: str, message: str) -> str:
-    return ": ".join(filter(None, (f"{path.removeprefix('status.')} is {found}", message)))
 
 
 def _polarity(kind: str, row: KindRow) -> tuple[str, Severity] | None:
@@ -228,6 +258,12 @@ def _polarity(kind: str, row: KindRow) -> tuple[str, Severity] | None:
     return ("False", "warning") if _GOOD_ENDINGS.search(kind) else None
 
 
+def reports_failure(condition: JsonObject, row: KindRow) -> bool:
+    """Return whether a condition reports a failure, or may do so because the meaning of its type is unknown."""
+    known = _polarity(text(condition, "type"), row)
+    return text(condition, "status") in ({known[0], "Unknown"} if known is not None else {"False", "Unknown"})
+
+
 def _of_condition(state: ClusterState, each: ClusterObject, condition: JsonObject, row: KindRow) -> Trouble | None:
     kind, status, reason = (text(condition, key) for key in ("type", "status", "reason"))
     bad, severity = _polarity(kind, row) or ("", "warning")
@@ -237,14 +273,16 @@ def _of_condition(state: ClusterState, each: ClusterObject, condition: JsonObjec
         return None
     changed = moment(text(condition, "lastTransitionTime"))
     lasted = state.now - (changed if changed is not None else each.created)
-    going_on = unclear or (not _DEFINITE.search(reason) and _GOING_ON.search(reason) is not None)
-    if lasted < _patience_seconds(state, reason, row, going_on=going_on):
+    definite = _DEFINITE.search(reason) is not None and not (unclear and _NOT_YET.search(reason))
+    going_on = not definite and (unclear or _GOING_ON.search(reason) is not None)
+    if lasted < _patience_seconds(state, row, definite=definite, going_on=going_on):
         return None
     message = text(condition, "message") or _other_message(each, kind, row)
     path = f"status.conditions[type={kind}]"
     return Trouble(
         title=f"{each.kind} is {'not ' if status != 'True' else ''}{_words(kind)}",
-        why=": ".join(filter(None, (f"{kind} is {status}", reason, message))),
+        head=": ".join(filter(None, (f"{kind} is {status}", reason))),
+        words=gist(message),
         severity="warning" if going_on or partly else severity,
         proof=tuple(
             evidence.value(each, f"{path}.{key}", condition[key])
@@ -271,10 +309,10 @@ def _is_ready(each: ClusterObject) -> bool:
     return any(text(one, "type") in _SUMMARIES and text(one, "status") == "True" for one in conditions)
 
 
-def _patience_seconds(state: ClusterState, reason: str, row: KindRow, *, going_on: bool) -> float:
+def _patience_seconds(state: ClusterState, row: KindRow, *, definite: bool, going_on: bool) -> float:
     if going_on and row.grace_seconds is not None:
         return row.grace_seconds
-    if _DEFINITE.search(reason):
+    if definite:
         return state.grace_seconds
     return (_PATIENT_GRACES if going_on else _LONG_GRACES) * state.patience_seconds
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_health import Trouble, of_generation, trouble_in_status
 from holmes.diagnosis.facts.custom_table import row_of
+from holmes.diagnosis.facts.producers import controllers_of
 from holmes.kubernetes.fields import boolean, moment, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.values.findings import ObjectRef
@@ -101,7 +102,7 @@ def intent_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
         return found if found is not None and found.intended else None
     return Trouble(
         title=f"{each.kind} is suspended",
-        why=f"its controller does not process it because {setting.path} is {setting.value}",
+        head=f"its controller does not process it because {setting.path} is {setting.value}",
         severity="info",
         proof=(setting,),
         intended=True,
@@ -151,7 +152,9 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:
             continue
-        name, namespace = found["name"], (found["namespace"] or each.namespace) if kind.namespaced else ""
+        name, namespace = found["name"], (found["namespace"] or _place_of(state, each)) if kind.namespaced else ""
+        if namespace == "" and kind.namespaced:
+            continue
         if state.is_missing(kind.name, namespace, name):
             place = next(_places(each.at("spec"), name, "spec", _DEEPEST), None)
             return MissingObject(
@@ -159,6 +162,12 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
                 written=evidence.value(each, place, name) if place else None,
             )
     return None
+
+
+def _place_of(state: ClusterState, each: ClusterObject) -> str:
+    """Return the namespace in which an object looks for others. Without its own, it is that of its operator."""
+    operators = () if each.namespace else controllers_of(state, each.kind, each.group)
+    return each.namespace or next((ref.namespace for ref in operators), "")
 
 
 def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:

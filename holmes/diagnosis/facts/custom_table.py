@@ -74,7 +74,8 @@ def known_kinds() -> frozenset[str]:
 def values_at(value: JsonValue, path: str) -> Iterator[str]:
     """Yield the scalars at a dotted path as text. `*` stands for every item of a list or object.
 
-    A list or an object at the end of the path yields its texts, and the texts under `message` of its items.
+    A list or an object at the end of the path yields its texts, and the texts under `message` or `description` of its
+    items.
     """
     key, _, rest = path.partition(".")
     if not path:
@@ -93,7 +94,7 @@ def _texts(value: JsonValue) -> Iterator[str]:
     elif isinstance(value, str | int | float):
         yield str(value)
     elif isinstance(value, dict):
-        yield from _texts(value.get("message"))
+        yield from _texts(value.get("message") or value.get("description"))
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item)

@@ -15,8 +15,8 @@ from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import nearest
-from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import text, texts
+from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
+from holmes.kubernetes.fields import SERVICE_NAME, integer, moment, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -69,6 +69,14 @@ class _Places:
             for address in [pod.text("status", "podIP")]
             if address
         }
+        self.endpoints = {
+            (address, integer(port, "port")): ObjectRef(kind="Service", namespace=each.namespace, name=name)
+            for each in state.of("EndpointSlice")
+            if (name := each.labels.get(SERVICE_NAME, ""))
+            for endpoint in each.children("endpoints")
+            for address in texts(endpoint, "addresses")
+            for port in each.children("ports")
+        }
 
     @property
     def state(self) -> ClusterState:
@@ -80,14 +88,16 @@ class _Places:
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
         """Return the Service with this cluster IP, or a Service that targets this port of the pod with this IP.
 
-        Returns None if neither exists.
+        An address that no pod has belongs to the Service whose endpoints have it. Returns None if neither exists.
         """
         service = self.services.get(address)
         if service is not None:
             return service.ref
         pod = self.pods.get(address)
-        if pod is None or port is None:
+        if port is None:
             return None
+        if pod is None:
+            return self.endpoints.get((address, port))
         return next((each.ref for each in self.state.services_of(pod) if port in target_ports(each, pod)), None)
 
     def service_named(self, mention: Mention, namespace: str) -> ObjectRef | None:
@@ -174,6 +184,8 @@ T = TypeVar("T")
 FailureKind: TypeAlias = Literal["unresolved", "refused", "timeout", "failed"]
 
 _MOST_LINES: Final = 500
+_CALM_LINES: Final = 20
+_OLD_SECONDS: Final = 1_800.0
 _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     (
         "unresolved",
@@ -265,7 +277,7 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
     The newest line of each log comes first. The result is cached for each state.
     """
     # Read the logs even on a cache hit, so that the state records that the calling rule uses logs.
-    logs = state.logs
+    logs = state.timed_logs
     found = _FAILURES.get(state)
     if found is None:
         found = _FAILURES[state] = _grouped(_failures(state, logs))
@@ -278,7 +290,7 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
         if pod is None or _answers_names(pod):
             continue
         consumer, waits = state.workload_of(pod), _still_waits(pod, key)
-        for line in reversed(log.splitlines()[-_MOST_LINES:]):
+        for line in newest_lines(log, state.now):
             kind = _failure_kind(line)
             if kind is None and waits and _WAITS.search(line):
                 kind = "failed"
@@ -287,6 +299,18 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
             named = log_line(pod, key.container, line.strip(), previous=key.previous)
             for use in host_uses(line, pod.namespace, state):
                 yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+
+
+def newest_lines(log: str, now: float) -> Iterator[str]:
+    """Yield the last lines of a log without their times, the newest first.
+
+    Old lines are left out if the log continued after them, because what they report is over.
+    """
+    for later, line in enumerate(reversed(log.splitlines()[-_MOST_LINES:])):
+        stamp = LOG_TIME.match(line)
+        if later >= _CALM_LINES and stamp is not None and now - (moment(stamp[1]) or now) > _OLD_SECONDS:
+            return
+        yield line[stamp.end() :] if stamp is not None else line
 
 
 def _answers_names(pod: ClusterObject) -> bool:

@@ -168,8 +168,8 @@ def kept_steps(steps: Iterable[FixStep | None], state: ClusterState) -> tuple[Fi
 
 def _completed(step: FixStep, state: ClusterState) -> FixStep | None:
     found = state.find(step.object)
-    if found is not None and found.owner is not None:
-        return None
+    if found is not None and found.owner is not None and not step.action.startswith("delete "):
+        return None  # its controller would undo the change
     if step.kind == "patch":
         if found is None or _is_fixed(found, step.path):
             return None

@@ -51,6 +51,10 @@ _IPV6 = re.compile(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-]
 _SETTING = re.compile(
     r"(?:^|[\s,;{(\"'-])(?P<key>[A-Za-z_][\w.-]{0,80})[\"']?\s{0,4}[=:]\s{0,4}[\"']?(?P<value>[^\s\"';#&|)}\]]{1,500})"
 )
+_DATA_SOURCE = re.compile(
+    rf"(?i)(?:^|[;=\s\"'])(?:host|server|data source|addr|address|network address)\s?=\s?(?:tcp:)?"
+    rf"(?P<host>{_HOST})(?:[,:](?P<port>{_PORT}))?(?:;\s?port=(?P<later>{_PORT}))?(?=;)"
+)
 _SETTING_HOST = re.compile(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
 
 _MESSAGES: Final = tuple(
@@ -158,6 +162,8 @@ def _of_line(line: str) -> Iterator[Mention]:
         yield from _matches(_IP, line, "ip")
     if "=" in line or ":" in line:
         yield from _settings(line)
+    if ";" in line:
+        yield from _matches(_DATA_SOURCE, line, "variable")
 
 
 def _urls(line: str) -> Iterator[Mention]:

@@ -32,7 +32,9 @@ _INFORMATIVE: Final = re.compile(
 _TROUBLE: Final = re.compile(
     r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
     r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
-    r"|too many|Access denied for",
+    r"|too many|Access denied for|\bPause [A-Z]|relinquish|stepping down|leadership lost|lost leader"
+    r"|has been running for|\bpanic\b|in the future|clock (?:leap|jump)|low on memory|limit reached|is full\b"
+    r"|blocked for more than|demoting self|high_watermark set",
     re.IGNORECASE,
 )
 _RECOVERED: Final = re.compile(
@@ -54,7 +56,9 @@ _STEMS: Final = (
 )  # fmt: skip
 _NO_DIGITS: Final = str.maketrans("123456789", "000000000")
 _STATUS: Final = re.compile(r"\b(?:4[02][139]|50[0-4]|111)\b")
-_CAUSED: Final = re.compile(r"^\s*(?:Caused by: | ---> )(.*)", re.MULTILINE)
+_CAUSED: Final = re.compile(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
+_CHAIN: Final = re.compile(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
+"""A cause in a list below `Caused by:`, as Rust writes it."""
 _FRAME: Final = re.compile(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
 
 
@@ -101,6 +105,7 @@ def _reasons(record: str) -> Iterator[str]:
     """Yield the last cause of a stack trace, the other causes, and then the record without URLs and frames."""
     plain = _URL.sub(" ", record.replace('\\"', '"'))
     if "\n" in record:
+        yield from reversed(_CHAIN.findall(plain.partition("\nCaused by:\n")[2]))
         yield from (match[1] for match in reversed(list(_CAUSED.finditer(plain))))
         plain = "\n".join(line for line in plain.split("\n") if not _FRAME.match(line))
     yield plain

@@ -22,25 +22,40 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.previews.log_patterns import Pattern
 
+_MOST_PATTERNS: Final = 500
 _MOST_SAMPLES: Final = 120
 _LEAST_SAMPLES: Final = 8
 _LINE_CHARACTERS: Final = 1_000
 _LEVEL: Final = re.compile(r"(?i)\b(?:level=)?(?:info|warn(?:ing)?|error|debug|notice)\b\W*")
 _PAIR: Final = re.compile(
-    r"\b(?P<key>[A-Za-z_][\w.-]{1,40})[\"']?[=:] ?[\"']?(?P<number>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[a-zA-Zµ%]{0,8})"
+    r"\b(?P<key>[A-Za-z_][\w.-]{1,40})[\"']?[=:] ?[\"']?(?P<number>\d{1,15}(?:\.\d{1,9})?)"
+    r"(?P<unit> ?(?:ms|us|µs|sec|s)\b|[a-zA-Zµ%]{0,8})"
 )
 _NAMED: Final = re.compile(
     r"(?i)\b(?P<key>heap(?: \w{1,12})?|rss|memory(?: \w{1,12})?|queue (?:length|size|depth)|backlog|lag)\b"
     r"[^\d\n]{1,12}?(?P<number>\d{1,15}(?:\.\d{1,9})?) ?(?P<unit>[kmgt]?i?b)?\b"
 )
-_DURATION: Final = re.compile(r"(?<![\w.=:])(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|µs|us)\b")
+_DURATION: Final = re.compile(
+    r"(?<![\w.=:])(?:(?P<key>[A-Za-z_]{1,20}) )?(?<![=:] )(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|sec|µs|us)\b"
+)
 _TIMED: Final = re.compile(r"(?i)latency|duration|elapsed|took|(?:^|_)(?:dur|rt|time|millis|ms|secs?|seconds)$")
+_NO_DURATION: Final = re.compile(
+    r"(?i)timeout|limit|interval|delay|backoff|retr(?:y|ies)|age$|ago|uptime|since|every|within|ttl|expir|lease"
+)
 _AMOUNT: Final = re.compile(
     r"(?i)heap|rss|mem(?:ory)?(?:_|$)|queue|backlog|(?:^|_)lag|pending|waiting|in_?flight|goroutines|threads|open_(?:files|fds)"
     r"|sessions|connections|cached"
 )
 _NO_AMOUNT: Final = re.compile(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
-_MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "us": 0.001, "µs": 0.001, "": 1.0}
+_UNNAMED: Final = frozenset({"", "in", "after", "for", "OK", "ok", "of"})
+"""Words before a time that do not name it."""
+_ATTEMPTS: Final = re.compile(r"(?i)\bretr(?:y|ies|ying)\b|back ?off|\bagain (?:in|after)\b|\bnext (?:try|attempt)\b")
+"""Words of lines whose times are pauses between attempts."""
+_MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "sec": 1_000.0, "us": 0.001, "µs": 0.001}
+_SECONDS: Final = re.compile(r"\.\d{3,}$")
+_FAILED: Final = 3.5
+"""The severity of a line with a server error."""
+_TIME: Final = "ms"
 _SLOWER: Final = 5.0
 _SLOW_MILLISECONDS: Final = 500.0
 _GROWN: Final = 2.0
@@ -48,12 +63,17 @@ _MOST_FALL: Final = 0.1
 
 
 def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
-    """Yield a group for each pattern with a number that rose and stayed high."""
+    """Yield a group for each pattern with a number that rose and stayed high.
+
+    Lines that were written in place of others are read together with them. How long failed requests took is the result
+    of another fault.
+    """
+    usual = {change.new.text: change.usual.text for change in story.changes}
     alike: dict[str, list[Pattern]] = defaultdict(list)
     for pattern in story.patterns:
-        if not pattern.is_cause and "*" in pattern.text:
-            alike[_LEVEL.sub("", pattern.text)].append(pattern)
-    for patterns in alike.values():
+        if not pattern.is_cause and "*" in pattern.text and pattern.severity < _FAILED:
+            alike[_LEVEL.sub("", usual.get(pattern.text, pattern.text))].append(pattern)
+    for patterns in sorted(alike.values(), key=lambda each: -sum(one.count for one in each))[:_MOST_PATTERNS]:
         numbers = sorted(number for each in patterns for number in each.numbers)
         if len(numbers) >= _LEAST_SAMPLES:
             yield from _risen(max(patterns, key=lambda each: each.last_number), numbers, story)
@@ -61,7 +81,7 @@ def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """The numbers with one name in the lines of a pattern, each with the number of its line."""
+    """The numbers with one name in the lines of a pattern, each with the number of its line. Times are milliseconds."""
 
     key: str
     unit: str
@@ -69,7 +89,8 @@ class _Series:
 
     @property
     def is_time(self) -> bool:
-        return (not self.key or _TIMED.search(self.key) is not None) and self.unit in _MILLISECONDS
+        timed = self.unit == _TIME or (not self.unit and _TIMED.search(self.key) is not None)
+        return timed and _NO_DURATION.search(self.key) is None
 
     @property
     def is_amount(self) -> bool:
@@ -78,7 +99,7 @@ class _Series:
     def begun(self) -> int | None:
         """Return the index since which the number is high, or None."""
         if self.is_time:
-            return _slower([value * _MILLISECONDS[self.unit] for _, value in self.values])
+            return _slower([value for _, value in self.values])
         return _grown([value for _, value in self.values]) if self.is_amount else None
 
 
@@ -89,8 +110,11 @@ def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterato
         line = story.lines[number - 1][:_LINE_CHARACTERS]
         pairs = [(match["key"], match) for match in _PAIR.finditer(line)]
         words = [(match["key"].lower(), match) for match in _NAMED.finditer(line)]
-        for key, match in (*pairs, *words, *(("", match) for match in _DURATION.finditer(line))):
-            found[key, match["unit"] or ""].append((number, float(match["number"])))
+        timed = () if _ATTEMPTS.search(line) else _DURATION.finditer(line)
+        durations = [(match["key"] or "", match) for match in timed]
+        for key, match in (*pairs, *words, *durations):
+            value, unit = _amount(key, match["number"], (match["unit"] or "").strip())
+            found[key, unit].append((number, value))
     for (key, unit), values in found.items():
         series = _Series(key=key, unit=unit, values=tuple(values))
         enough = len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5)
@@ -98,6 +122,14 @@ def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterato
         if begun is not None:
             yield _group(pattern, story, series, begun)
             return
+
+
+def _amount(key: str, number: str, unit: str) -> tuple[float, str]:
+    """Return a number and its unit. Times are in milliseconds. A time with three decimals and no unit has seconds."""
+    if not unit and _SECONDS.search(number) and _TIMED.search(key) and "ms" not in key.lower():
+        unit = "s"
+    factor = _MILLISECONDS.get(unit)
+    return (float(number), unit) if factor is None else (float(number) * factor, _TIME)
 
 
 def _slower(milliseconds: Sequence[float]) -> int | None:
@@ -123,10 +155,17 @@ def _grown(amounts: Sequence[float]) -> int | None:
 
 
 def _group(pattern: Pattern, story: LogStory, series: _Series, begun: int) -> LogGroup:
-    name = f"`{series.key}`" if series.key else "The time"
+    name = "The time" if series.key in _UNNAMED else f"`{series.key}`"
     usual = statistics.median(value for _, value in series.values[: max(1, begun)])
     number, newest = series.values[-1]
     detail = f"{name} rose from {usual:g}{series.unit} to {newest:g}{series.unit}"
     kind: LineKind | None = "slow" if series.is_time else None
-    group = group_of(pattern, story, record=story.lines[number - 1].strip(), kind=kind, weight="kind", detail=detail)
+    group = group_of(
+        pattern,
+        story,
+        record=story.lines[number - 1][:_LINE_CHARACTERS].strip(),
+        kind=kind,
+        weight="kind",
+        detail=detail,
+    )
     return group.since(story, series.values[begun][0])

@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.line_kinds import decisive_end, kind_of
 from holmes.diagnosis.facts.volumes import full_claims
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
+from holmes.previews.severity import severe_position
 from holmes.values.errors import masked
 from holmes.values.findings import Evidence
 from holmes.values.texts import after_placeholder, excerpt, shortened
@@ -247,6 +248,8 @@ def _lines(log: str) -> Iterator[str]:
 
 _QUOTED_CHARACTERS: Final = 240
 _AFTER_CHARACTERS: Final = 60
+_BELOW: Final = " … "
+"""The mark between the first line of a record and the error below it."""
 _MOST_LINES: Final = 3
 _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "crash"})
 
@@ -274,14 +277,29 @@ class LastWords:
 
 
 def quoted(line: str) -> str:
-    """Return a line without secrets, shortened for a sentence around the words that decide its kind."""
+    """Return a line without secrets, shortened for a sentence around the words that decide its kind.
+
+    Of a record with the innermost error of its stack, the error is kept.
+    """
     known = masked(line.strip())
-    over = decisive_end(known) + _AFTER_CHARACTERS - _QUOTED_CHARACTERS
-    if len(known) <= _QUOTED_CHARACTERS or over <= 0:
-        return shortened(known, _QUOTED_CHARACTERS)
+    if len(known) <= _QUOTED_CHARACTERS:
+        return known
+    first, mark, error = known.rpartition(_BELOW)
+    if not mark:
+        return _around(known, _QUOTED_CHARACTERS)
+    told = _around(error, _QUOTED_CHARACTERS * 2 // 3)
+    return f"{shortened(first, _QUOTED_CHARACTERS - len(told) - len(_BELOW))}{_BELOW}{told}"
+
+
+def _around(known: str, length: int) -> str:
+    """Return the part of a text with the words that decide its kind, or with its first severe words."""
+    decisive = decisive_end(known) or min(len(known), severe_position(known) + length // 2)
+    over = decisive + _AFTER_CHARACTERS - length
+    if len(known) <= length or over <= 0:
+        return shortened(known, length)
     space = known.find(" ", over, over + _AFTER_CHARACTERS // 2)
     begin = after_placeholder(known, max(over, space + 1))
-    return shortened(f"…{known[begin:]}", _QUOTED_CHARACTERS)
+    return shortened(f"…{known[begin:]}", length)
 
 
 _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()

@@ -126,6 +126,9 @@ def verdict(probe: Probe, message: str) -> ProbeVerdict:
     """Determine why the probe fails from the kubelet's message and the declared ports of the container."""
     lower = message.lower()
     code = _STATUS_CODE.search(lower)
+    if not probe.spec:  # the pod was changed after it began, or is known in part only
+        words = f"the application returns {code[1]}" if code is not None else message
+        return ProbeVerdict(title="the application is not ready", words=words, fields=(), depends=True)
     if probe.action == "exec":
         return _exec_verdict(probe, lower)
     if _port_is_wrong(probe) and code is None:

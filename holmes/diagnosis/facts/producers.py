@@ -44,6 +44,7 @@ _PRODUCTS: Final = (
     ("elasticsearch.k8s.elastic.co", "Elasticsearch", "Secret", ("{}-es-*",)),
     ("rabbitmq.com", "RabbitmqCluster", "Secret", ("{}-default-user",)),
     ("cdi.kubevirt.io", "DataVolume", "PersistentVolumeClaim", ("{}",)),
+    ("keda.sh", "ScaledObject", "HorizontalPodAutoscaler", ("status.hpaName", "keda-hpa-{}")),
     ("*", "*", "Secret", ("spec.writeConnectionSecretToRef.name",)),
 )
 """Custom kinds with what they make: group, kind, kind of the product and its name.
@@ -211,12 +212,17 @@ def _named_after(workloads: Mapping[str, Iterable[ObjectRef]], group: str) -> tu
     return tuple(found)
 
 
+def is_network_plugin(plugin: ClusterObject) -> bool:
+    """Return whether a DaemonSet seems to be the network plugin of its nodes."""
+    return _NETWORK_PLUGINS.match(plugin.name) is not None or _mounts(plugin, _CNI_FOLDERS)
+
+
 def network_pods(state: ClusterState, node: str) -> tuple[ObjectRef, ...]:
     """Return the pods of the network plugin on a node."""
     return tuple(
         pod.ref
         for plugin in state.of("DaemonSet")
-        if _NETWORK_PLUGINS.match(plugin.name) or _mounts(plugin, _CNI_FOLDERS)
+        if is_network_plugin(plugin)
         for pod in state.pods_of(plugin)
         if pod.text("spec", "nodeName") == node
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.resources import amount, quantity, requested, written_amount
-from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.fields import text, text_map
 from holmes.kubernetes.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -56,10 +56,20 @@ def largest_users(state: ClusterState, namespace: str, resource: str, hard: str)
     """Return the workloads whose pods use at least a quarter of the quota, as a phrase. Empty if there are none."""
     part, _, plain = resource.rpartition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
     if plain not in {"cpu", "memory", "pods", "ephemeral-storage"}:
-        return ""
+        return _finished_jobs(state, namespace, hard) if resource == "count/jobs.batch" else ""
     used: dict[ObjectRef, Decimal] = defaultdict(Decimal)
     for pod in state.of("Pod", namespace):
         if pod.text("status", "phase") not in {"Succeeded", "Failed"}:
             used[state.workload_of(pod).ref] += requested(pod, plain, "limits" if part == "limits" else "requests")
     large = sorted((each for each in used if used[each] * _LEAST_SHARE >= amount(hard) > 0), key=lambda ref: -used[ref])
     return " and ".join(f"{ref} ({written_amount(used[ref], plain)})" for ref in large[:_MOST_USERS])
+
+
+def _finished_jobs(state: ClusterState, namespace: str, hard: str) -> str:
+    """Return the Jobs that ended and still count, if they use at least a quarter of the quota."""
+    ended = [
+        job.ref
+        for job in state.of("Job", namespace)
+        if any(text(job.condition(kind), "status") == "True" for kind in ("Complete", "Failed"))
+    ]
+    return f"{len(ended)} Jobs that ended, such as {ended[0]}" if len(ended) * _LEAST_SHARE >= amount(hard) > 0 else ""

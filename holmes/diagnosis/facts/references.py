@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.diagnosis.facts.actors import who_changed
 from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
 from holmes.diagnosis.facts.fixes import corrected, instruction, provided
 from holmes.diagnosis.facts.typos import meant, nearest
@@ -164,7 +165,8 @@ class Missing:
     """A missing object or key.
 
     `path` is the field of the pod's spec that refers to the object or key. `culprit` is None if the referring workload
-    must be changed, and `right` is then the name or key that was meant. `proof` contains the keys that exist.
+    must be changed, and `right` is then the name or key that was meant. `proof` contains the keys that exist, or what
+    shows who deleted the object.
     """
 
     title: str
@@ -192,17 +194,16 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
     existing = [each.name for each in state.of(reference.kind, place)]
     typo, near = meant(reference.name, existing), nearest(reference.name, existing)
     option = f" -n {namespace}" if reference.namespaced else ""
+    actor = who_changed(state, ref, None, ("delete", "replace"))
+    hint = f"; the closest existing name is {near}" if near else ""
+    hint = f"; the name is probably a misspelling of {typo}" if typo else hint
     return Missing(
         title=f"{reference.kind} is missing",
         path=reference.path,
         culprit=None if typo else ref,
         what=f"{ref} does not exist",
-        hint=f"; the name is probably a misspelling of {typo}"
-        if typo
-        else f"; the closest existing name is {near}"
-        if near
-        else "",
-        proof=(),
+        hint=f"; {actor.words}" if actor is not None else hint,
+        proof=actor.evidence if actor is not None else (),
         next_check=f"kubectl{option} get {_RESOURCES[reference.kind]}",
         right=typo,
     )

@@ -56,7 +56,8 @@ def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObj
     return tuple(pod for pod in found if pod.deleted is None)
 
 
-def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+def slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the EndpointSlices of the Service."""
     slices = _SLICES.get(state)
     if slices is None:
         grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
@@ -70,7 +71,7 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
     """Return whether a request to the Service reaches an endpoint. Returns True if this is unknown."""
     if service.text("spec", "type") == "ExternalName":
         return True
-    slices = _slices_of(state, service)
+    slices = slices_of(state, service)
     if any(_serves(endpoint) for each in slices for endpoint in children(each.body, "endpoints")):
         return True
     selector = selector_of(service)

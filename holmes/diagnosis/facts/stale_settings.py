@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
-from holmes.kubernetes.fields import children, moment, text
+from holmes.kubernetes.fields import children, moment, text, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,34 @@ def stale_settings(state: ClusterState, pod: ClusterObject) -> Iterator[StaleSet
         edited = edited_at(found) if found is not None else 0.0
         if found is not None and edited > max(started, found.created + 1):
             yield StaleSetting(ref=found.ref, path=f"spec.{reference.path}", reading=reading, edited=edited)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldHost:
+    """A host that a pod still uses, although no current setting of its workload names it.
+
+    `culprit` is the object that explains it, and `words` a clause that tells why. `path` is a field of the culprit.
+    """
+
+    culprit: ObjectRef
+    words: str
+    path: str
+    value: str
+
+
+def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | None:
+    """Return why a pod uses a host that its workload's current settings do not contain, or None."""
+    workload = state.workload_of(pod)
+    if workload.ref == pod.ref or any(host in setting.text for setting in settings_of(state, workload)):
+        return None
+    if workload.boolean("spec", "paused"):
+        words = f"the rollout of {workload.ref} is paused (spec.paused), so its pods still have an older template"
+        return OldHost(culprit=workload.ref, words=words, path="spec.paused", value="true")
+    stale = next(stale_settings(state, pod), None)
+    if stale is None:
+        return None
+    words = f"{stale.ref} was changed at {written(stale.edited)}, after its containers started, which {stale.reading}"
+    return OldHost(culprit=stale.ref, words=words, path="metadata.managedFields", value=written(stale.edited))
 
 
 def _started(pod: ClusterObject) -> float:

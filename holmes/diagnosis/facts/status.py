@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import boolean, children, integer, text
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
+
+_STATES: Final = ("phase", "state", "health", "currentState")
 
 
 def status_of(each: ClusterObject) -> str:
@@ -27,5 +29,9 @@ def status_of(each: ClusterObject) -> str:
         return f"{'Ready' if text(each.condition('Ready'), 'status') == 'True' else 'not ready'}{cordoned}"
     if each.kind == "DaemonSet":
         return f"{integer(status, 'numberReady')}/{integer(status, 'desiredNumberScheduled')} ready"
-    bad = [text(one, "type") for one in children(status, "conditions") if text(one, "status") == "False"]
-    return text(status, "phase") or (f"conditions with status False: {', '.join(bad)}" if bad else "present")
+    phase = next((found for key in _STATES if (found := text(status, key))), "")
+    met = {text(one, "type"): text(one, "status") for one in children(status, "conditions")}
+    if "True" in (met.get("Ready"), met.get("Complete"), met.get("Available")):
+        return phase or next(kind for kind in ("Ready", "Complete", "Available") if met.get(kind) == "True")
+    bad = [kind for kind, found in met.items() if found == "False"]
+    return phase or (f"conditions with status False: {', '.join(bad)}" if bad else "present")

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.actors import commands
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, duration, moment, texts
+from holmes.kubernetes.fields import duration, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,16 +16,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_KINDS: Final = {
-    "deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet",
-    "statefulsets": "StatefulSet", "sts": "StatefulSet", "daemonset": "DaemonSet", "daemonsets": "DaemonSet",
-    "ds": "DaemonSet",
-}  # fmt: skip
-_ACTION: Final = re.compile(
-    r"\bkubectl\b[^;&|]*?\b(?P<verb>rollout restart|scale|set image|set env|patch)\b[^;&|]*?\s"
-    r"(?P<kind>deploy(?:ments?)?|statefulsets?|sts|daemonsets?|ds)(?:\.apps)?[/ ](?P<name>[a-z0-9][a-z0-9.-]*)"
-)
-_NAMESPACE: Final = re.compile(r"\s(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]+)")
+_CHANGED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _HOLDERS: Final = frozenset({"kube-node-lease"})
 _IDENTITY: Final = re.compile(r"[_/]")
 
@@ -39,35 +31,25 @@ _IDENTITY: Final = re.compile(r"[_/]")
     "intended, and it explains new pods or a changed number of replicas.",
 )
 def changed_by_cron_job(state: ClusterState) -> Iterator[Fault]:
-    for cron_job in state.of("CronJob"):
-        if cron_job.boolean("spec", "suspend") or not cron_job.text("status", "lastScheduleTime"):
-            continue
-        spec = cron_job.child("spec", "jobTemplate", "spec", "template", "spec")
-        for index, container in enumerate(children(spec, "containers")):
-            command = " ".join((*texts(container, "command"), *texts(container, "args")))
-            for found in _ACTION.finditer(command):
-                yield from _changes(state, cron_job, f"spec.jobTemplate.spec.template.spec.containers[{index}]", found)
-
-
-def _changes(state: ClusterState, cron_job: ClusterObject, path: str, found: re.Match[str]) -> Iterator[Fault]:
-    place = _NAMESPACE.search(found.string)
-    namespace = place["namespace"] if place else cron_job.namespace
-    workload = state.get(_KINDS[found["kind"]], namespace, found["name"])
-    last = moment(cron_job.text("status", "lastScheduleTime"))
-    if workload is None or last is None:
-        return
-    yield Fault(
-        subject=workload.ref,
-        culprit=cron_job.ref,
-        cause=f"{cron_job.ref} runs `kubectl {found['verb']}` for {workload.ref} (schedule "
-        f"{cron_job.text('spec', 'schedule')}), the last time {duration(state.now - last)} ago",
-        evidence=(
-            evidence.value(cron_job, f"{path}.command", found.string),
-            evidence.field(cron_job, "spec", "schedule"),
-            evidence.field(cron_job, "status", "lastScheduleTime"),
-        ),
-        next_check=f"kubectl -n {cron_job.namespace} get jobs",
-    )
+    for target, found in commands(state).items():
+        workload = state.find(target) if target.kind in _CHANGED else None
+        for each in found:
+            cron_job = each.actor
+            last = moment(cron_job.text("status", "lastScheduleTime"))
+            if workload is None or cron_job.kind != "CronJob" or cron_job.boolean("spec", "suspend") or last is None:
+                continue
+            yield Fault(
+                subject=workload.ref,
+                culprit=cron_job.ref,
+                cause=f"{cron_job.ref} runs `kubectl {each.verb}` for {workload.ref} (schedule "
+                f"{cron_job.text('spec', 'schedule')}), the last time {duration(state.now - last)} ago",
+                evidence=(
+                    each.place,
+                    evidence.field(cron_job, "spec", "schedule"),
+                    evidence.field(cron_job, "status", "lastScheduleTime"),
+                ),
+                next_check=f"kubectl -n {cron_job.namespace} get jobs",
+            )
 
 
 @Row(

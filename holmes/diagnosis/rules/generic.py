@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_resources import describe
+from holmes.diagnosis.facts.fixes import scaled_up
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
+from holmes.diagnosis.facts.producers import controllers_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.kubernetes.kinds import KINDS
@@ -220,6 +222,7 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
         next_check=describe(state, each) if each.group else look,
         because=(*(found.ref for found in controllers), *waits),
         since=each.deleted,
+        fix=tuple(scaled_up(state, found) for found in asleep if found.at("spec", "replicas") == 0),
     )
 
 
@@ -232,15 +235,17 @@ def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[
     """Return workloads whose names suggest that they manage the object, such as `database-operator` for a Database."""
     if not each.group and all("kubernetes.io" in value for value in finalizers):
         return []
-    domains = [value.partition("/")[0] for value in finalizers] + [each.group]
+    domains = [each.group, *(value.partition("/")[0] for value in finalizers)]
     words = {each.kind.lower()} if each.group else set()
     words |= {domain.partition(".")[0].lower() for domain in domains if "." in domain}
-    return [
+    known = (state.find(ref) for domain in domains for ref in controllers_of(state, each.kind, domain))
+    named = (
         found
         for kind in ("Deployment", "StatefulSet")
         for found in state.of(kind)
         if words & set(re.split(r"[-.]", found.name.lower()))
-    ][:_MOST]
+    )
+    return [found for found in dict.fromkeys((*known, *named)) if found is not None][:_MOST]
 
 
 def _waits_for(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> tuple[ObjectRef, ...]:

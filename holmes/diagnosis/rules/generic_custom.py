@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import QUOTA
 from holmes.diagnosis.facts.custom_health import Trouble
+from holmes.diagnosis.facts.custom_links import made_by, named_in
+from holmes.diagnosis.facts.custom_reasons import with_reason
 from holmes.diagnosis.facts.custom_resources import (
     describe,
     intent_of,
@@ -16,12 +18,14 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
+from holmes.diagnosis.facts.custom_table import row_of
+from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.diagnosis.facts.edges import is_sick
 from holmes.diagnosis.facts.fixes import corrected, provided
-from holmes.diagnosis.facts.producers import controllers_of, targets_of
+from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, duration, text
+from holmes.kubernetes.fields import child, children, duration, integer, text
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
 
 _GATEWAY: Final = "gateway.networking.k8s.io"
@@ -142,11 +147,25 @@ def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[F
         if (trouble := _special(state, each) or trouble_of(state, each)) and not is_superseded(state, each)
     }
     yield from _unprocessed(state, [each for each in objects if each.ref not in troubled])
-    for each, trouble in troubled.values():
-        owned = [found.ref for found in _owned(state, each)]
-        needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]
-        behind = any(ref in troubled for ref in needed)
-        yield _fault(state, each, trouble, tuple(needed), behind=behind)
+    for each, reported in troubled.values():
+        trouble = with_reason(state, each, row_of(each.kind, each.group), reported)
+        needed = tuple(dict.fromkeys(_behind(state, each, trouble)))
+        yield _fault(state, each, trouble, needed, behind=any(ref in troubled for ref in needed))
+
+
+def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the objects whose faults would explain the trouble, but no products, which suffer from it.
+
+    An object that is only named counts if the words of the trouble name it, too, or if they do not say why.
+    """
+    owned = (found.ref for found in _owned(state, each))
+    yield from (ref for ref in owned if each.ref not in producers_of(state, ref))
+    yield from made_by(state, each)
+    yield from (ref for ref in _needs(each) if ref != each.ref)
+    unclear = specificity(trouble.words, each) < SAYS_WHY
+    for ref in named_in(state, each):
+        if unclear or re.search(rf"(?<![\w.-]){re.escape(ref.name)}(?![\w-])", trouble.words):
+            yield ref
 
 
 def _owned(state: ClusterState, each: ClusterObject) -> tuple[ClusterObject, ...]:
@@ -244,32 +263,35 @@ def _application(each: ClusterObject) -> Trouble | None:
     health, sync = each.child("status", "health"), each.text("status", "sync", "status")
     operation = each.child("status", "operationState")
     errors = [found for found in each.children("status", "conditions") if _ARGO_ERRORS.search(text(found, "type"))]
-    if text(operation, "phase") in {"Failed", "Error"}:
-        why = f"the last sync ended in phase {text(operation, 'phase')}: {text(operation, 'message')}"
-        return _told(
-            each, "Application cannot be synced", why, "status.operationState.message", text(operation, "message")
-        )
+    phase, message = text(operation, "phase"), text(operation, "message")
+    retried = phase == "Running" and integer(operation, "retryCount") and specificity(message, each) >= SAYS_WHY
+    if phase in {"Failed", "Error"} or retried:
+        head = "the running sync is retried" if retried else f"the last sync ended in phase {phase}"
+        proof = evidence.field(each, "status", "operationState", "message")
+        return _told(each, "Application cannot be synced", head, message, proof)
     if errors:
         kind, message = text(errors[0], "type"), text(errors[0], "message")
-        path = f"status.conditions[type={kind}].message"
-        return _told(each, f"Application has {kind}", f"{kind}: {message}", path, message)
+        proof = evidence.value(each, f"status.conditions[type={kind}].message", message)
+        return _told(each, f"Application has {kind}", kind, message, proof)
     if text(health, "status") in {"Degraded", "Missing"}:
         status = text(health, "status")
-        why = f"its health is {status}{': ' if text(health, 'message') else ''}{text(health, 'message')}"
-        return _told(each, f"Application is {status.lower()}", why, "status.health.status", status)
+        proof = evidence.field(each, "status", "health", "status")
+        return _told(
+            each, f"Application is {status.lower()}", f"its health is {status}", text(health, "message"), proof
+        )
     if sync == "OutOfSync":
         return Trouble(
             title="Application is out of sync",
-            why="its live objects differ from its source (OutOfSync)",
+            head="its live objects differ from its source (OutOfSync)",
             severity="info",
             proof=(evidence.field(each, "status", "sync", "status"),),
         )
     return None
 
 
-def _told(each: ClusterObject, title: str, why: str, path: str, found: str) -> Trouble:
-    parts = [evidence.value(each, "status.resources", part) for part in _bad_parts(each)]
-    return Trouble(title=title, why=why, severity="critical", proof=(evidence.value(each, path, found), *parts))
+def _told(each: ClusterObject, title: str, head: str, words: str, proof: Evidence) -> Trouble:
+    parts = (evidence.value(each, "status.resources", part) for part in _bad_parts(each))
+    return Trouble(title=title, head=head, words=gist(words), severity="critical", proof=(proof, *parts))
 
 
 def _bad_parts(each: ClusterObject) -> Iterator[JsonObject]:
@@ -292,7 +314,7 @@ def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
         existing = [found.name for found in state.of(kind, issuer.namespace)]
         return Trouble(
             title=f"{issuer.kind} for a certificate is missing",
-            why=f"its issuer {issuer} does not exist{hint(issuer.name, existing)}",
+            head=f"its issuer {issuer} does not exist{hint(issuer.name, existing)}",
             severity="critical",
             proof=(
                 evidence.field(each, "spec", "issuerRef", "name"),

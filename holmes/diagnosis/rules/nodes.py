@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.actors import who_changed
+from holmes.diagnosis.facts.node_users import largest_user, logs_of_users
 from holmes.diagnosis.facts.nodes import CORDON_TAINT, events_by_node, standing_nodes
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.unscheduled import is_kept_away, unscheduled_for
@@ -14,6 +16,7 @@ from holmes.kubernetes.fields import duration, moment, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.diagnosis.facts.node_users import Shortage
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
@@ -24,6 +27,7 @@ _SHUTDOWN_GRACES: Final = 10
 _HOUR: Final = 3600.0
 _MOST: Final = 5
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "process IDs"}
+_SHORTAGES: Final[dict[str, Shortage]] = {"MemoryPressure": "memory", "DiskPressure": "disk"}
 _PRESSURE_EVENTS: Final = ("EvictionThresholdMet", "FreeDiskSpaceFailed", "ImageGCFailed", "SystemOOM", "OOMKilling")
 _BAD: Final = frozenset(
     {
@@ -141,9 +145,10 @@ def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence,
         *(f"event {each}" for each in _PRESSURE_EVENTS),
     ),
     explanation="When a node is under pressure, its kubelet evicts pods and rejects new pods. Find out what uses the "
-    "memory or disk, for example containers without limits, images or logs. The rule also reports events of the last "
-    "hour, because pressure is often temporary. SystemOOM means that the kernel killed processes because the node had "
-    "no memory left.",
+    "memory or disk, for example containers without limits, images or logs. The culprit is the workload that uses most "
+    "of it, if an eviction message of the kubelet or the log of a container on the node tells how much. The rule also "
+    "reports events of the last hour, because pressure is often temporary. SystemOOM means that the kernel killed "
+    "processes because the node had no memory left.",
 )
 def under_pressure(state: ClusterState) -> Iterator[Fault]:
     """Report current pressure, or the pressure events of the last hour if the node is not under pressure now."""
@@ -152,13 +157,23 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
         pressed = [kind for kind in _PRESSURES if text(node.condition(kind), "status") == "True"]
         for kind in pressed:
+            shortage = _SHORTAGES.get(kind)
+            user = largest_user(state, node, shortage) if shortage is not None else None
             yield Fault(
                 subject=node.ref,
+                culprit=state.workload_of(user.pod).ref if user is not None else None,
                 title=f"Node has {kind}",
-                cause=f"{node.ref} is short of {_PRESSURES[kind]} ({kind}): {text(node.condition(kind), 'message')}",
-                evidence=(*_condition(node, kind), *map(evidence.event, recent[-2:])),
+                cause=f"{node.ref} is short of {_PRESSURES[kind]} ({kind}): {text(node.condition(kind), 'message')}"
+                f"{f'; {user.words}' if user is not None else ''}",
+                evidence=(
+                    *_condition(node, kind)[:1],
+                    *((user.evidence,) if user is not None else ()),
+                    *_condition(node, kind)[1:],
+                    *map(evidence.event, recent[-2:]),
+                ),
                 next_check=_look(node),
                 since=_changed(node, kind),
+                logs=logs_of_users(state, node, shortage) if shortage is not None else (),
             )
         if recent and not pressed:
             last = recent[-1]
@@ -223,16 +238,23 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
     for node in nodes:
         pods = [pod for pod in waiting if is_kept_away(state, pod, node)]
         if pods:
+            by = who_changed(state, node.ref, _cordoned_at(node), ("cordon", "drain"))
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is cordoned (spec.unschedulable true), "
-                f"and {state.workload_of(pods[0]).ref} is waiting for a node",
+                f"and {state.workload_of(pods[0]).ref} is waiting for a node{f'; {by.words}' if by else ''}",
                 evidence=(
                     evidence.field(node, "spec", "unschedulable"),
+                    *(by.evidence if by is not None else ()),
                     evidence.value(pods[0], "status.conditions[type=PodScheduled]", pods[0].condition("PodScheduled")),
                 ),
                 next_check="kubectl get nodes",
             )
+
+
+def _cordoned_at(node: ClusterObject) -> float | None:
+    times = (text(each, "timeAdded") for each in node.children("spec", "taints") if text(each, "key") == CORDON_TAINT)
+    return moment(next(times, ""))
 
 
 @Row(

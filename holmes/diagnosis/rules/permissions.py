@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.access_review import (
     accounts_that_may,
+    allows,
     denials_in,
     is_built_in,
     misses_token,
     reason_of,
     role_of,
 )
+from holmes.diagnosis.facts.actors import who_changed
+from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.fixes import changed, corrected
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, text, texts
+from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
+from holmes.kubernetes.fields import at, moment, text, texts
 from holmes.kubernetes.kinds import EVENT, KINDS
 from holmes.values.findings import FixStep, ObjectRef
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.access_review import Denial, Reason
+    from holmes.diagnosis.facts.actors import Actor
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
@@ -60,14 +66,57 @@ def denied(state: ClusterState) -> Iterator[Fault]:
         culprit, values = _culprit(state, denial, reason, pod)
         unseen = "; its current permissions could not be read"
         why = f": {reason.why}" if reason is not None else unseen
+        since = _first_denial(state, denial, proof, pod)
+        actor = _taken_by(state, denial, since) if reason is not None and not values else None
         yield Fault(
             subject=denial.service_account,
             culprit=culprit,
-            cause=f"{denial.service_account} is not allowed to {denial.request}{why}",
-            evidence=(*values, *(reason.evidence if reason is not None else ()), proof),
+            severity="info" if pod is not None and _does_without(proof.value, pod) else None,
+            cause=f"{denial.service_account} is not allowed to {denial.request}{why}"
+            f"{f'; {actor.words}' if actor is not None else ''}",
+            evidence=(
+                *values,
+                *(reason.evidence if reason is not None else ()),
+                *(actor.evidence if actor is not None else ()),
+                proof,
+            ),
             next_check=_check(denial),
+            since=since,
             fix=() if values or reason is None else (_permission_fix(state, denial, reason),),
         )
+
+
+_WITHOUT: Final = re.compile(
+    r"(?i)\b(?:disabled|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|optional|fall(?:s|ing)? back|fallback|without it)\b"
+)
+
+
+def _does_without(line: str, pod: ClusterObject) -> bool:
+    """Return whether the program says that it works without the permission, and its pod is ready."""
+    return _WITHOUT.search(line) is not None and is_ready(pod)
+
+
+def _first_denial(state: ClusterState, denial: Denial, proof: Evidence, pod: ClusterObject | None) -> float | None:
+    """Return when the request was denied first, if the log has times and a time without denials before it."""
+    container = proof.path.removeprefix("log of container ")
+    log = state.timed_logs.get(LogKey(pod=pod.ref, container=container, previous=False), "") if pod is not None else ""
+    for number, line in enumerate(log.splitlines()):
+        stamp = LOG_TIME.match(line)
+        if denial.resource in line and any(found == denial for found, _ in denials_in(line)):
+            return moment(stamp[1]) if stamp is not None and number else None
+    return None
+
+
+def _taken_by(state: ClusterState, denial: Denial, since: float | None) -> Actor | None:
+    """Return who changed or deleted the Role or binding of the ServiceAccount just before its first denied request."""
+    if since is None:
+        return None
+    roles = (*state.of("Role", denial.namespace), *state.of("ClusterRole"))
+    names = {denial.account, *(role.name for role in roles if not is_built_in(role) and allows(role, denial))}
+    kinds = {"RoleBinding": denial.namespace, "ClusterRoleBinding": "", "Role": denial.namespace, "ClusterRole": ""}
+    targets = (ObjectRef(kind=kind, namespace=kinds[kind], name=name) for name in sorted(names) for kind in kinds)
+    found = (who_changed(state, each, since, ("delete", "patch", "replace")) for each in targets)
+    return next((each for each in found if each is not None), None)
 
 
 def _may_judge(state: ClusterState) -> bool:

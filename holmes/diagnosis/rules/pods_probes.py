@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.container_settings import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
+from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.logs import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.probes import Probe, ProbeField, ProbeVerdict
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep
+    from holmes.values.findings import Evidence, FixStep, ObjectRef
 
 _STARTING_GRACES: Final = 3
 _TITLES: Final[dict[ProbeField, str]] = {
@@ -81,7 +83,7 @@ def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
 
 def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
     """Return whether the container has run for longer than allowed without becoming ready."""
-    if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
+    if container.kind == "ephemeral" or not container.running or container.ready:
         return False
     if container.kind == "init" and not container.sidecar:
         return False
@@ -90,6 +92,8 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
     started = moment(text(container.status, "state", "running", "startedAt"))
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
+    if not probe.spec and not failed:
+        return False
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
     allowed = state.patience_seconds * starting_graces if starting else state.grace_seconds
     enough = integer(probe.spec, "initialDelaySeconds") + allowed
@@ -115,11 +119,19 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
             container.evidence("ready"),
         ),
         next_check=f"kubectl -n {container.pod.namespace} describe pod {container.pod.name}",
-        because=words.blamed if words else (),
+        because=_dependencies(container, words, state),
         since=moment(text(container.pod.condition("Ready"), "lastTransitionTime")),
         logs=(current,) if why.depends else (),
         fix=(_port_fix(probe, why, state),),
     )
+
+
+def _dependencies(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return what the log blames, and the Services in its decisive lines that cannot respond."""
+    lines = (each.line for each in words.signatures) if words else ()
+    named = (use.service for line in lines for use in host_uses(line, container.pod.namespace, state))
+    silent = (each for each in named if cannot_come(each, container, state))
+    return tuple(dict.fromkeys((*(words.blamed if words else ()), *silent)))
 
 
 def _port_fix(probe: Probe, why: ProbeVerdict, state: ClusterState) -> FixStep | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import QUOTA, refused_with
 from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.nodes import CORDON_TAINT
 from holmes.diagnosis.facts.quotas import exhausted_for, hard_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import quantity, violations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _PDB: Final = "PodDisruptionBudget"
 _NEARLY_TENTHS: Final = 9
 _MOST_BECAUSE: Final = 5
+_DRAIN_SECONDS: Final = 600.0
 
 
 def _living(state: ClusterState) -> Iterator[ClusterObject]:
@@ -75,6 +77,45 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )
+
+
+@Row(
+    id="B01f",
+    title="Disruption budget blocks the drain of a node",
+    severity="warning",
+    kinds=(_PDB, "Node", "Pod"),
+    reads=("status.disruptionsAllowed", "Node spec.unschedulable", "Node spec.taints[].timeAdded", "Pod spec.nodeName"),
+    explanation="A node is cordoned for longer than ten minutes, and a pod on it cannot be evicted, because its budget "
+    "allows no disruption. Tools that drain the node wait for it. Run more replicas, relax the budget, or delete the "
+    "pod by hand.",
+)
+def blocks_drain(state: ClusterState) -> Iterator[Fault]:
+    nodes = {node.name: node for node in state.of("Node") if _cordoned_seconds(state, node) >= _DRAIN_SECONDS}
+    for budget in _living(state) if nodes else ():
+        if budget.integer("status", "disruptionsAllowed") or not budget.integer("status", "expectedPods"):
+            continue
+        for pod in state.matched("Pod", budget.namespace, budget.child("spec", "selector")):
+            node = nodes.pop(pod.text("spec", "nodeName"), None) if pod.deleted is None else None
+            if node is None:
+                continue
+            refused = [each for each in state.events_of(pod) if "disruption budget" in each.message][-1:]
+            yield Fault(
+                subject=node.ref,
+                culprit=budget.ref,
+                cause=f"{budget.ref} allows no eviction of {pod.ref} ({state.workload_of(pod).ref}), so {node.ref}, "
+                f"which is cordoned, cannot be drained: {_demand(budget).path} is {_demand(budget).value}, and "
+                f"{budget.integer('status', 'currentHealthy')} of {budget.integer('status', 'expectedPods')} pods are "
+                "healthy",
+                evidence=(_demand(budget), *_counts(budget), *map(evidence.event, refused)),
+                next_check=_check(budget),
+            )
+
+
+def _cordoned_seconds(state: ClusterState, node: ClusterObject) -> float:
+    """Return for how long the node is cordoned, or 0 if it is not, or if the time is unknown."""
+    taints = node.children("spec", "taints") if node.boolean("spec", "unschedulable") else ()
+    times = [moment(text(taint, "timeAdded")) for taint in taints if text(taint, "key") == CORDON_TAINT]
+    return state.now - times[0] if times and times[0] is not None else 0.0
 
 
 @Row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.actors import commands, runs_of
 from holmes.diagnosis.facts.evictions import preemptors_of
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
 from holmes.diagnosis.facts.fixes import corrected, uncordoned
@@ -237,6 +238,15 @@ def _taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
     yield from found
 
 
+def _tainted_by(state: ClusterState, by: Sequence[tuple[ClusterObject, JsonObject]]) -> str:
+    """Return the workload whose command sets one of the taints, as the end of a cause, or an empty string."""
+    for node, taint in by:
+        for each in commands(state).get(node.ref, ()):
+            if each.verb == "taint" and f"{text(taint, 'key')}" in each.place.value and runs_of(state, each.actor):
+                return f"; {each.actor.ref} sets this taint with `kubectl taint`"
+    return ""
+
+
 def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[ClusterObject, JsonObject]]) -> Fault:
     pod = found.pod
     troubled = [node for node, taint in by if is_trouble(taint)]
@@ -255,7 +265,8 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
         where = {0: "all nodes", 1: "1 node"}.get(found.main.count, f"{found.main.count} nodes")
-        cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}{found.others}"
+        tainter = _tainted_by(state, by)
+        cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}{found.others}{tainter}"
     taints = [evidence.field(node, "spec", "taints") for node in dict.fromkeys(node for node, _ in by)][:_MOST_NODES]
     cordons = [
         evidence.field(node, "spec", "unschedulable") for node in troubled if node.boolean("spec", "unschedulable")

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.actors import who_changed
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.fixes import exposed, replaced
@@ -13,10 +14,12 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
+from holmes.diagnosis.facts.stale_settings import old_host
 from holmes.diagnosis.facts.templates import labels_of, template_of
 from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, matches_map, texts
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.edges import Edge, Failure
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, FixStep, ObjectRef, Severity
+    from holmes.values.findings import FixStep, ObjectRef, Severity
 
 _MOST_EVIDENCE: Final = 4
 _CALM_LINES: Final = 20
@@ -56,6 +59,10 @@ class _Missing:
         """The wrong text in a setting and the right one. Both have a namespace if the namespace is wrong."""
         right = self.meant or self.ref.name
         return (f"{self.ref.name}.{self.ref.namespace}" if "." in right else self.ref.name), right
+
+    @property
+    def consumers(self) -> tuple[ClusterObject, ...]:
+        return (*(edge.consumer for edge in self.edges), *(failure.consumer for failure in self.failures))
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
@@ -164,11 +171,6 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     severity = _severity_of_missing(state, about)
     if severity == "info" and all(edge.use.port is None and edge.use.form == "variable" for edge in about.edges):
         return
-    consumers = [edge.consumer for edge in about.edges] + [failure.consumer for failure in about.failures]
-    logs = consumer_logs(state, consumers)
-    named = dict.fromkeys(str(each.ref) for each in consumers[:3])
-    who = ", ".join(named)
-    existing = [each.name for each in state.of("Service", about.ref.namespace)]
     places = {edge.named.object: edge for edge in reversed(about.edges)} if about.meant else {}
     for place, edge in sorted(places.items()):
         yield Fault(
@@ -182,25 +184,52 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             evidence=(edge.named, *about.proofs)[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
             severity=severity,
-            logs=logs,
+            logs=consumer_logs(state, about.consumers),
             fix=replaced(edge.named, *about.correction, edge.consumer.ref),
         )
     if not places:
-        yield Fault(
-            subject=about.ref,
-            culprit=about.ref if not about.meant else consumers[0].ref,
-            cause=(
-                f"{about.ref} does not exist, but {who} {'needs' if len(named) == 1 else 'need'} it"
-                + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
-                + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
-                + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
-            ),
-            evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
-            next_check=f"kubectl -n {about.ref.namespace} get services",
-            severity=severity,
-            logs=logs,
-            fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
-        )
+        yield (_outdated(state, about) if not about.edges else None) or _not_there(state, about, severity)
+
+
+def _not_there(state: ClusterState, about: _Missing, severity: Severity) -> Fault:
+    named = dict.fromkeys(str(each.ref) for each in about.consumers[:3])
+    existing = [each.name for each in state.of("Service", about.ref.namespace)]
+    actor = who_changed(state, about.ref, None, ("delete", "replace"))
+    proofs = actor.evidence if actor is not None else ()
+    return Fault(
+        subject=about.ref,
+        culprit=about.ref if not about.meant else about.consumers[0].ref,
+        cause=(
+            f"{about.ref} does not exist, but {', '.join(named)} {'needs' if len(named) == 1 else 'need'} it"
+            + (f" ({_setting(about.edges[0])} refers to it)" if about.edges else " (according to its log)")
+            + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
+            + ("" if about.orphan else _elsewhere(state, about.ref) or hint(about.ref.name, existing))
+            + (f"; {actor.words}" if actor is not None else "")
+        ),
+        evidence=(*proofs, *(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
+        next_check=f"kubectl -n {about.ref.namespace} get services",
+        severity=severity,
+        logs=consumer_logs(state, about.consumers),
+        fix=(exposed(about.ref, about.orphan) if about.orphan else None,),
+    )
+
+
+def _outdated(state: ClusterState, about: _Missing) -> Fault | None:
+    """Return the fault of pods that use a host which only their former settings named."""
+    for failure in about.failures:
+        old = old_host(state, failure.pod, failure.use.host)
+        if old is not None:
+            return Fault(
+                subject=failure.consumer.ref,
+                culprit=old.culprit,
+                title="Pod uses a host that its current settings do not contain",
+                cause=f"{failure.consumer.ref} still connects to {failure.use.host}, which does not exist: {old.words}",
+                evidence=(Evidence(object=old.culprit, path=old.path, value=old.value), failure.line),
+                next_check=f"kubectl -n {failure.consumer.namespace} rollout status {failure.consumer.kind.lower()} "
+                f"{failure.consumer.name}",
+                logs=consumer_logs(state, [failure.consumer]),
+            )
+    return None
 
 
 def _elsewhere(state: ClusterState, missing: ObjectRef) -> str:

@@ -1,21 +1,20 @@
-"""Rules for Service ports without a matching container port, and for Services that select unrelated pods."""
+"""Rules for Service ports without a matching container port."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.fixes import retargeted
-from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
-from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
+from holmes.diagnosis.facts.network import container_ports, service_ports
+from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, children, text, texts
+from holmes.kubernetes.fields import at, child, children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +67,7 @@ def _named(
     renamed = _had_port_before(state, workload, target)
     names = sorted({f"{each.name or 'without a name'} ({each.number}/{each.protocol})" for each in declared})
     chosen = _target(service, port)
-    has = value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload))
+    has = value(workload, f"{template_of(workload).path}.containers[0].ports", declared_ports(workload))
     yield Fault(
         subject=service.ref,
         culprit=workload.ref if renamed else service.ref,
@@ -84,7 +83,7 @@ def _named(
     )
 
 
-def _declared_ports(workload: ClusterObject) -> object:
+def declared_ports(workload: ClusterObject) -> object:
     containers = children(template_of(workload).spec, "containers")
     return at(containers[0], "ports") if containers else None
 
@@ -111,14 +110,14 @@ def _numbered(
         return
     declared = {(each.number, each.protocol) for each in ports}
     known = declared or {(number, "TCP") for number in _probe_ports(pods[0])}
-    if not known or (target, port.protocol) in known or _speaks_of(pods[0], target):
+    if not known or (target, port.protocol) in known or speaks_of(pods[0], target):
         return
     proofs = _refusals(state, service, port, pods)
     others = [each for each in service_ports(service) if each is not port]
     serves = any((each.target, each.protocol) in known or isinstance(each.target, str) for each in others)
     if not proofs and (serves or not declared or _has_other_service(state, service, pods[0], declared)):
         return
-    listens_elsewhere = any(_speaks_of(pods[0], number) for number, _ in known)
+    listens_elsewhere = any(speaks_of(pods[0], number) for number, _ in known)
     written = ", ".join(f"{number}/{protocol}" for number, protocol in sorted(known))
     where = "declares only" if declared else "is probed at"
     yield Fault(
@@ -130,7 +129,7 @@ def _numbered(
         ),
         evidence=(
             _target(service, port),
-            value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload)),
+            value(workload, f"{template_of(workload).path}.containers[0].ports", declared_ports(workload)),
             *proofs,
         ),
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
@@ -140,7 +139,7 @@ def _numbered(
 
 
 def _other_protocol(service: ClusterObject, port: ServicePort, workload: ClusterObject, only: str) -> Fault:
-    ports = value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload))
+    ports = value(workload, f"{template_of(workload).path}.containers[0].ports", declared_ports(workload))
     return Fault(
         subject=service.ref,
         culprit=service.ref,
@@ -171,7 +170,7 @@ def _probe_ports(pod: ClusterObject) -> set[int]:
     return {port for port in probes if isinstance(port, int)}
 
 
-def _speaks_of(pod: ClusterObject, port: int) -> bool:
+def speaks_of(pod: ClusterObject, port: int) -> bool:
     """Return whether the port number appears in a command, a variable or a probe of the pod's containers."""
     word = re.compile(rf"(?<!\d){port}(?!\d)")
     return any(
@@ -210,143 +209,6 @@ def _has_other_service(
 
 
 @Row(
-    id="N-S04",
-    title="Service also selects pods of another program",
-    severity="warning",
-    kinds=("Service", "Pod"),
-    reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
-    explanation=(
-        "The selector matches pods of several workloads, and some of these pods run another program without the target "
-        "port. Requests to these pods fail. If the other program declares the port but has no probe there, the log of "
-        "a client must show refused connections. If no log shows them, the severity is info. Several versions of one "
-        "program (canary, blue-green) behind one Service are normal. Usually a label must be added to the selector."
-    ),
-)
-def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
-    for service in selecting_services(state):
-        pods = [pod for pod in pods_behind(state, service) if is_ready(pod)]
-        workloads = {state.workload_of(pod): pod for pod in reversed(pods)}
-        if len(workloads) < 2 or is_headless(service):
-            continue
-        targets = [port.target for port in service_ports(service)]
-        serving = {workload for workload, pod in workloads.items() if _serves(pod, targets)}
-        programs = {_program(workloads[workload]) for workload in serving}
-        strangers = [
-            workload
-            for workload, pod in workloads.items()
-            if workload not in serving and not _may_serve(pod, targets, other_program=_program(pod) not in programs)
-        ]
-        if serving and strangers:
-            yield _too_broad(service, strangers, sorted(str(each.ref) for each in serving))
-        elif serving:
-            yield from _unproved(state, service, workloads)
-
-
-def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
-    declared = {each for port in container_ports(pod.child("spec")) for each in (port.number, port.name)}
-    return any(target in declared for target in targets)
-
-
-def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: bool) -> bool:
-    """Return whether a pod may respond at one of the ports without declaring the port, or receives no requests."""
-    numbers = [target for target in targets if isinstance(target, int)]
-    if any(_speaks_of(pod, number) for number in numbers):
-        return True
-    if any(True for _ in container_ports(pod.child("spec"))):
-        return False
-    # A pod without a port of this name is not an endpoint.
-    return not numbers or not other_program or (pod.owner is not None and pod.owner.kind == "Job")
-
-
-def _program(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
-    """Return the image repository and command of each container, which identify its program in any version."""
-    containers = pod.children("spec", "containers")
-    return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
-
-
-def _repository(image: str) -> str:
-    return re.sub(r"(?:@[^/]*|:[^/:@]*)$", "", image.partition("@")[0])
-
-
-def _unproved(
-    state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
-) -> Iterator[Fault]:
-    """Report pods that run a different program from the probed pods and have no probe at the declared target port."""
-    probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
-    programs = {_program(workloads[workload]) for workload in probed}
-    strangers = [
-        workload
-        for workload, pod in workloads.items()
-        if workload not in probed
-        and _program(pod) not in programs
-        and workload.kind not in {"Job", "CronJob"}
-        and target_ports(service, pod)
-    ]
-    if not probed or not strangers:
-        return
-    refused = [each for each in failures(state).get(service.ref, ()) if each.kind == "refused"]
-    if any(is_sick(state, each) for each in probed):
-        refused = []
-    sick = any(is_sick(state, each.consumer) for each in refused)
-    fault = _too_broad(service, strangers, sorted(str(each.ref) for each in probed))
-    names = ", ".join(sorted(str(each.ref) for each in strangers))
-    yield replace(
-        fault,
-        cause=(
-            f"The selector of {service.ref} also matches the pods of {names}, which do not run the same program as "
-            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at the target port"
-            + (": some connections are refused" if refused else "")
-        ),
-        evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),
-        severity=("critical" if sick else "warning") if refused else "info",
-        logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
-    )
-
-
-def _labels_of(workloads: list[ClusterObject]) -> tuple[Evidence, ...]:
-    templates = [template_of(each) for each in sorted(workloads, key=lambda each: each.ref)[:_MOST_PROOFS]]
-    return tuple(
-        value(each.workload, each.path.removesuffix("spec") + "metadata.labels", dict(each.labels))
-        for each in templates
-    )
-
-
-def _probe_numbers(pod: ClusterObject) -> set[int]:
-    """Return the probe ports of a pod, with port names resolved to numbers."""
-    names = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
-    ports = [
-        at(container, probe, how, "port")
-        for container in pod.children("spec", "containers")
-        for probe in ("readinessProbe", "livenessProbe", "startupProbe")
-        for how in ("httpGet", "tcpSocket", "grpc")
-    ]
-    return {port for port in ports if isinstance(port, int)} | {names[each] for each in ports if each in names}
-
-
-def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: list[str]) -> Fault:
-    names = ", ".join(sorted(str(each.ref) for each in strangers))
-    first = min(strangers, key=lambda each: each.ref)
-    targets = ", ".join(str(port.target) for port in service_ports(service))
-    return Fault(
-        subject=service.ref,
-        culprit=service.ref,
-        cause=(
-            f"The selector of {service.ref} also matches the pods of {names}, which lack the target port "
-            f"({targets}) that {', '.join(serving)} has: some requests fail"
-        ),
-        evidence=(
-            field(service, "spec", "selector"),
-            value(first, f"{template_of(first).path}.containers[0].ports", _declared_ports(first)),
-            *_labels_of(strangers),
-        ),
-        next_check=(
-            f"kubectl -n {service.namespace} get pods -o wide -l "
-            + ",".join(f"{key}={label}" for key, label in selector_of(service).items())
-        ),
-    )
-
-
-@Row(
     id="N-S08",
     title="Headless Service does not translate ports",
     severity="warning",
@@ -368,7 +230,7 @@ def headless_ports(state: ClusterState) -> Iterator[Fault]:
         numbers = {each.number for each in declared}
         for port in service_ports(service):
             target = names.get(port.target, 0) if isinstance(port.target, str) else port.target
-            if target and target != port.port and port.port not in numbers and not _speaks_of(pods[0], port.port):
+            if target and target != port.port and port.port not in numbers and not speaks_of(pods[0], port.port):
                 yield from _untranslated(state, service, port, target)
 
 

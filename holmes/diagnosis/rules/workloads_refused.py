@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.json_types import JsonObject
 
-_KINDS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+_KINDS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob")
 _READS: Final = ("status.conditions[ReplicaFailure]", "event FailedCreate", "spec.replicas", "status.replicas")
 
 
@@ -74,14 +74,13 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
         ]
         if quota is not None:
             values += [evidence.field(quota, "status", "used")]
-        claim = "persistentvolumeclaims" in refusal.message
         users = [largest_users(state, namespace, resource, limited.get(resource, "")) for resource in requested]
         by = next((f"; most of it is used by {each}" for each in users if each), "")
         yield Fault(
             subject=refusal.maker.ref,
             culprit=ref,
             severity=refusal.severity,
-            cause=f"{ref} has no room for another {'claim' if claim else 'pod'} of {refusal.workload.ref} ({told}){by}",
+            cause=f"{ref} has no room for another {refusal.what} of {refusal.workload.ref} ({told}){by}",
             evidence=(*values, refusal.proof),
             next_check=f"kubectl -n {namespace} describe resourcequota {name}",
             since=refusal.since,

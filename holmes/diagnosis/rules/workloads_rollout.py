@@ -6,11 +6,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.actors import last_write, scaled_by
 from holmes.diagnosis.facts.changes import (
     autoscalers_of,
     last_rollout,
     replica_sets_newest_first,
-    scaled_by,
     services_selecting,
     template_differences,
 )
@@ -273,7 +273,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
         scaler = next(iter(autoscalers_of(state, workload)), None)
         if not services and scaler is None:
             continue
-        proof = tuple(_scaled_down(state, workload))
+        proof, by = tuple(_scaled_down(state, workload)), scaled_by(state, workload)
         users = [edge for each in services for edge in edges(state).get(each.ref, ())]
         pointed_at = scaler is not None or any((each.namespace, each.name) in routed for each in services)
         severity = "critical" if pointed_at else _severity(state, services, users, recent=bool(proof))
@@ -283,15 +283,17 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
             title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
             + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users))
-            + (f"; last scaled by {by}" if (by := scaled_by(state, workload)) else ""),
+            + (f"; {by.words}" if by is not None else ""),
             evidence=(
                 evidence.field(workload, "spec", "replicas"),
                 *(evidence.field(each, "spec", "selector") for each in services),
                 *((evidence.field(scaler, "spec", "scaleTargetRef"),) if scaler is not None else ()),
+                *(by.evidence if by is not None else ()),
                 *proof,
                 *(edge.named for edge in users[:1]),
             ),
             next_check=f"kubectl -n {workload.namespace} describe {workload.kind.lower()} {workload.name}",
+            since=last_write(workload, "f:replicas")[0] or None,
             logs=consumer_logs(state, [edge.consumer for edge in users]),
             fix=(scaled_up(state, workload),) if severity != "info" else (),
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
 from holmes.diagnosis.facts.edges import is_ready
-from holmes.diagnosis.facts.fixes import changed, restarted
+from holmes.diagnosis.facts.fixes import changed, command, restarted
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.facts.services import unready_seconds
@@ -112,29 +113,45 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     id="W06c",
     title="Corrected template does not reach a failing pod",
     severity="critical",
-    kinds=("StatefulSet", "Pod"),
-    reads=("status.updateRevision", f"Pod metadata.labels[{_HASH}]", "Pod status.conditions[Ready]"),
-    explanation="A StatefulSet replaces a pod only after the pod is ready. If the old template was wrong, its pod "
-    "never becomes ready, and the corrected template is not used until the pod is deleted.",
+    kinds=("StatefulSet", "DaemonSet", "Pod"),
+    reads=(
+        "status.updateRevision",
+        "spec.updateStrategy.type",
+        f"Pod metadata.labels[{_HASH}]",
+        "Pod status.conditions[Ready]",
+    ),
+    explanation="A StatefulSet replaces a pod only after the pod is ready, and with the update strategy OnDelete only "
+    "after it is deleted. If the old template was wrong, its pod never becomes ready, and the corrected template is "
+    "not used until the pod is deleted.",
 )
 def stays_old(state: ClusterState) -> Iterator[Fault]:
-    for workload in state.of("StatefulSet"):
-        update = workload.child("spec", "updateStrategy")
-        waits = text(update, "type") == "OnDelete" or integer(update, "rollingUpdate", "partition")
-        if waits or workload.deleted is not None or workload.text("spec", "podManagementPolicy") == "Parallel":
-            continue
-        for pod in _old_pods(state, workload):
+    for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
+        why = _keeps_old(workload)
+        for pod in _old_pods(state, workload) if why and workload.deleted is None else ():
             if unready_seconds(state, pod) < 2 * state.patience_seconds or is_ready(pod):
                 continue
+            look = f"kubectl -n {workload.namespace} get pods -L {_HASH}"
             yield Fault(
                 subject=pod.ref,
-                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels[_HASH]} of {workload.ref}; a "
-                "StatefulSet replaces a pod only after it is ready, so the new template is used after the pod is "
-                "deleted",
-                evidence=(evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels[_HASH]), *_revisions(workload)),
-                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels.get(_HASH, '')} of "
+                f"{workload.ref}; {why}, so the new template is used after the pod is deleted",
+                evidence=(
+                    evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels.get(_HASH, "")),
+                    *(_revisions(workload) if workload.kind == "StatefulSet" else _counts(workload)),
+                ),
+                next_check=look,
                 since=pod.created,
+                fix=(replace(command(pod.ref, "delete", ""), check=look),),
             )
+
+
+def _keeps_old(workload: ClusterObject) -> str:
+    """Return why the controller does not replace a pod that is not ready, or an empty string if it does."""
+    update = workload.child("spec", "updateStrategy")
+    if text(update, "type") == "OnDelete":
+        return "its update strategy OnDelete replaces only deleted pods"
+    waits = integer(update, "rollingUpdate", "partition") or workload.text("spec", "podManagementPolicy") == "Parallel"
+    return "" if waits or workload.kind != "StatefulSet" else "a StatefulSet replaces a pod only after it is ready"
 
 
 def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:

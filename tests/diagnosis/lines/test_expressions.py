@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_text())
 BY_CORPUS: Final = {"line_kinds", "line_patterns", "logs"}
-BY_FIELDS: Final = {"custom_health"}
+BY_FIELDS: Final = {"custom_health", "custom_links", "custom_reasons"}
 """Modules whose expressions read fields of custom resources, not text."""
 BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS", "admission._KNOWN")
 """Ordered alternatives. The first that matches decides, so the rows of tests/diagnosis/rows test them."""

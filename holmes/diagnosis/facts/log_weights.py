@@ -1,0 +1,134 @@
+"""Tells why a record of a log reports trouble, and whether a client's mistake or a lasting state is its reason.
+
+A level alone is not evidence, and neither are words without a level: the place of the record in its log decides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.diagnosis.facts.line_kinds import reports_success
+from holmes.previews.severity import ERROR, WARNING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.previews.log_patterns import Pattern
+
+Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
+"""Why a group reports trouble, the strongest first: its kind, its level, an HTTP status, or only a warning."""
+
+_SERVER_ERROR: Final = re.compile(
+    r"(?i)\b(?:(?:origin|downstream|upstream|http|response)_?)?(?:status|(?<=_)code)(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b"
+    r"|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
+    r"|\b(?:answer(?:ed|ing)|repl(?:ied|ying)|return(?:ed|s|ing)|got|respond(?:ed|s|ing)?)(?: with| HTTP){0,2} 5\d\d\b"
+    r"|\b(?:Sent|Completed) 5\d\d\b"
+    r"|-> 5\d\d\b|(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300}:? 5\d\d\b|https?://[^\s\"]{1,300}: 5\d\d\b"
+    r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
+    r"|(?:^|\s)5\d\d (?:GET|POST|PUT|DELETE|PATCH) /"
+)
+_REFUSAL: Final = re.compile(r"4\d\d\|")
+"""The beginning of a pattern with an HTTP status of a refused request."""
+_HANDLED: Final = re.compile(
+    r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
+)
+_CLIENT: Final = re.compile(
+    r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"=:\d]"
+    r"|\bfor (?:\w{1,20} )?\d{1,3}(?:\.\d{1,3}){3}\b|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
+    r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
+)
+_OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
+    "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
+    "configuration invalid", "file missing", None,
+})  # fmt: skip
+_ASIDE: Final = re.compile(
+    r"(?i)\b(?:telemetry|metrics?|otlp|otel|opentelemetry|trac(?:er|ing)|statsd|sentry|analytics|pushgateway|jaeger"
+    r"|zipkin|newrelic|datadog|apm)\b"
+)
+"""Words about observing a program. Its work does not depend on it."""
+_SUSPECT: Final = re.compile(
+    r"(?i)\bwaiting (?:for|on|until) |\b(?:failed|unable) (?:to|since|because|with|after)\b|\bfailed: "
+)
+"""Words of lines without a level or with the level INFO, which count as a warning."""
+_UNWELL: Final = re.compile(
+    r"(?i)\b(?:not|no|none|without|never|cannot|can't|unavailable|unknown|unreachable|refus\w+|reject\w+|denied"
+    r"|fail\w*|g[ai]v(?:e|ing) up|abort\w*|cancel\w*|block\w*|busy|wait(?:s|ing)?|stuck|stall\w*|pause\w*|postpon\w*"
+    r"|defer\w*|park(?:ed|ing)|dropp\w+|lost|miss(?:ed|ing)|overdue|exceed\w*|limit\w*|full|retr(?:y|ies|ying)"
+    r"|trying again|conflict\w*|stale|degraded|slow\w*|[45]\d\d)\b"
+)
+"""Words that count as a warning in lines that a program writes in place of its usual ones."""
+_REFUSED: Final = re.compile(
+    r"(?i)\b(?:refus(?:ed|es|ing)|reject(?:ed|s|ing)|denied|fail(?:ed|s|ing|ure)|cannot|can't|could not|couldn't|unable"
+    r"|unreachable|g[ai]v(?:e|ing) up|not (?:sent|delivered|stored|saved|written|processed|booked|accepted|possible))\b"
+)
+"""Words about work that failed. They count in lines without a level that fill a log."""
+_NOTHING: Final = re.compile(
+    r"(?i)\b(?:no|0|zero|without) [a-z]{1,30}(?: [a-z]{1,30})?\b|\b[a-z_-]{1,30}(?: [a-z]{1,30})?\"?[=:] ?\"?0\b"
+)
+"""Amounts of zero, for example `failed deliveries: 0` and `no errors`."""
+_ENTERED: Final = re.compile(
+    r"(?i)\balarm (?:\w+ ){0,3}set\b|\bread-only mode\b|\bmarked (?:as )?(?:read-only|down|failed|offline|dead)\b"
+    r"|\bstopp(?:ed|ing) (?:serving|fetcher|accepting|consuming|leading)\b|\bwill be blocked\b|\bpaused until\b"
+    r"|\b(?:entered|entering|switched to|switching to) (?:\w+ ){0,2}(?:degraded|safe|maintenance|standby) ?mode\b"
+    r"|\brelinquish\w+ (?:primary|leadership)\b|\bcircuit (?:breaker )?(?:\S+ )?(?:is )?(?:now )?open(?:ed)?\b"
+)
+"""Words about a state that lasts until another line says that it is over."""
+_LEFT: Final = re.compile(
+    r"(?i)\bcleared\b|\bresum(?:ed|ing)\b|\brecover(?:ed|y)\b|\bback (?:online|up|to)\b|\bleft\b"
+    r"|\bcircuit\b.{0,60}\bclosed\b|\bno longer\b|\bhealthy\b|\bre-?enabled\b|\bunblocked\b|\bsucceeded\b"
+)
+_RETRIED: Final = re.compile(
+    r"(?i)\battempts? \d|\bretry\w*|\btrying again\b|\bwill be (?:retried|tried again)\b|\bretries\b"
+)
+
+_FAILED_REQUEST: Final[LineKind] = "upstream 5xx"
+"""The kind of records that tell that a request failed, but not why."""
+_CHARACTERS: Final = 2_000
+
+
+def weight_of(pattern: Pattern, record: str, kind: LineKind | None, *, replaces: bool) -> Weight:
+    """Return why a record reports trouble. `replaces` means that the lines are written in place of the usual ones."""
+    level = pattern.level
+    if _HANDLED.search(record) is not None:
+        return "warning" if level is not None and level >= WARNING else "none"
+    aside = _ASIDE.search(record) is not None
+    if kind is not None:
+        return "warning" if aside else "status" if kind == _FAILED_REQUEST else "kind"
+    if _SERVER_ERROR.search(record) is not None:
+        return "none" if reports_success(record) else "status"
+    if replaces and _REFUSAL.match(pattern.text):
+        return "status"
+    if (level if level is not None else pattern.severity - 0.5) >= ERROR:
+        return "none" if reports_success(record) else "warning" if aside else "error"
+    plain = _NOTHING.sub(" ", record)
+    warns = (level is not None and level >= WARNING) or _SUSPECT.search(plain) is not None
+    return "warning" if warns or (replaces and _UNWELL.search(plain)) else "none"
+
+
+def is_of_client(record: str, kind: LineKind | None) -> bool:
+    """Return whether a client's mistake can be the reason of a record."""
+    return kind in _OF_CLIENTS and "upstream" not in record and _CLIENT.search(record) is not None
+
+
+def is_refusal(record: str) -> bool:
+    """Return whether a record without a level says in plain words that something did not work."""
+    return _REFUSED.search(_NOTHING.sub(" ", record)) is not None and not reports_success(record)
+
+
+def persists(record: str, last: int, patterns: Iterable[Pattern]) -> bool:
+    """Return whether a record reports a state, and no later line of the log reports its end."""
+    if _ENTERED.search(record) is None:
+        return False
+    return not any(_LEFT.search(each.last_line[:_CHARACTERS]) for each in patterns if each.last_number > last)
+
+
+def is_retried(line: str) -> bool:
+    """Return whether a line is about one of several attempts."""
+    return _RETRIED.search(line[:_CHARACTERS]) is not None
+
+
+def repairs_of(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Return the patterns that tell of an attempt that succeeded after others had failed."""
+    return tuple(each for each in patterns if is_retried(each.last_line) and reports_success(each.last_line))

@@ -1,0 +1,125 @@
+"""Rule for proxy settings that also catch requests to Services of the cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.edges import consumer_logs, host_uses, newest_lines, workload_hosts
+from holmes.diagnosis.facts.evidence import log_line
+from holmes.diagnosis.facts.host_mentions import settings_of
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.diagnosis.rule import Fault, Row
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.edges import HostUse
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+
+_PROXY: Final = re.compile(r"(?i)^(?P<scheme>https?|all)_proxy=[\"']?(?P<url>\S{3,300}?)[\"']?$")
+_NO_PROXY: Final = re.compile(r"(?i)^no_proxy=(?P<hosts>.*)$")
+_JAVA: Final = re.compile(r"-D(?P<scheme>https?)\.proxyHost=(?P<url>[\w.-]{1,253})")
+_JAVA_NO_PROXY: Final = re.compile(r"-Dhttp\.nonProxyHosts=[\"']?(?P<hosts>[^\s\"']{1,500})")
+_OF_PROXY: Final = re.compile(r"(?i)proxy|\btunnel\b|\bsquid\b|\bCONNECT\b.{0,120}\b[45]\d\d\b|\bvia[:=] ?1\.[01]\b")
+_FAILED: Final = re.compile(
+    r"(?i)(?<![\d.:/-])(?:403|407|50[234])(?![\w.:/-])|fail|error|refused|time[d-]? ?out|unable|cannot|denied"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proxies:
+    """The proxy of each scheme with its setting, and the hosts that are excepted."""
+
+    of: dict[str, tuple[str, Evidence]]
+    excepted: tuple[str, ...]
+
+    def catching(self, scheme: str, host: str) -> tuple[str, Evidence] | None:
+        """Return the proxy for requests of a scheme to a host, or None."""
+        found = self.of.get(scheme) or self.of.get("all")
+        return None if any(_covers(each, host) for each in self.excepted) else found
+
+
+def _covers(entry: str, host: str) -> bool:
+    """Return whether an entry of NO_PROXY excepts the host. It can be a name, a domain or `*`."""
+    plain = entry.partition(":")[0].removeprefix("*").removeprefix(".").lower()
+    return entry == "*" or (bool(plain) and (host == plain or host.endswith(f".{plain}")))
+
+
+@Row(
+    id="D05",
+    title="Proxy settings catch requests to a Service",
+    severity="critical",
+    kinds=("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"),
+    needs=("Service", "ConfigMap"),
+    reads=("variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY", "logs of the workload"),
+    explanation="A workload sends its requests through a proxy, and NO_PROXY does not except the name under which it "
+    "uses a Service of the cluster. The rule reports it if the log shows that a request to this Service failed at the "
+    "proxy. Add the name, or the domains .svc and .cluster.local, to NO_PROXY.",
+)
+def proxy_catches_service(state: ClusterState) -> Iterator[Fault]:
+    for template in pod_templates(state):
+        workload = template.workload
+        proxies = _proxies_of(state, workload) if workload.at("spec", "replicas") != 0 else None
+        if proxies is None or not proxies.of:
+            continue
+        for use, named in workload_hosts(state, workload):
+            scheme = next((each for each in ("https", "http") if f"{each}://{use.host}" in named.value), "")
+            caught = proxies.catching(scheme, use.host) if scheme and state.find(use.service) is not None else None
+            line = _failed_line(state, workload, use) if caught is not None else None
+            if caught is not None and line is not None:
+                yield _fault(state, workload, use, caught, (proxies, named, line))
+                break
+
+
+def _proxies_of(state: ClusterState, workload: ClusterObject) -> _Proxies:
+    of: dict[str, tuple[str, Evidence]] = {}
+    excepted: list[str] = []
+    for setting in settings_of(state, workload):
+        for pattern in (_PROXY, _JAVA):
+            for found in pattern.finditer(setting.text):
+                of.setdefault(found["scheme"].lower(), (found["url"], setting.evidence))
+        for pattern in (_NO_PROXY, _JAVA_NO_PROXY):
+            for found in pattern.finditer(setting.text):
+                excepted += [each.strip() for each in re.split(r"[,|\s]+", found["hosts"].strip("\"'"))]
+    return _Proxies(of=of, excepted=tuple(filter(None, excepted)))
+
+
+def _failed_line(state: ClusterState, workload: ClusterObject, use: HostUse) -> Evidence | None:
+    """Return the newest line about the Service that speaks of a failure at a proxy."""
+    for pod in state.pods_of(workload):
+        for container in pod.children("spec", "containers"):
+            name = text(container, "name")
+            log = state.timed_logs.get(LogKey(pod=pod.ref, container=name, previous=False), "")
+            for line in newest_lines(log, state.now):
+                if use.host in line and _OF_PROXY.search(line) and _FAILED.search(line):
+                    named = any(each.service == use.service for each in host_uses(line, pod.namespace, state))
+                    if named:
+                        return log_line(pod, name, line.strip(), previous=False)
+    return None
+
+
+def _fault(
+    state: ClusterState,
+    workload: ClusterObject,
+    use: HostUse,
+    caught: tuple[str, Evidence],
+    seen: tuple[_Proxies, Evidence, Evidence],
+) -> Fault:
+    proxies, named, line = seen
+    url, setting = caught
+    excepted = ", ".join(proxies.excepted) or "not set"
+    return Fault(
+        subject=workload.ref,
+        culprit=setting.object,
+        cause=f"{workload.ref} sends its requests for {use.host} ({use.service}) to the proxy {url}, where they fail, "
+        f"because NO_PROXY ({excepted}) does not except this name",
+        evidence=(setting, line, named),
+        next_check=f"kubectl -n {workload.namespace} get {workload.kind.lower()} {workload.name} -o yaml",
+        logs=consumer_logs(state, [workload]),
+    )

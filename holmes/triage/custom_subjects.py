@@ -1,0 +1,183 @@
+"""Finds custom kinds, products and custom objects in a question.
+
+A question can name a custom kind in words (`helm release`), by its last words beside a name (`connector orders-sink`),
+or by the product that brought it (`velero`). It can name a custom object by what the object belongs to: "the longhorn
+volume of gitea".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.producers import controllers_of
+from holmes.triage.asked import refs_of
+from holmes.triage.connections import connections, identity
+from holmes.triage.names import is_of, is_product, names_of
+from holmes.triage.subjects import Named
+from holmes.triage.vocabulary import Sighting, vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.scan import ScanResult
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.names import Names
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+_ABBREVIATIONS: Final = {
+    "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
+    "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
+}  # fmt: skip
+_ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
+_LONGEST: Final = 4
+_LEAST_ENDING: Final = 4
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
+_COMPANY: Final = re.compile(r"(?:proj|cd|hq|labs)$")
+_SHARED_DOMAINS: Final = frozenset({"k8s", "x-k8s", "kubernetes", "github", "coreos", "openshift"})
+"""Domains that many products share."""
+_MOST_HOPS: Final = 5
+
+
+def with_known_kinds(question: Question, state: ClusterState) -> Question:
+    """Add the custom kinds and products of the cluster, and abbreviations such as `cm`, to what a question names.
+
+    A custom kind of several words replaces the kinds that some of its words mean: `external secret` is not a Secret.
+    """
+    names, words = names_of(state), question.words
+    more: list[Sighting] = []
+    index = 0
+    while index < len(words):
+        found = _kind_at(question, names, index)
+        if found is not None:
+            more.append(found)
+        index = found.last + 1 if found is not None else index + 1
+    spans = [(each.first, each.last) for each in more if each.last > each.first]
+    kept = tuple(
+        each
+        for each in question.found
+        if each.sense != "kind" or not any(first <= each.first <= each.last <= last for first, last in spans)
+    )
+    more += _products(question, names, {each.name.partition(".")[2] for each in more})
+    return replace(question, found=(*kept, *more)) if more else question
+
+
+def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
+    """Return the custom kind that begins at a word, the longest phrase first."""
+    words = question.words
+    for length in range(min(_LONGEST, len(words) - index), 0, -1):
+        phrase = words[index : index + length]
+        kind, last = names.kinds.get("".join(phrase), ""), index + length - 1
+        known = any(each.first <= last and index <= each.last for each in question.found)
+        if not kind and length == 1 and not known:
+            kind = _abbreviated(words, index) or _by_ending(question, names, index)
+        if kind and (length > 1 or not (known or _is_plain_name(names, words, index, kind))):
+            return Sighting(sense="kind", name=kind, first=index, last=last)
+    return None
+
+
+def _is_plain_name(names: Names, words: tuple[str, ...], index: int, kind: str) -> bool:
+    """Return whether a word for a kind rather names an object: `orders`, in a cluster with Orders of cert-manager."""
+    beside = (*words[index + 1 : index + 2], *words[max(0, index - 1) : index])
+    return bool(names.named(words[index])) and not any(names.named(word, kind) for word in beside)
+
+
+def _abbreviated(words: tuple[str, ...], index: int) -> str:
+    asked_for = index > 0 and words[index - 1] in _ASKS_FOR
+    return _ABBREVIATIONS.get(words[index], "") if asked_for else ""
+
+
+def _by_ending(question: Question, names: Names, index: int) -> str:
+    """Return the custom kind whose last words are this word, if a word beside it is the name of such an object."""
+    word = question.words[index]
+    if len(word) < _LEAST_ENDING:
+        return ""
+    for near in (*question.words[index + 1 : index + 2], *question.words[max(0, index - 1) : index]):
+        for each in names.named(near):
+            parts = [part.lower() for part in _PARTS.findall(each.kind)]
+            if each.group and word in {"".join(parts[start:]) for start in range(1, len(parts))}:
+                return f"{each.kind}.{each.group}"
+    return ""
+
+
+def _products(question: Question, names: Names, groups: set[str]) -> Iterator[Sighting]:
+    """Yield the products that a question names. Beside one of its kinds, a product is only an adjective.
+
+    A word that is also the name of an object means that object.
+    """
+    products = _product_groups(names)
+    for index, word in enumerate(question.words):
+        of = products.get(word, ())
+        known = any(each.first <= index <= each.last for each in question.found) or word in vocabulary().stop
+        if not of or known or (names.named(word) and not groups.intersection(of)):
+            continue
+        yield Sighting(sense="concept", name="product", first=index, last=index)
+        if not groups.intersection(of):
+            yield from (Sighting(sense="kind", name=f"*.{group}", first=index, last=index) for group in of)
+
+
+def _product_groups(names: Names) -> dict[str, tuple[str, ...]]:
+    """Return the API groups of the products of the cluster by the words that mean the product."""
+    found: dict[str, dict[str, None]] = {}
+    for kind in names.state.kinds:
+        if "." in kind:
+            name, _, group = kind.partition(".")
+            for word in _words_for(name.lower(), group):
+                found.setdefault(word, {})[group] = None
+    return {word: tuple(groups) for word, groups in found.items()}
+
+
+def _words_for(kind: str, group: str) -> Iterator[str]:
+    """Yield the words for the product of a group: `rook` and `ceph` for CephCluster in `ceph.rook.io`."""
+    labels = group.split(".")
+    if len(labels) < 2:
+        return
+    named = [label for label in labels[:-1] if label not in _SHARED_DOMAINS]
+    for label in named[-1:]:
+        yield label
+        yield _COMPANY.sub("", label)
+        yield "".join(labels[-2:])
+    yield from (label for label in named if len(label) >= _LEAST_ENDING and kind.startswith(label) and kind != label)
+
+
+def about_custom_objects(question: Question, subject: Subject, scan: ScanResult) -> Subject:
+    """Return the subject with the custom objects that the question means by what they belong to.
+
+    This is an object of the asked kind that serves the named one, or the objects of a product of which only the
+    operator is named and works.
+    """
+    kinds = [kind for kind in question.kinds if "." in kind]
+    named = subject.objects
+    if kinds and named and not any(is_of(each, kind) for each in named for kind in kinds):
+        near = [one for one in connections(scan.state, named).values() if one.hops <= _MOST_HOPS]
+        served = [each for one in near if (each := scan.state.find(one.ref)) is not None]
+        meant = tuple(each for each in served if any(is_of(each, kind) for kind in kinds))
+        if meant:
+            return replace(subject, named=(Named(name=named[0].name, objects=meant[:1]),), namespaces=())
+    products = [kind for kind in kinds if is_product(kind) and _is_troubled(kind.partition(".")[2], scan)]
+    if products and named and all(each.match in ("part", "similar") for each in subject.named):
+        return replace(subject, named=(), unknown=(*subject.unknown, *(each.name for each in subject.named)))
+    groups = _operated(named, scan) if named and not set(question.kinds) - set(kinds) else {}
+    asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
+    if groups and asked and not _is_sick(named, scan):
+        return replace(subject, named=(), kinds=tuple(dict.fromkeys((*subject.kinds, *asked))))
+    return subject
+
+
+def _operated(named: tuple[ClusterObject, ...], scan: ScanResult) -> dict[str, None]:
+    """Return the groups of the custom kinds whose operators are the named objects."""
+    refs = {ref for each in named for ref in identity(scan.state, each)}
+    kinds = (kind.partition(".") for kind in scan.state.kinds if "." in kind)
+    return {group: None for name, _, group in kinds if refs.intersection(controllers_of(scan.state, name, group))}
+
+
+def _is_troubled(group: str, scan: ScanResult) -> bool:
+    return any(each.culprit.group == group and each.severity != "info" for each in scan.report.incidents)
+
+
+def _is_sick(named: tuple[ClusterObject, ...], scan: ScanResult) -> bool:
+    own = {ref for each in named for ref in identity(scan.state, each)}
+    return any(own & refs_of(each) and each.severity != "info" for each in scan.report.incidents)

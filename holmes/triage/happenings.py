@@ -1,0 +1,185 @@
+"""Lists what changed, and which events occurred, in the period of a question."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.changes import all_changes
+from holmes.kubernetes.fields import duration, written
+from holmes.triage.causes import look_for_cause
+from holmes.triage.connections import identity
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.ledger import unread
+from holmes.triage.markdown import counted
+from holmes.triage.periods import unread_time
+from holmes.triage.vocabulary import beginnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holmes.diagnosis.facts.changes import DatedChange, Sort
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+    from holmes.values.first_look import FirstLook
+
+_HOUR_SECONDS: Final = 3_600.0
+_CHANGED: Final = (
+    *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
+    "ResourceQuota", "LimitRange", "Node", "PodDisruptionBudget", "PersistentVolumeClaim", "ServiceAccount", "Role",
+    "RoleBinding", "ClusterRole", "ClusterRoleBinding", "StorageClass", "Namespace",
+)  # fmt: skip
+_MOST_NEEDED: Final = 4
+"""The number of kinds without which a list of changes is not complete."""
+_SORTS: Final[tuple[Sort, ...]] = ("rollout", "scaling", "creation")
+_WHENEVER: Final = re.compile(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
+_TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
+"""Kinds whose rollouts are only visible as edits."""
+
+
+_OF_CHANGES: Final = frozenset({"rollout", "scaling", "image", "job"})
+"""Symptoms whose words also name changes."""
+_HAPPENED: Final = re.compile(r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b")
+"""In "were there deployments yesterday", `deployments` means changes."""
+_BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+
+
+def asks_changes(question: Question, _subject: Subject) -> bool:
+    """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
+    if question.asks("trouble", "negation", "health", "count") or question.symptoms - _OF_CHANGES:
+        return False
+    said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
+    by_whom = bool(question.words) and question.words[0] in _BY_WHOM
+    deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
+    happened = beginnings("what happened").search(question.spoken) is not None
+    dated = question.period is not None
+    return question.asks("changes") or (said and (dated or by_whom)) or ((deployed or happened) and dated)
+
+
+def changes(asked: Asked) -> FirstLook:
+    """List what changed in a time span, newest first. The default is the last hour."""
+    now, period = asked.state.now, asked.question.period
+    start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
+    if period is None and asked.subject.named and _WHENEVER.search(asked.question.text):
+        start = 0.0
+    unknown_time = unread_time(asked.question.text)
+    if unknown_time:
+        return fact(asked, f"Not answered: the time in `{unknown_time}` was not understood.", None, "inconclusive")
+    gaps = unread(asked.state, _CHANGED[:_MOST_NEEDED], asked.subject.namespaces)
+    if gaps:
+        return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
+    if beginnings("removal").search(asked.question.spoken):
+        look = look_for_cause(asked)
+        if look.verdict == "cause_found":
+            return look
+        text = f"The deletions {place_of(asked)} are not known: the cluster keeps no record of deleted objects."
+        return fact(asked, text, None, "inconclusive")
+    noun, known = _of_question(asked, _changes(asked))
+    found = sorted((each for each in known if start <= each.at <= end), key=lambda each: (-each.at, each.change.object))
+    rows = [(each.change.at, str(each.change.object), each.change.what) for each in found]
+    told = f"from {written(start)} to {written(end)}" if start else f"until {written(end)}"
+    span = f"in the last {duration(end - start)}" if period is None and start else told
+    newest = f"; the newest: {rows[0][1]} {rows[0][2]} at {rows[0][0]}" if rows else ""
+    named = {each.ref for each in asked.subject.objects}
+    before = (each for each in known if each.at < start)
+    earlier = max(before, key=lambda each: (each.at, each.change.object in named, each.change.object), default=None)
+    if not rows and earlier is not None and asked.subject.named:
+        change = earlier.change
+        newest = f"; the newest before that: {change.object} {change.what} at {change.at}"
+    kinds = sorted({kind.partition(".")[0] for kind in _kinds(asked)})
+    plurals = [counted(2, kind).partition(" ")[2] for kind in kinds]
+    of_kinds = f" of {' and '.join(plurals)}" if kinds and not asked.subject.named else ""
+    summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}."
+    unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
+    notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
+    return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)
+
+
+def _changes(asked: Asked) -> set[DatedChange]:
+    """Return every known change to the named objects, or to the objects in the scope of the question."""
+    kinds = _kinds(asked)
+    custom = [
+        each for each in asked.state.custom_resources if f"{each.kind}.{each.group}" in kinds or each.kind in kinds
+    ]
+    every = [each for kind in dict.fromkeys((*_CHANGED, *kinds)) for each in asked.state.of(kind)]
+    scope = [each for each in (*every, *custom) if asked.subject.contains(each)]
+    if not asked.subject.named:
+        culprits = (asked.state.find(each.culprit) for each in asked.report.incidents)
+        scope += [each for each in culprits if each is not None and asked.subject.contains(each)]
+    about: Iterable[ClusterObject] = asked.subject.objects or scope
+    found = {change for each in about for change in all_changes(asked.state, each)}
+    return {
+        each for each in found if not kinds or each.change.object.kind in {kind.partition(".")[0] for kind in kinds}
+    }
+
+
+def _kinds(asked: Asked) -> set[str]:
+    """Return the kinds that the question asks about, without those that only describe a named object."""
+    if "configs" in asked.question.words:
+        return {"ConfigMap", "Secret"}
+    described = {each.kind for each in asked.subject.objects} | {"Namespace", "Pod", "ReplicaSet"}
+    if _HAPPENED.search(asked.question.text):
+        described.add("Deployment")
+    return set(asked.question.kinds) - described
+
+
+def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[DatedChange]]:
+    """Return the changes of the sorts that the question asks for, and the noun for them."""
+    text = asked.question.spoken
+    if _HAPPENED.search(text) and "Deployment" in asked.question.kinds:
+        return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
+    if beginnings("rollout").search(text) and "image" in asked.question.symptoms:
+        return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
+    sorts = [] if beginnings("any change").search(text) else [each for each in _SORTS if beginnings(each).search(text)]
+    if not sorts:
+        return "change", [*found]
+    noun = sorts[0] if len(sorts) == 1 else "change"
+    return noun, [each for each in found if each.sort in sorts or ("rollout" in sorts and _is_deployed(each))]
+
+
+def _is_deployed(each: DatedChange) -> bool:
+    """Return whether a change is the first deployment of a workload, or a rollout that only shows as an edit."""
+    kind = each.change.object.kind
+    return (each.sort == "creation" and kind in WORKLOAD_KINDS and kind != "Job") or (
+        each.sort == "edit" and kind in _TEMPLATED
+    )
+
+
+def events(asked: Asked) -> FirstLook:
+    """List the events of the subject and its pods, newest first."""
+    if unread(asked.state, ("Event",), asked.subject.namespaces):
+        return fact(asked, "Events could not be read.", None, "inconclusive")
+    refs = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
+    uids = {known.uid for ref in refs if (known := asked.state.find(ref)) is not None}
+    period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
+    warnings = any(word.startswith("warn") for word in asked.question.words)
+    spaces = asked.subject.namespaces
+    found = [
+        each
+        for each in asked.state.events
+        if (each.uid in uids if asked.subject.named else not spaces or each.namespace in spaces)
+        and start <= each.last <= end
+        and (not warnings or each.type == "Warning")
+    ]
+    rows = [
+        (
+            written(each.last),
+            f"{each.kind} {each.name}",
+            each.type,
+            each.reason,
+            str(each.count),
+            " ".join(each.message.split())[:160],
+        )
+        for each in sorted(found, key=lambda each: -each.last)
+    ]
+    noun = "warning" if warnings else "event"
+    hint = "" if rows else " By default, Kubernetes keeps events for one hour."
+    return fact(
+        asked,
+        f"{counted(len(rows), noun)} {place_of(asked)}, newest first.{hint}",
+        table_of(("time", "object", "type", "reason", "count", "message"), rows),
+    )

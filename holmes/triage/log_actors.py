@@ -1,0 +1,231 @@
+"""Finds who overloads, blocks or fills a shared server: another of its clients.
+
+Its log names the client, or the client was started or changed just before the trouble of the server.
+
+A client is named by its name, its user, its pod's address, or the process that holds a lock. A name that the log also
+contains in the healthy time proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import written
+from holmes.triage.log_links import behind_service
+from holmes.triage.log_reasons import Reason
+from holmes.triage.log_troubles import troubles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogStory
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
+    "lock", "slow", "pool exhausted", "queue full", "rate limited", "quota", "out of memory", "disk full",
+    "too many open files",
+})  # fmt: skip
+"""Kinds of trouble of a server that one of its clients can cause."""
+_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
+_LOADED: Final = re.compile(
+    r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
+    r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
+)
+_REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
+_NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
+_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
+_ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_PROCESS: Final = re.compile(
+    r"(?i)\b(?:process|pid|thread|session|transaction|holder|blocked by|holding)\D{0,24}(\d{2,12})\b"
+)
+_WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")
+_LEAST_CHARACTERS: Final = 4
+_DOMINANT: Final = 3.0
+_SHORTLY_SECONDS: Final = 600.0
+_AFTER_SECONDS: Final = 30.0
+_MOST_LINES: Final = 3_000
+_OFTEN: Final = 5
+
+
+def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef], *, works: bool) -> Reason | None:
+    """Return the client that the trouble of a server comes from. `callers` are the objects on the way to the server.
+
+    They can only be found if the server's log tells how much each client uses. A rejected client is only at fault if
+    the server `works` for others.
+    """
+    story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
+    if story is None:
+        return None
+    names = _clients(state, trouble.workload)
+    records = list(records_of(trouble, story))
+    told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
+    if told:
+        ref, line = _largest(*told[-1])
+    else:
+        others = {name: ref for name, ref in names.items() if ref not in callers}
+        rejects = trouble.group.kind in _CREDENTIALS or _REJECTED.search(records[-1]) if records else False
+        loaded = trouble.group.kind in CONTENDED or (records and _LOADED.search(records[-1]))
+        ref, line = _only_one(trouble, records, others, story) if loaded or (rejects and works) else (None, "")
+    if ref is None:
+        return None
+    own = line.split("\n")[0] in "\n".join(records)
+    words = f"these lines name {ref}" if own else f"the same log names {ref}: {quoted(line)}"
+    shown = () if own else (f"{trouble.key.pod}, log of container {trouble.key.container}: {quoted(line)}",)
+    says = _own_words(state, ref, trouble)
+    return Reason(culprit=ref, words=f"{words}{f', whose log says: {says}' if says else ''}", evidence=shown)
+
+
+def _own_words(state: ClusterState, ref: ObjectRef, trouble: Trouble) -> str:
+    """Return what the log of a client says at the time of the trouble, or an empty string."""
+    client = state.find(ref)
+    found = troubles_of(state, client) if client is not None else ()
+    same = [each for each in found if each.group.count >= _OFTEN and each.group.last >= trouble.group.first]
+    return max(same, key=lambda each: each.group.share).quote if same else ""
+
+
+def _only_one(
+    trouble: Trouble, records: Sequence[str], names: dict[str, ObjectRef], story: LogStory
+) -> tuple[ObjectRef | None, str]:
+    """Return the only client that the lines of the trouble name, or new lines just before it."""
+    told = [line for record in records for line in record.split("\n")]
+    for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
+        found: dict[ObjectRef, str] = {}
+        for line in lines:
+            found |= dict.fromkeys(_named(line, names), line)
+        if len(found) == 1:
+            return next(iter(found.items()))
+        if found:
+            break
+    return None, ""
+
+
+_CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
+
+
+def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
+    """Return the workloads that can be clients of a server, by their names and the addresses of their pods.
+
+    An ordinary word counts only if the workload of this name is known to use the server.
+    """
+    known = _CLIENTS.get(state)
+    if known is None:
+        known = _CLIENTS[state] = dict(_named_workloads(state))
+    upstream = {use.service for use, _ in workload_hosts(state, server)}
+    needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
+    own = [each.ref for pod in state.pods_of(server)[:1] for each in state.services_of(pod)]
+    users = {edge.consumer.ref for service in own for edge in edges(state).get(service, ())}
+    return {
+        name: ref
+        for name, ref in known.items()
+        if ref not in needed and (ref in users or (len(name) >= _LEAST_CHARACTERS and not name.isalpha()))
+    }
+
+
+def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
+    for pod in state.of("Pod"):
+        owner = state.workload_of(pod).ref
+        address = pod.text("status", "podIP")
+        if address and not pod.boolean("spec", "hostNetwork"):
+            yield address, owner
+        yield pod.name, owner
+    for kind in reversed(_WORKLOADS):
+        for each in state.of(kind):
+            if each.owner is None:
+                yield each.name, each.ref
+
+
+def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
+    for word in (*_NAME.findall(line), *_ADDRESS.findall(line)):
+        ref = names.get(word.lower().replace("_", "-"))
+        if ref is not None:
+            yield ref
+
+
+def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
+    """Return how much a record tells of each client."""
+    found = ((names.get(name.lower().replace("_", "-")), int(number)) for name, number in _AMOUNT.findall(record))
+    return {ref: number for ref, number in found if ref is not None}
+
+
+def _largest(record: str, amounts: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
+    """Return the client with by far the largest amount."""
+    ranked = sorted(amounts.items(), key=lambda each: -each[1])
+    most, next_most = ranked[0][1], ranked[1][1] if len(ranked) > 1 else 0
+    return (ranked[0][0], record) if most > 1 and most >= _DOMINANT * max(1, next_most) else (None, "")
+
+
+def records_of(trouble: Trouble, story: LogStory) -> Iterator[str]:
+    """Yield the newest records of a trouble with all their lines."""
+    pattern = next((each for each in story.patterns if each.text == trouble.group.template), None)
+    numbers = [each for each in pattern.numbers if each >= trouble.group.first_number] if pattern is not None else []
+    for number in numbers[-20:]:
+        after = bisect_right(story.heads, number)
+        end = story.heads[after] - 1 if after < len(story.heads) else min(len(story.lines), number + 20)
+        yield "\n".join(story.lines[number - 1 : max(number, end)])
+
+
+def _of_holders(records: Sequence[str], story: LogStory) -> Iterator[str]:
+    """Yield the other lines of the processes that the records name."""
+    ids = {each for record in records for each in _PROCESS.findall(record)}
+    if not ids:
+        return
+    own = {line for record in records for line in record.split("\n")}
+    for line in story.lines[-_MOST_LINES:]:
+        if line not in own and any(re.search(rf"(?<![\w.]){each}(?![\w.])", line) for each in ids):
+            yield line
+
+
+def _new_lines(story: LogStory, trouble: Trouble) -> Iterator[str]:
+    """Yield the lines of patterns that began shortly before the trouble or with it."""
+    first = trouble.group.first
+    for pattern in story.patterns:
+        if not pattern.numbers or pattern.is_cause:
+            continue
+        begun = story.time_of(pattern.numbers[0])
+        if begun and first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS:
+            yield pattern.last_line
+
+
+def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only other client of a Service that was started or changed just before the trouble of its server."""
+    first = trouble.group.first
+    found: dict[ObjectRef, list[str]] = defaultdict(list)
+    if not first or trouble.group.kind not in CONTENDED:
+        return None
+    for edge in edges(state).get(service, ()):
+        consumer = edge.consumer
+        if consumer.ref in path or consumer.ref == trouble.workload.ref:
+            continue
+        for what, at in changes_of(state, consumer):
+            if 0 <= first - at <= _SHORTLY_SECONDS:
+                found[consumer.ref].append(f"{what} at {written(at)}")
+    if len(found) != 1:
+        return None
+    ((ref, changes),) = found.items()
+    words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
+    return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
+    """Yield what changed about a workload, and when: its newest pod, and what its containers read."""
+    pods = [pod for pod in state.pods_of(workload) if pod.created]
+    if pods:
+        yield "was started", max(pod.created for pod in pods)
+    for reference in references_of(template_of(workload).spec):
+        each = state.get(reference.kind, workload.namespace, reference.name)
+        if each is not None and reference.kind in ("ConfigMap", "Secret") and edited_at(each) > each.created + 1:
+            yield f"got a change of {each.ref}", edited_at(each)

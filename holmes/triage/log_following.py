@@ -1,0 +1,276 @@
+"""Follows the trouble in a log to the workload behind it: the server that the lines name, and its own trouble in turn.
+
+A server is at fault if its log reports trouble of that time. A server that rejects one client's credentials is not, and
+neither is one that only waits for another client: such trouble leads to that client.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.kubernetes.fields import written
+from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client, records_of
+from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_reasons import Reason
+from holmes.triage.log_troubles import REACHED, troubles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+_MOST_HOPS: Final = 4
+_EARLIER_SECONDS: Final = 3_600.0
+_LATER_SECONDS: Final = 180.0
+_SHORTLY_SECONDS: Final = 600.0
+_SOON_SECONDS: Final = 60.0
+_OWN: Final[frozenset[LineKind | None]] = frozenset({
+    "crash", "module missing", "configuration missing", "configuration invalid", "file missing", "port in use",
+    "architecture", "read only file system",
+})  # fmt: skip
+"""Kinds that speak of the workload itself, unless the lines name a Service."""
+_OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
+    "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
+})  # fmt: skip
+"""Kinds that a server answers about itself."""
+_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+"""Kinds of which the client that a server rejects can be the reason."""
+_POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_REJECTS: Final = re.compile(r"(?i)\b40[13]\b|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b")
+_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The way from the first trouble to its origin.
+
+    `path` contains the objects between the subject and `culprit`. `clean` is the Service that the last lines name, if
+    the logs behind it report nothing wrong. `reason` tells why the culprit is at fault, if its own log does not.
+    """
+
+    troubles: tuple[Trouble, ...]
+    culprit: ObjectRef
+    path: tuple[ObjectRef, ...]
+    clean: ObjectRef | None = None
+    reason: Reason | None = None
+
+    @property
+    def last(self) -> Trouble:
+        """The trouble that is nearest to the origin."""
+        return self.troubles[-1]
+
+    def to(self, trouble: Trouble, *between: ObjectRef) -> Way:
+        """Return the way one step further."""
+        path = (*self.path, *between, trouble.workload.ref)
+        return Way(troubles=(*self.troubles, trouble), culprit=trouble.workload.ref, path=tuple(dict.fromkeys(path)))
+
+
+def way_from(state: ClusterState, trouble: Trouble) -> Way:
+    """Return the way from a trouble to its origin."""
+    ref = trouble.workload.ref
+    return _followed(state, Way(troubles=(trouble,), culprit=ref, path=(ref,)), None)
+
+
+def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
+    """Follow the last trouble of a way. `reached` is the Service through which it was reached."""
+    if len(way.troubles) > _MOST_HOPS:
+        return way
+    named = tuple(each for each in named_services(state, way.last) if not _is_peer(state, each, way.last))
+    for service in named or _configured(state, way.last):
+        deeper = _deeper(state, service, way)
+        if deeper is not None:
+            return _at_server(state, way, deeper, service)
+    other = _other_client(state, way, reached)
+    if other is not None:
+        return other
+    for service in named:
+        blamed, reason = _blamed(state, service, way.last), None
+        if blamed is None:
+            blamed, reason = _only_pod(state, service, way.last)
+        if blamed is None and _depends(way.last) and not _changed_itself(state, way.last):
+            blamed, reason = _changed(state, service, way.last)
+        if blamed is not None and blamed not in way.path:
+            path = tuple(dict.fromkeys((*way.path, service, blamed)))
+            return replace(way, culprit=blamed, path=path, reason=reason)
+        clean = service if state.find(service) is not None and blamed is None else None
+        return replace(way, clean=clean)
+    return way
+
+
+def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
+    """Return whether the lines name a client of the workload or of a server that it uses, and not what it needs."""
+    configured = {use.service for use, _ in workload_hosts(state, trouble.workload)}
+    if service in configured or trouble.group.kind in REACHED:
+        return False
+    behind = behind_service(state, service)
+    shared = (*configured, *_services_of(state, trouble.workload))
+    return any(edge.consumer in behind for each in shared for edge in edges(state).get(each, ()))
+
+
+def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
+    """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
+    rejected = deeper.group.kind in _CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
+    if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
+        return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
+    return _followed(state, way.to(deeper, service), service)
+
+
+def _works(state: ClusterState, trouble: Trouble) -> bool:
+    """Return whether the ordinary lines of a workload continue while it reports trouble."""
+    found = False
+    for _, story in stories_of(state, trouble.workload):
+        troubled = {group.template for group in story.groups}
+        for pattern in story.patterns:
+            if pattern.text in troubled or pattern.is_cause or pattern.count < OFTEN:
+                continue
+            if story.time_of(pattern.numbers[-1]) < trouble.group.first <= story.time_of(story.last_number):
+                return False
+            found = True
+    return found
+
+
+def _configured(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the Services that the workload is configured to use, unless the lines speak of the workload itself."""
+    if trouble.group.kind in _OWN:
+        return ()
+    return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
+
+
+def _deeper(state: ClusterState, service: ObjectRef, way: Way) -> Trouble | None:
+    """Return the trouble behind a Service that began at about the same time."""
+    for workload in behind_service(state, service):
+        found = [each for each in troubles_of(state, workload) if _overlaps(state, each, way.last)]
+        if found and workload.ref not in way.path:
+            return min(found, key=_upstream_rank)
+    return None
+
+
+def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way | None:
+    """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
+    last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
+    callers = [each for each in way.path if each != last.workload.ref]
+    actor = actor_of(state, last, callers, works=_works(state, last))
+    shared = _configured(state, last) if reached is None else ()
+    for server in dict.fromkeys(filter(None, (reached, own, *shared))):
+        earlier = _earlier_client(state, server, way) if actor is None else None
+        if earlier is not None:
+            return _followed(state, way.to(earlier, server), server)
+        actor = actor or new_client(state, server, last, way.path)
+    if actor is None:
+        return None
+    path = tuple(dict.fromkeys((*way.path, actor.culprit)))
+    return replace(way, culprit=actor.culprit, path=path, reason=actor)
+
+
+def _services_of(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+    for pod in state.pods_of(workload)[:1]:
+        yield from (each.ref for each in state.services_of(pod))
+
+
+def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble | None:
+    """Return the trouble of another client that began before that of the server, which waits for this client."""
+    last = way.last.group
+    if last.kind not in CONTENDED and "queue" not in last.record:
+        return None
+    users = {edge.consumer.ref: edge.consumer for edge in edges(state).get(server, ())}
+    others = (each for ref, user in users.items() if ref not in way.path for each in troubles_of(state, user))
+    begun = way.troubles[0].group.first - 1
+    earlier = [each for each in others if 0 < each.group.first < begun and _overlaps(state, each, way.last)]
+    return min(earlier, key=lambda each: each.group.first, default=None)
+
+
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
+    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest."""
+    group = trouble.group
+    return group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, -group.share
+
+
+def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
+    """Return whether trouble of an upstream can be the reason of a client's: not later, and not long over."""
+    group, other = upstream.group, client.group
+    if other.sudden and not group.sudden and 0 < group.first < other.first - _SOON_SECONDS:
+        return False  # the client was well in spite of these lines
+    counts = replace(group, of_client=False, sudden=True, over=False).is_evidence(other.last or state.now)
+    if _begins_with(group, other):
+        return True
+    if not counts or not (group.first and other.first):
+        return counts and group.weight != "warning"
+    slowly = other.kind in CONTENDED or "queue" in other.record  # what fills up begins long before it is full
+    earliest = other.first - _EARLIER_SECONDS * (4 if slowly else 1)
+    return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
+
+
+def _begins_with(group: LogGroup, other: LogGroup) -> bool:
+    """Return whether single lines tell of a change just when a client's trouble begins, for example of an alarm."""
+    if group.weight not in ("kind", "error") or group.of_client or not (group.first and other.first):
+        return False
+    if group.count > OFTEN and group.over:
+        return False
+    return -_SHORTLY_SECONDS <= group.first - other.first <= _SHORTLY_SECONDS / 10
+
+
+def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
+    """Return the object behind a Service that is at fault, although no log of it says so, or None."""
+    workloads = behind_service(state, service)
+    group = last.group
+    if group.kind == "tls" and _OTHER_NAME.search(group.record):
+        return workloads[0].ref if workloads else service
+    if group.kind in _OF_SERVERS and workloads:
+        return workloads[0].ref
+    if group.kind not in REACHED and group.weight != "status":
+        return None
+    if not workloads:
+        return service
+    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
+    return None if continues else workloads[0].ref
+
+
+def _only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the only one of several pods behind a Service whose address or name the lines contain."""
+    pods = [pod for each in behind_service(state, service) for pod in state.pods_of(each)]
+    records = list(records_of(last, next(story for key, story in stories_of(state, last.workload) if key == last.key)))
+    words = {word for record in records for word in _POD.findall(record)}
+    told = [pod for pod in pods if {pod.name, pod.text("status", "podIP")} & words]
+    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
+        return None, None
+    pod = told[0]
+    address = pod.text("status", "podIP")
+    words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
+    return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
+
+
+def _changed_itself(state: ClusterState, trouble: Trouble) -> bool:
+    """Return whether a change of the workload that reports the trouble is a better reason than one of its server."""
+    if any(story.line_before(trouble.group) for _, story in stories_of(state, trouble.workload)):
+        return True
+    return any(0 <= trouble.group.first - at <= _SHORTLY_SECONDS for _, at in changes_of(state, trouble.workload))
+
+
+def _depends(trouble: Trouble) -> bool:
+    """Return whether the lines report that a server does not answer as it should."""
+    return trouble.group.kind in REACHED or trouble.group.kind == "slow" or trouble.group.weight == "status"
+
+
+def _changed(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service that was started or changed just before its client's trouble began."""
+    for workload in behind_service(state, service):
+        for what, at in changes_of(state, workload):
+            if last.group.sudden and 0 <= last.group.first - at <= _SHORTLY_SECONDS:
+                words = f"{workload.ref} {what} at {written(at)}, just before"
+                return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
+    return None, None
+
+
+def _continues(story: LogStory, group: LogGroup) -> bool:
+    """Return whether an upstream's log continues while its client reports trouble."""
+    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
+    return since >= OFTEN

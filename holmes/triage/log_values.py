@@ -1,0 +1,199 @@
+"""Finds the numbers in log lines, and computes statistics of the number that a question names."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.triage.vocabulary import beginnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.triage.log_lines import LogLine
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+Statistic: TypeAlias = Literal["percentile", "average", "sum", "maximum", "minimum"]
+STATISTICS: Final[tuple[Statistic, ...]] = ("percentile", "average", "sum", "maximum", "minimum")
+_LINE_CHARACTERS: Final = 2_000
+_TIME_UNITS: Final = {
+    "ms": 1.0,
+    "us": 0.001,
+    "µs": 0.001,
+    "ns": 0.000_001,
+    "s": 1_000.0,
+    "seconds": 1_000.0,
+    "sec": 1_000.0,
+}
+_UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|sec|minutes|m|h|%|[kKMG]i?B|B|bytes|rows|items|records)?(?![\w.:-])"
+_PAIR: Final = re.compile(
+    rf"(?P<key>[A-Za-z_][\w.-]{{0,60}}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?{_UNITS}"
+)
+_PHRASE: Final = re.compile(
+    r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at)){1,3} "
+    rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
+)
+_COUNTED: Final = re.compile(
+    r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})(?![\w=:])"
+)
+_DURATION: Final = re.compile(r"(?<![\w.=:/-])(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|us|µs|s)(?![\w.-])")
+_ACCESS: Final = re.compile(
+    r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
+)
+"""An access log with the bytes of the response, and the time of the request in seconds as ingress-nginx writes it."""
+_SAME_START: Final = 4
+_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
+_IDENTIFIER: Final = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
+_PERCENTILE: Final = re.compile(
+    r"\bp(\d{2}(?:\.\d)?)\b|\b(\d{2})(?:th|st|\.|e|eme|o)?[ -]?(?:percentile|perzentil|percentil|centile)"
+    r"|\b(?:percentile|perzentil|percentil|centile) (\d{2})\b"
+)
+_TIMED_KEY: Final = re.compile(
+    r"(?i)(?:^|[_. -])(?:took|rt|millis|ms|secs?|seconds|response|dauer)(?:$|[_. -])|duration|latency|time|elapsed"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The numbers with one key in lines. `unit` is empty if the lines state none."""
+
+    key: str
+    unit: str
+    values: tuple[float, ...]
+    lines: tuple[LogLine, ...]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the numbers are durations."""
+        return self.unit in _TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
+
+
+def statistic_of(question: Question, subject: Subject) -> Statistic | None:
+    """Return the statistic that a question asks for, or None."""
+    return next(iter(statistics_of(question, subject)), None)
+
+
+def statistics_of(question: Question, subject: Subject) -> tuple[Statistic, ...]:
+    """Return the statistics that a question asks for. In Spanish, `media` is also a half, or a namespace."""
+    if _PERCENTILE.search(question.text):
+        return ("percentile",)
+    period = question.period.text.split() if question.period is not None else ()
+    names = {*subject.namespaces, *(each.name for each in subject.objects), *period}
+    said = {each.name for each in question.found if each.sense == "concept" and question.words[each.first] not in names}
+    return tuple(each for each in STATISTICS if each in said)
+
+
+def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:
+    """Return the numbers in lines by key. The same key with several units of time is in milliseconds."""
+    found: dict[str, list[tuple[str, float, LogLine]]] = defaultdict(list)
+    for line in lines:
+        for key, unit, number in dict.fromkeys(_numbers(line.text[:_LINE_CHARACTERS])):
+            found[key].append((unit, number, line))
+    return tuple(series for key, entries in found.items() for series in _by_unit(key, entries))
+
+
+def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
+    named: set[int] = set()
+    for expression in (_PAIR, _PHRASE, _COUNTED):
+        for match in expression.finditer(text):
+            named.add(match.start("number"))
+            yield match["key"], match["unit"] or "", float(match["number"])
+    for match in _DURATION.finditer(text):
+        if match.start("number") not in named or match["unit"]:
+            yield "duration", match["unit"], float(match["number"])
+    access = _ACCESS.search(text)
+    if access is not None:
+        yield "bytes", "", float(access["bytes"])
+        if access["time"]:
+            yield "request time", "s", float(access["time"])
+
+
+def _by_unit(key: str, entries: Sequence[tuple[str, float, LogLine]]) -> Iterator[Series]:
+    units = {unit for unit, _, _ in entries}
+    if len(units) > 1 and units <= _TIME_UNITS.keys():
+        entries = [("ms", number * _TIME_UNITS[unit], line) for unit, number, line in entries]
+        units = {"ms"}
+    for unit in units:
+        own = [(number, line) for one, number, line in entries if one == unit]
+        yield Series(
+            key=key, unit=unit, values=tuple(number for number, _ in own), lines=tuple(line for _, line in own)
+        )
+
+
+def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
+    """Return the numbers that the words of a question name, or None.
+
+    A key that the question spells out must exist: another key is never an answer about it, unless both are durations.
+    """
+    words = {
+        part.removesuffix("s") for word in (*question.words, *question.quoted) for part in _PARTS.findall(word.lower())
+    }
+    spelled = {match[0].rstrip("=") for match in _IDENTIFIER.finditer(question.text)}
+    named = [each for each in found if each.key.lower() in spelled]
+    timed, sized = (
+        beginnings("time measures").search(question.spoken),
+        beginnings("size measures").search(question.spoken),
+    )
+
+    def score(each: Series) -> tuple[int, int, int]:
+        parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}
+        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
+        measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
+        return (matched + int(measured), len(each.values), -len(each.key))
+
+    if spelled and not named and not any(_TIMED_KEY.search(each) for each in spelled):
+        return None
+    best = max(named or found, key=score, default=None)
+    return best if best is not None and (named or score(best)[0]) else None
+
+
+def names_key(question: Question, series: Series) -> bool:
+    """Return whether words of the question are a part of the key."""
+    words = {part.removesuffix("s") for word in question.words for part in _PARTS.findall(word)}
+    return bool({part.lower().removesuffix("s") for part in _PARTS.findall(series.key)} & words)
+
+
+def _cognates(parts: set[str], words: set[str]) -> int:
+    """Return how many parts of a key begin like a word of another language: `object` and `objekte`."""
+    return sum(
+        any(part[:_SAME_START] == word[:_SAME_START] for word in words) for part in parts if len(part) > _SAME_START
+    )
+
+
+def wanted_key(question: Question) -> str:
+    """Return how the question spells the number: a key such as `queue_depth`, or an empty string."""
+    match = _IDENTIFIER.search(question.text)
+    return match[0].rstrip("=") if match else ""
+
+
+def results_of(question: Question, statistic: Statistic, values: Sequence[float]) -> list[tuple[float, str]]:
+    """Return the results of a statistic with their names. A question can ask for several percentiles."""
+    percents = [float(next(filter(None, match.groups()))) for match in _PERCENTILE.finditer(question.text)]
+    if statistic == "percentile" and len(percents) > 1:
+        return [(_percentile(sorted(values), percent), f"{percent:g}th percentile") for percent in percents]
+    return [result_of(question, statistic, values)]
+
+
+def _percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return one of the numbers: the nearest rank."""
+    return ordered[int(max(0, -(-len(ordered) * percent // 100) - 1))]
+
+
+def result_of(question: Question, statistic: Statistic, values: Sequence[float]) -> tuple[float, str]:
+    """Return a statistic of numbers and its name. A percentile is one of the numbers (nearest rank)."""
+    ordered = sorted(values)
+    if statistic == "percentile":
+        match = _PERCENTILE.search(question.text)
+        percent = float(next(filter(None, match.groups()))) if match else 50.0
+        if match is None:
+            return statistics.median(ordered), "median"
+        return _percentile(ordered, percent), f"{percent:g}th percentile"
+    results: dict[Statistic, float] = {
+        "average": statistics.fmean(values), "sum": sum(values), "maximum": ordered[-1], "minimum": ordered[0],
+    }  # fmt: skip
+    return results[statistic], statistic

@@ -1,0 +1,174 @@
+"""Splits two questions in one sentence, and joins their answers.
+
+Only parts that are questions of their own are split: "is web healthy, and who talks to it". A statement that introduces
+a question stays with it, and so does a bare "and why".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.vocabulary import beginnings, folded, sightings, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holmes.values.first_look import FirstLook
+    from holmes.values.verdicts import VerdictKind
+
+_OPENERS: Final = (
+    r"(?:on|in|at|to|from|with|by|since|for|until) (?:which|what|whom|when|where|how)|who|whom|whose|what|which"
+    r"|where|when|why|how|is|are|was|were|does|do|did|has|have|can"
+    r"|(?:auf|in|an|mit|von|seit|ab|bis|zu) (?:welche[rmns]?|wem|wann|wie)|wer|wen|wem|was|welche[rmns]?|wo|wann"
+    r"|warum|wieso|weshalb|wie|wovon|womit|ist|sind|war|hat|haben|lauft|kann|gibt es"
+    r"|(?:en|de|desde|a|con|por|para|hasta) (?:que|quien|cual|cuando|cuanto|donde)|quien(?:es)?|que|cual(?:es)?|donde"
+    r"|cuando|por que|como|cuant[oa]s?|esta|estan|es|son|hay|tiene|puede"
+    r"|(?:sur|dans|a|de|avec|depuis|par|pour) (?:quel(?:le)?s?|qui|quoi|quand|combien)|qui|quels?|quelles?|ou|quand"
+    r"|pourquoi|comment|combien|est-ce|est|sont|y a-t-il"
+)
+_OPENER: Final = re.compile(rf"(?:{_OPENERS})\b")
+_JOINT: Final = re.compile(
+    r"(?:\s*[?!.;]\s+|\s*,?\s+(?:and|und|y|e|et|plus|also|sowie|ainsi que|as well as)\s+|\s*&\s*|\s*,\s+)"
+    r"(?:(?:and|und|y|e|et|also|then|dann|luego|ensuite)\s+)?",
+    re.IGNORECASE,
+)
+_ELLIPTIC: Final = frozenset({"count", "list", "uses", "usage"})
+_FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
+"""Concepts that can be asked for together: "replicas and memory limit of web"."""
+_SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
+"""Concepts that make a question of two words: "what changed"."""
+_SINCE: Final = re.compile(r"since when|seit wann|desde cuando|depuis quand")
+_DATED: Final = frozenset({"when", "why", "trouble", "changes"})
+"""Concepts whose answers say since when, so that a bare "since when" adds nothing."""
+_BETWEEN: Final = frozenset(
+    [
+        "and",
+        "und",
+        "y",
+        "e",
+        "et",
+        "plus",
+        "the",
+        "a",
+        "its",
+        "der",
+        "die",
+        "das",
+        "den",
+        "el",
+        "la",
+        "los",
+        "las",
+        "le",
+        "les",
+        "l",
+        "de",
+        "of",
+        "sowie",
+        "also",
+        "memory",
+        "cpu",
+    ]
+)
+_LEAST_WORDS: Final = 2
+_MOST_PARTS: Final = 3
+_MOST_CHARACTERS: Final = 600
+_ORDER: Final[tuple[VerdictKind, ...]] = ("cause_found", "declined", "inconclusive", "not_found", "healthy", "answered")
+"""The verdict of two answers, the strongest first. If one of them leaves something open, so does the sentence."""
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """Return the questions in a text, or the whole text if it is one question."""
+    if len(text) > _MOST_CHARACTERS or "\n" in text.strip():
+        return (text,)
+    plain = "".join(folded(each)[:1] or " " for each in text)  # keeps the positions
+    cuts = [match for match in _JOINT.finditer(plain) if _opens(plain[match.end() :])]
+    starts = [0, *(match.end() for match in cuts)]
+    ends = [*(match.start() for match in cuts), len(text)]
+    parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+    if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part, parts[0]) for part in parts):
+        return _by_facts(text)
+    return tuple(_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts))
+
+
+def _opens(text: str) -> bool:
+    return _OPENER.match(text.lstrip("¿ ")) is not None
+
+
+def _is_question(part: str, first: str) -> bool:
+    """Return whether a part is a question of its own, and not only "and why"."""
+    words = words_of(folded(part))
+    if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
+        return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
+    fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
+    return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
+
+
+def _by_facts(text: str) -> tuple[str, ...]:
+    """Split a question that asks for two facts of one object: "replicas and memory limit of web"."""
+    words = words_of(folded(text))
+    found = [each for each in sightings(words) if each.sense == "concept" and each.name in _FACTS]
+    for one, other in pairwise(found):
+        between = words[one.last + 1 : other.first]
+        if one.name != other.name and between and _BETWEEN.issuperset(between) and not set("\"'`=").intersection(text):
+            rest = {index: each.name for each in found for index in range(each.first, each.last + 1)}
+            return tuple(
+                " ".join(word for index, word in enumerate(words) if rest.get(index, kept) == kept)
+                for kept in (one.name, other.name)
+            )
+    return (text,)
+
+
+def _with_kinds(part: str, first: str) -> str:
+    """Add the nouns that a question such as "and how many in shop" takes from the first one."""
+    words, earlier = words_of(folded(part)), words_of(folded(first))
+    found = sightings(words)
+    elliptic = any(each.sense == "concept" and each.name in _ELLIPTIC for each in found)
+    if not elliptic:
+        return part
+    nouns: list[str] = []
+    if not any(each.sense in ("kind", "word") or each.name in _FACTS for each in found):
+        kinds = (each for each in sightings(earlier) if each.sense in ("kind", "word"))
+        nouns += (word for each in kinds for word in earlier[each.first : each.last + 1])
+    if not any(_is_measure(word) for word in words):
+        nouns += filter(_is_measure, earlier)
+    return " ".join((part, *dict.fromkeys(nouns)))
+
+
+def _is_measure(word: str) -> bool:
+    return any(beginnings(each).match(word) for each in ("memory", "cpu"))
+
+
+def joined(looks: Sequence[FirstLook]) -> FirstLook:
+    """Return one look with the answers to all parts. Its cause, if any, is that of the part that found one."""
+    base = min(looks, key=lambda look: _ORDER.index(look.verdict))
+    summary = " ".join(dict.fromkeys(map(_about, looks)))
+    return replace(
+        base,
+        summary=summary,
+        subject=tuple(dict.fromkeys(name for look in looks for name in look.subject))[:4],
+        table=next((look.table for look in looks if look.table is not None), None),
+        lines=_every(look.lines for look in looks),
+        fix=_every(look.fix for look in looks),
+        notes=_every(look.notes for look in looks),
+        others=base.others if base.culprit else next((look.others for look in looks if look.others), ()),
+        not_checked=_every(look.not_checked for look in looks),
+    )
+
+
+def _about(look: FirstLook) -> str:
+    """Return the answer to a part, with its subject if it names another object, for example a cause."""
+    name = look.subject[0].rpartition("/")[2] if look.subject else ""
+    return look.summary if name in look.summary else f"{look.subject[0]}: {look.summary}"
+
+
+def can_join(looks: Sequence[FirstLook]) -> bool:
+    """Return whether each part got an answer. Otherwise the text was not a list of questions."""
+    return len(looks) > 1 and all(look.verdict in _ORDER for look in looks)
+
+
+def _every(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for group in groups for each in group))

@@ -1,0 +1,90 @@
+"""Trouble in a log leads to its origin: the server behind a client, or the client that overloads the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from holmes.triage.log_evidence import LogCause, cause_in_logs
+from holmes.triage.question import parse_question
+from tests.triage.corpus.loading import scan_of
+
+CLIENT = {"env": {"STORE": "http://store:8080"}}
+QUIET = {"from": 7200, "to": 1810, "every": 30, "line": "INFO served {n}"}
+
+
+def repeated(line: str, since: int = 1800, every: int = 30) -> dict[str, Any]:
+    return {"from": since, "to": 0, "every": every, "line": line}
+
+
+FAILS = repeated("ERROR request {n} failed: http://store:8080/v1 answered 503")
+
+
+def cause(name: str, servers: Mapping[str, Any], logs: Mapping[str, Any], **more: Any) -> LogCause | None:  # noqa: ANN401
+    scan = scan_of({"servers": servers, "logs": logs, "objects": [], **more})
+    subject = scan.state.get("Deployment", "shop", name)
+    assert subject is not None
+    return cause_in_logs(scan.state, parse_question(f"why is {name} failing?"), (subject,))
+
+
+def culprit(name: str, servers: Mapping[str, Any], logs: Mapping[str, Any], **more: Any) -> str:  # noqa: ANN401
+    found = cause(name, servers, logs, **more)
+    return str(found.culprit) if found is not None and not found.doubtful else "none"
+
+
+SHARED = {"web": CLIENT, "bulk-import": CLIENT, "store": {}}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('WARN load shed, inflight {"web": 3, "bulk-import": 411}', "Deployment shop/bulk-import"),
+        ("ERROR too many connections, most are held by bulk_import", "Deployment shop/bulk-import"),
+        ('WARN load shed, inflight {"web": 200, "bulk-import": 211}', "Deployment shop/store"),
+        ("ERROR cannot open segment 12: input/output error", "Deployment shop/store"),
+    ],
+)
+def test_a_server_names_the_client_that_overloads_it(line: str, expected: str) -> None:
+    logs = {"web": [QUIET, FAILS], "store": [QUIET, repeated(line)]}
+    assert culprit("web", SHARED, logs) == expected
+
+
+def test_the_process_that_holds_a_lock_leads_to_its_client() -> None:
+    opened = {"at": 1815, "line": "[4711] LOG connection authorized: user=bulk_import"}
+    holder = "[9{n}] DETAIL Process holding the lock: 4711"
+    waits = repeated(f"[9{{n}}] LOG process 9{{n}} still waiting for ShareLock after 1000 ms\n{holder}")
+    logs = {"web": [QUIET, FAILS], "store": [QUIET, opened, waits]}
+    assert culprit("web", SHARED, logs) == "Deployment shop/bulk-import"
+
+
+def test_a_server_that_rejects_one_client_only_is_not_at_fault() -> None:
+    denied = repeated("ERROR request {n} failed: http://store:8080/v1 answered 401 Unauthorized")
+    rejects = repeated("WARN rejected: token is expired, caller web")
+    served = {**QUIET, "to": 0}
+    assert culprit("web", SHARED, {"web": [QUIET, denied], "store": [served, rejects]}) == "Deployment shop/web"
+    assert culprit("web", SHARED, {"web": [QUIET, denied], "store": [QUIET, rejects]}) == "Deployment shop/store"
+
+
+def test_a_client_that_was_started_just_before_is_the_reason_of_a_used_up_pool() -> None:
+    full = repeated("FATAL sorry, too many clients already")
+    logs = {"web": [QUIET, FAILS], "store": [QUIET, full]}
+    servers = {**SHARED, "bulk-import": {**CLIENT, "age": 1900}}
+    assert culprit("web", servers, logs) == "Deployment shop/bulk-import"
+    assert culprit("web", SHARED, logs) == "Deployment shop/store"
+
+
+def test_no_side_is_blamed_if_a_server_does_not_answer_and_works_as_usual() -> None:
+    late = repeated("ERROR request {n} failed: http://store:8080/v1: context deadline exceeded")
+    found = cause("web", SHARED, {"web": [QUIET, late], "store": [{**QUIET, "to": 0}]})
+    assert found is not None
+    assert found.doubtful
+
+
+def test_trouble_of_another_time_is_not_the_origin() -> None:
+    earlier = {"from": 86_400, "to": 50_000, "every": 600, "line": "ERROR cannot open segment {n}: input/output error"}
+    logs = {"web": [QUIET, FAILS], "store": [earlier, {**QUIET, "from": 49_000, "to": 0}]}
+    found = cause("web", SHARED, logs)
+    assert found is not None
+    assert all("segment" not in each.group.record for each in found.troubles)
