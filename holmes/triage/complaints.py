@@ -92,7 +92,7 @@ def blames(question: Question, subject: Subject) -> bool:
         vague = not _SOMETHING.isdisjoint(question.words) or _means_one(question)
         return bool(subject.namespaces and vague and troubled) and not question.asks(*_ASKED_OF_SCOPES)
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
-    calm = question.asks(*_ASKED) or _asks_for_things(question)
+    calm = question.asks(*_ASKED) or asks_for_things(question)
     return bool(troubled or unfulfilled or is_denied(question, subject)) and not calm
 
 
@@ -112,7 +112,7 @@ def is_denied(question: Question, subject: Subject) -> bool:
     )
 
 
-def _asks_for_things(question: Question) -> bool:
+def asks_for_things(question: Question) -> bool:
     """Return whether a question asks for objects of a kind: "which pods", "list all deployments"."""
     listed = (each for each in question.found if each.sense == "concept" and each.name == "list")
     nouns = {each.first for each in question.found if each.sense in ("kind", "word")}

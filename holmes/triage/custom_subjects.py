@@ -33,6 +33,7 @@ _ABBREVIATIONS: Final = {
     "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
 }  # fmt: skip
 _ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
+_COMPOUND: Final = 2
 _LONGEST: Final = 4
 _LEAST_ENDING: Final = 4
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
@@ -73,7 +74,9 @@ def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
         kind, last = names.kinds.get("".join(phrase), ""), index + length - 1
         known = any(each.first <= last and index <= each.last for each in question.found)
         if not kind and length == 1 and not known:
-            kind = _abbreviated(words, index) or _by_ending(question, names, index)
+            kind = _abbreviated(words, index) or _by_ending(question, names, index) or _of_compound(words[index], names)
+        if any(word in (term.key, term.value) for term in question.labels for word in phrase):
+            continue
         if kind and (length > 1 or not (known or _is_plain_name(names, words, index, kind))):
             return Sighting(sense="kind", name=kind, first=index, last=last)
     return None
@@ -86,8 +89,18 @@ def _is_plain_name(names: Names, words: tuple[str, ...], index: int, kind: str) 
 
 
 def _abbreviated(words: tuple[str, ...], index: int) -> str:
-    asked_for = index > 0 and words[index - 1] in _ASKS_FOR
-    return _ABBREVIATIONS.get(words[index], "") if asked_for else ""
+    beside = {*words[max(0, index - 1) : index], *words[index + 1 : index + 2]}
+    return _ABBREVIATIONS.get(words[index], "") if beside & _ASKS_FOR else ""
+
+
+def _of_compound(word: str, names: Names) -> str:
+    """Return the kind in a compound such as `ingress-objekte`, or an empty string."""
+    parts = word.split("-")
+    meant = (vocabulary().phrases.get((part,), ()) for part in parts)
+    kinds = [each[0][1] for each in meant if each and each[0][0] == "kind"]
+    others = [part for part in parts if (part,) not in vocabulary().phrases]
+    compound = len(parts) == _COMPOUND and len(kinds) == 1 and all(map(vocabulary().is_ordinary, others))
+    return kinds[0] if compound and not names.knows(word) else ""
 
 
 def _by_ending(question: Question, names: Names, index: int) -> str:

@@ -10,8 +10,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.complaints import asks_for_things
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
+from holmes.triage.grammar import names_things
 from holmes.triage.names import names_of
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
@@ -37,7 +39,9 @@ _MOST_WORDS: Final = 8
 def parsed(text: str, state: ClusterState) -> Question:
     """Parse a question with the custom kinds of the cluster, and correct its misspelled words."""
     written = with_known_kinds(parse_question(text), state)
-    return with_known_kinds(spelled(written, names_of(state), text), state)
+    question = with_known_kinds(spelled(written, names_of(state), text), state)
+    asks = names_things(question) or asks_for_things(question) or question.asks("count", "sum")
+    return replace(question, complains=question.complains and not asks)
 
 
 def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace: str) -> str:
@@ -52,7 +56,7 @@ def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
     question = parsed(text, state)
     narrows = question.asks("list", "count") or not _NARROWING.isdisjoint(question.words[:1])
     if not _LISTED.isdisjoint(question.words) and narrows and parsed(before, state).asks("list"):
-        return f"{before} {text}"
+        return f"{before.rstrip(' ?!.')} {text}"
     question, subject = find_subject(question, names_of(state), "")
     if not _continues(question, subject):
         return text

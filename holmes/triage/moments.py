@@ -133,8 +133,11 @@ def asks_since_fault(question: Question, subject: Subject) -> bool:
 def _is_fault(question: Question, subject: Subject) -> bool:
     topics = _topics(question, subject.objects)
     unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
+    crashes = (
+        SINCE_WHEN.search(question.text) and "crashing" in question.states and not all(map(is_ready, subject.objects))
+    )
     lasts = _ENDED not in topics[:1] or (SINCE_WHEN.search(question.text) and "crashing" in question.states)
-    return unready or bool(("broken",) in topics and _FAILED not in topics and lasts)
+    return unready or bool(crashes) or bool(("broken",) in topics and _FAILED not in topics and lasts)
 
 
 def moments(asked: Asked) -> FirstLook:

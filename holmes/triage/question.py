@@ -222,10 +222,11 @@ def parse_question(text: str) -> Question:
     age = age if age is not None and age["unit"] else None
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
+    period = period_of(_german(lowered) if language_of(words) == "de" else lowered)
     return Question(
         text=lowered,
         words=words,
-        found=_without_homographs(words, sightings(_spoken(words, shown)), breaks),
+        found=_without_homographs(words, sightings(_spoken(words, shown)), breaks, dated=period is not None),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -233,7 +234,7 @@ def parse_question(text: str) -> Question:
         comparisons=tuple(_comparisons(lowered if age is None else lowered.replace(age[0], " "))),
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
-        period=period_of(_german(lowered) if language_of(words) == "de" else lowered),
+        period=period,
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
@@ -245,12 +246,14 @@ def parse_question(text: str) -> Question:
 
 
 def _without_homographs(
-    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int]
+    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int], *, dated: bool
 ) -> tuple[Sighting, ...]:
     """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`.
 
-    French `ne … pas` is one negation, so its first word is dropped.
+    French `ne … pas` is one negation, so its first word is dropped. Without a time, `deployments` are a kind.
     """
+    kinds = {each.first for each in found if each.sense == "kind"}
+    found = tuple(each for each in found if dated or each.name != "changes" or each.first not in kinds)
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
     found = tuple(map(partial(_leaning, words), found))

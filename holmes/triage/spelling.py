@@ -77,16 +77,20 @@ def _meant(words: Sequence[str], index: int) -> str:
     possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
     if len(word) < _LEAST_WRITTEN and not leads:  # "cups" are not "cpus"
-        covered = {each: found for each, found in covered.items() if "'kind'" in found[1]}
+        covered = {
+            each: (size, what) for each, (size, what) in covered.items() if any(one[0] == "kind" for one in what)
+        }
     longest = max((length for length, _ in covered.values()), default=0)
     best = [each for each, (length, _) in covered.items() if length == longest > 0]
-    return best[0] if len({covered[each][1] for each in best}) == 1 else ""
+    shared = frozenset.intersection(*(covered[each][1] for each in best)) if best else frozenset()
+    return best[0] if shared else ""
 
 
-def _covered(words: Sequence[str], index: int) -> tuple[int, str]:
-    """Return the length and the meaning of the phrase at a position."""
+def _covered(words: Sequence[str], index: int) -> tuple[int, frozenset[tuple[str, str]]]:
+    """Return the length and the meanings of the phrase at a position."""
     here = [each for each in sightings(words) if each.first <= index <= each.last]
-    return (here[0].last - here[0].first + 1, str([(each.sense, each.name) for each in here])) if here else (0, "")
+    length = here[0].last - here[0].first + 1 if here else 0
+    return length, frozenset((each.sense, each.name) for each in here)
 
 
 @cache

@@ -36,6 +36,9 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
 
 def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     left = (*asked.ledger.left("bound", "period"), *asked.ledger.left_concepts(STRUCTURAL - {"either"}))
+    gone = next((each for each in asked.subject.named if each.match == "gone"), None)
+    if gone is not None and asked.question.asks("logs"):
+        return replace(look, verdict="not_found", summary=f"No pod is named `{gone.name}`.", table=None, lines=())
     if not left:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
