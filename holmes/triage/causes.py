@@ -10,22 +10,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, text, text_map
-from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
-from holmes.triage.at_once import starting_words
+from holmes.kubernetes.fields import matches_map, text_map
+from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import is_denied
 from holmes.triage.connections import connections, identity
-from holmes.triage.ledger import unread
-from holmes.triage.log_blame import OUTDATED, blamed
+from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
+from holmes.triage.no_cause import without_cause
 from holmes.triage.past import is_past, last_end, past_period, was_there
-from holmes.triage.scopes import LOGGING, VISIBLE, logged_in_scope, of_scope
+from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
@@ -129,7 +127,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if best is None or best.incident.findings[0].role == "symptom":
         best = (_named_in_logs(asked, named) if best is not None or _wants_cause(asked) else None) or best
     if best is not None:
-        return with_cause(asked, best.incident, named, best.path)
+        return with_cause(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
     if ended is not None:
         return ended
@@ -160,7 +158,9 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
-    return _without_cause(asked, named, candidates)
+    upstream = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
+    look = without_cause(asked, named, upstream)
+    return replace(look, notes=(*look.notes, *_noted(candidates)))
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -305,69 +305,9 @@ def _late_lines(asked: Asked, workload: ClusterObject) -> int:
     return sum(story.time_of(number) >= since for story in stories for number in story.heads)
 
 
-def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> FirstLook:
-    first = named.objects[0]
-    words = f"{first.ref} ({status_of(first)})"
-    needed = (first.kind, "Pod") if first.kind in (*LOGGING, "Service") else (first.kind,)
-    gaps = unread(asked.state, needed, (first.namespace,) if first.namespace else ())
-    waiting = next((each for each in named.objects if not is_ready(each)), None)
-    upstream = [each for each in candidates if not each.own and each.incident.severity == "critical"]
-    doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
-    if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
-        text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
-    elif waiting is not None:
-        text = _unready(asked, waiting)
-    elif upstream and asked.question.wants_reason:
-        text = _of_dependency(words, upstream[0].incident)
-    elif doubtful:
-        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
-        text = f"{text}{_behind(asked, first)}."
-    else:
-        alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
-        told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
-        behind = f"{_behind(asked, first)}." if _behind(asked, first) else ""
-        look = look_about(asked, named, "healthy", f"No fault was found in {told}{behind or '.'}")
-        return replace(look, notes=(*look.notes, *_noted(candidates)))
-    look = look_about(asked, named, "inconclusive", text)
-    return replace(look, notes=(*look.notes, *_noted(candidates)))
-
-
-def _behind(asked: Asked, each: ClusterObject) -> str:
-    """Return a clause with what does the work of an object: the workloads behind an Ingress, or the last run."""
-    if each.kind == "CronJob":
-        runs = sorted(asked.state.owned_by(each, "Job"), key=lambda job: -job.created)
-        ended = text(runs[0].condition("Complete"), "lastTransitionTime") if runs else ""
-        return f"; its last run, {runs[0].ref}, completed at {ended}" if ended else ""
-    if each.kind not in ("Ingress", "Service"):
-        return ""
-    refs = [one.ref for one in connections(asked.state, (each,)).values() if one.ref.kind in LOGGING and one.hops <= 2]
-    return f", nor with {' and '.join(map(str, refs[:_MOST_NAMED]))} behind it" if refs else ""
-
-
-def _of_dependency(words: str, told: Incident) -> str:
-    cause = one_sentence(told.cause or told.title)
-    return (
-        f"Nothing is wrong with {words} itself. It depends on {told.culprit}, which has a fault of its own, but "
-        f"nothing shows that this is the cause: {cause}"
-    )
-
-
 def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
     """Return the notes of the rules about the subject."""
     return tuple(line_of(each.incident) for each in candidates if each.own and each.incident.severity == "info")[:2]
-
-
-def _unready(asked: Asked, each: ClusterObject) -> str:
-    """Return the answer for an object that is not ready without a known cause: it may be starting."""
-    words = f"{each.ref} ({status_of(each)})"
-    ready = each.condition("Ready") if each.group else {}
-    if ready:
-        told = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
-        return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
-    starting = starting_words(asked.state, each)
-    if starting:
-        return f"{words} is starting: {starting}. Nothing has failed so far."
-    return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
 
 
 def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import connections
 from holmes.triage.log_evidence import CREDENTIALS
+from holmes.triage.names import names_of
 from holmes.triage.past import was_there
+from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 OUTDATED: Final = "W13"
 """The rule that finds pods which are older than their configuration."""
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
+_REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
 _REJECTIONS: Final = frozenset({"auth failed"})
 
 
@@ -56,6 +59,17 @@ def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
     look = with_cause(asked, behind, named, logged.path)
     severity = "warning" if look.severity == "info" else look.severity
     return replace(look, severity=severity, evidence=(*logged.evidence[:1], *look.evidence))
+
+
+def origin_of(asked: Asked, incident: Incident) -> Incident:
+    """Return the fault of the registry behind an image that cannot be pulled, if the cluster itself runs it."""
+    if "image" not in symptoms_of_text(incident.title):
+        return incident
+    hosts = _REGISTRY.findall(incident.cause)
+    served = [each for host in hosts for each in names_of(asked.state).at_address(host)]
+    found = connections(asked.state, served)
+    faults = (each for each in asked.report.incidents if each.severity == "critical" and each.culprit in found)
+    return next((each for each in faults if was_there(asked, each)), incident)
 
 
 def _names(record: str, incident: Incident) -> bool:

@@ -51,6 +51,7 @@ _ASKING: Final = word_list("asking")
 _NOUNS: Final = word_list("after nouns")
 _ORDERS: Final = word_list("orders")
 _INFINITIVES: Final = word_list("order infinitives")
+_BEFORE_NOUNS: Final = frozenset({"im", "beim", "vom", "zum", "das", "am"})
 _YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "esta", "tiene", "est", "a")
 
 
@@ -153,7 +154,8 @@ def _orders(question: Question) -> Iterator[bool]:
         yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)
-        german = bool(last) and last[0] in _INFINITIVES
+        noun = words[-2:-1] and words[-2] in _BEFORE_NOUNS  # "hängt im Löschen" is not an order
+        german = bool(last) and last[0] in _INFINITIVES and not noun
         yield german or (_WISHES.search(plain) is not None and not _INFINITIVES.isdisjoint(words))
         yield words[:1] != () and words[0] not in _ASKING and _PASSIVE.search(plain) is not None
 

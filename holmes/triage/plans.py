@@ -46,12 +46,10 @@ _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
-_PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
-    "StorageClass", "PriorityClass"})  # fmt: skip
-"""Kinds that run nothing themselves: what "runs with" them uses them."""
-_WHERE: Final = frozenset({"where", "wo", "donde", "ou"})
-_RUNS: Final = frozenset({"run", "runs", "lauft", "laufen", "corre", "corren", "tourne", "tournent"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
+    "StorageClass"})  # fmt: skip
+"""Kinds that run nothing themselves: what "runs with" them uses them."""
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -201,6 +199,20 @@ def _asks_what_runs(question: Question, subject: Subject) -> bool:
     return bool(nodes and asks) and not question.asks("trouble", "health", "why", "version")
 
 
+def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks which workloads have an object: "which workloads run as account ci"."""
+    passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
+    runs = _says_word(question) or "running" in question.states or beginnings("what runs").search(question.spoken)
+    return bool(passive and runs and question.asks("list")) and not question.asks("why", "trouble", "count", "changes")
+
+
+def _wants_images(question: Question, subject: Subject) -> bool:
+    """Return whether a question begins with images: "which images do the pods use"."""
+    listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
+    first = any(each.name == "images" and each.first - 1 in listed for each in question.found)
+    return first and _asks_images(question, subject)
+
+
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     """Return whether a question only asks which object has an address."""
     at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
@@ -282,6 +294,8 @@ _PLANS: Final = (
     Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),
+    Plan(fits=_asks_what_runs_with, answer=dependencies.uses),
+    Plan(fits=_wants_images, answer=details.images),
     Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),

@@ -33,21 +33,18 @@ _NAMING: Final = word_list("naming")
 _INSIDE: Final = word_list("inside")
 _LOCATING: Final = word_list("locating")
 _DETERMINERS: Final = word_list("determiners")
-_PLACES: Final = word_list("places")
-_PLACE_NOUNS: Final = word_list("place nouns")
+_PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
-_CLAUSE_STARTS: Final = word_list("clause starts")
-_ADJECTIVES: Final = word_list("adjectives")
+_CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives")
 _INFINITIVES: Final = frozenset({"to", "zu"})
-_INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
 _ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
+_INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
 _SURE: Final = 0.8
-_LEAST_PART: Final = 2
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
@@ -107,7 +104,7 @@ class _Search:
                 elsewhere += [each.ref for each in self.names.named(found.name, found.kind)]
             elif self._is_value(index, word):
                 values.append(word)
-            elif index not in self._known and not self._is_ordinary(word) and not symptoms_in((word,)):
+            elif index not in self._known and not vocabulary().is_ordinary(word) and not symptoms_in((word,)):
                 unknown.append(word)
         named += self._addressed(missing)
         listed = [word for word in unknown if named and self._is_listed(word, named)]
@@ -168,12 +165,6 @@ class _Search:
         if index in self._known or plain in vocabulary().stop or plain not in self.names.values:
             return False
         return not self.names.named(plain) and not self.names.labelled(plain)
-
-    def _is_ordinary(self, word: str) -> bool:
-        parts = re.split(r"[-'/]", word)
-        known = vocabulary()
-        apart = all(known.is_ordinary(part) or len(part) < _LEAST_PART for part in parts)
-        return known.is_ordinary(word) or (apart and word not in known.lists["qualifiers"])
 
     def _places(self) -> Iterator[Missing]:
         """Yield environments and other clusters, which the objects of this cluster do not name."""
@@ -281,13 +272,11 @@ class _Search:
 
     def _is_verb_or_adjective(self, index: int) -> bool:
         """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
-        clause, word = self.question.clause(index), self.words[index]
-        follower = self.words[index + 1] if index + 1 in clause else ""
-        return word.endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
+        follower = self.words[index + 1] if index + 1 in self.question.clause(index) else ""
+        return self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
-        prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
-        plain = _PORT.sub("", plain)
+        prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
         (kind, sure), quoted = self._kind_beside(index), plain in self._quoted
@@ -311,7 +300,7 @@ class _Search:
         objects = self.names.named(word, kind if kind != "Pod" else "", spaces)
         if index not in self._known:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
-        here = [each for each in self.question.found if each.first <= index <= each.last]
+        here = [each for each in self.question.found if index in range(each.first, each.last + 1)]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
         told = kind or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
         served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
@@ -332,7 +321,7 @@ class _Search:
         """Return whether a word that names no object cannot be an ordinary word."""
         if _NAME.fullmatch(word) is None:
             return False
-        ordinary = self._is_ordinary(word) or (not quoted and symptoms_in((word,)))
+        ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))
         ordinary = ordinary or word in vocabulary().lists["qualifiers"]
         made = quoted or (not ordinary and ("-" in word or any(sign.isdigit() for sign in word)))
         return bool(made or (sure and not ordinary))

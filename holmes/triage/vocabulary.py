@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _LETTERS: Final = str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ø": "o", "\u2019": "'", "\u2018": "'", "`": "'"})
 _LEAST_LETTERS: Final = 4
+_LEAST_PART: Final = 2
+_JOINTS: Final = re.compile(r"[-'/]")
 _SHARED: Final = frozenset({"hier"})
 """Words that the lists know in fewer languages than have them."""
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
@@ -78,7 +80,14 @@ class Vocabulary:
         return word.endswith("s") and not word.endswith("ss") and long
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether a word carries no meaning of its own."""
+        """Return whether a word, or each part of a compound, carries no meaning of its own."""
+        if word in self.lists["qualifiers"]:
+            return False
+        return self._is_plain(word) or all(
+            len(part) < _LEAST_PART or self._is_plain(part) for part in _JOINTS.split(word)
+        )
+
+    def _is_plain(self, word: str) -> bool:
         return word not in self.lists["qualifiers"] and (word in self.stop or word in self.common)
 
 

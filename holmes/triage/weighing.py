@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import STRUCTURAL
+from holmes.triage.log_answers import asks_logs
 from holmes.triage.past import NOW_SECONDS
 from holmes.triage.vocabulary import word_list
 
@@ -37,7 +38,7 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
 def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     left = (*asked.ledger.left("bound", "period"), *asked.ledger.left_concepts(STRUCTURAL - {"either"}))
     gone = next((each for each in asked.subject.named if each.match == "gone"), None)
-    if gone is not None and asked.question.asks("logs"):
+    if gone is not None and asks_logs(asked.question, asked.subject):
         return replace(look, verdict="not_found", summary=f"No pod is named `{gone.name}`.", table=None, lines=())
     if not left:
         return look

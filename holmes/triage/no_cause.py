@@ -1,0 +1,82 @@
+"""Answers about a subject whose objects, events and logs show no fault: it is healthy, starting, or in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import text
+from holmes.triage.asked import look_about, one_sentence
+from holmes.triage.at_once import starting_words
+from holmes.triage.connections import connections
+from holmes.triage.ledger import unread
+from holmes.triage.scopes import LOGGING, VISIBLE
+from holmes.triage.states import is_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident
+    from holmes.values.first_look import FirstLook
+
+_MOST_NAMED: Final = 6
+
+
+def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> FirstLook:
+    """Return the look at a subject without a known fault. `upstream` contains the faults of what it depends on."""
+    first = named.objects[0]
+    words = f"{first.ref} ({status_of(first)})"
+    needed = (first.kind, "Pod") if first.kind in (*LOGGING, "Service") else (first.kind,)
+    gaps = unread(asked.state, needed, (first.namespace,) if first.namespace else ())
+    waiting = next((each for each in named.objects if not is_ready(each)), None)
+    doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
+    if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
+        text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
+    elif waiting is not None:
+        text = _unready(asked, waiting)
+    elif upstream and asked.question.wants_reason:
+        text = _of_dependency(words, upstream[0])
+    elif doubtful:
+        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
+        text = f"{text}{_behind(asked, first)}."
+    else:
+        alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
+        told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
+        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.")
+    return look_about(asked, named, "inconclusive", text)
+
+
+def _behind(asked: Asked, each: ClusterObject) -> str:
+    """Return a clause with what does the work of an object: the workloads behind an Ingress, or the last run."""
+    if each.kind == "CronJob":
+        runs = sorted(asked.state.owned_by(each, "Job"), key=lambda job: -job.created)
+        ended = text(runs[0].condition("Complete"), "lastTransitionTime") if runs else ""
+        return f"; its last run, {runs[0].ref}, completed at {ended}" if ended else ""
+    if each.kind not in ("Ingress", "Service"):
+        return ""
+    refs = [one.ref for one in connections(asked.state, (each,)).values() if one.ref.kind in LOGGING and one.hops <= 2]
+    return f", nor with {' and '.join(map(str, refs[:_MOST_NAMED]))} behind it" if refs else ""
+
+
+def _of_dependency(words: str, told: Incident) -> str:
+    cause = one_sentence(told.cause or told.title)
+    return (
+        f"Nothing is wrong with {words} itself. It depends on {told.culprit}, which has a fault of its own, but "
+        f"nothing shows that this is the cause: {cause}"
+    )
+
+
+def _unready(asked: Asked, each: ClusterObject) -> str:
+    """Return the answer for an object that is not ready without a known cause: it may be starting."""
+    words = f"{each.ref} ({status_of(each)})"
+    ready = each.condition("Ready") if each.group else {}
+    if ready:
+        told = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
+        return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
+    starting = starting_words(asked.state, each)
+    if starting:
+        return f"{words} is starting: {starting}. Nothing has failed so far."
+    return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
