@@ -11,7 +11,7 @@ from holmes.triage.ledger import Ledger
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from holmes.diagnosis.usage import Usage
     from holmes.kubernetes.cluster_state import ClusterState
@@ -70,6 +70,14 @@ def incidents_of_subject(asked: Asked) -> tuple[str, ...]:
     return tuple(line_of(each) for each in found[:_MOST_OTHERS])
 
 
+def is_acute(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident harms something now. A disruption budget only matters for evictions and drains."""
+    budget = incident.culprit.kind == "PodDisruptionBudget" and incident.severity != "critical"
+    question = asked.question
+    about = "PodDisruptionBudget" in question.kinds or "evicted" in question.symptoms or question.asks("why")
+    return not budget or about or any(each.objects[0].kind == "PodDisruptionBudget" for each in asked.subject.named)
+
+
 def line_of(incident: Incident) -> str:
     """Return an incident on one line."""
     told, culprit = one_sentence(incident.cause or incident.title), str(incident.culprit)
@@ -123,10 +131,16 @@ def _others(asked: Asked, told: Incident | None) -> tuple[str, ...]:
     return tuple(map(line_of, rest))[:_MOST_OTHERS]
 
 
+def guesses(named: Iterable[Named]) -> Iterator[str]:
+    """Yield a sentence for each name that no object has."""
+    for each in named:
+        if each.match != "exact":
+            kind = "pod" if each.match == "gone" else "object"
+            yield f"No {kind} is named `{each.name}`; this answer is about {each.objects[0].ref}."
+
+
 def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
-    if named is not None and named.match != "exact":
-        kind = "pod" if named.match == "gone" else "object"
-        yield f"No {kind} is named `{named.name}`; this answer is about {named.objects[0].ref}."
+    yield from guesses((named,) if named is not None else ())
     if asked.subject.unknown:
         words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
         yield f"Not understood, and not taken into account: {words}."

@@ -13,19 +13,21 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, text, text_map
-from holmes.triage.asked import line_of, look_about, one_sentence, refs_of
+from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.at_once import starting_words
-from holmes.triage.blame import from_logs, from_reason, stopped, with_cause
+from holmes.triage.blame import from_reason, stopped, with_cause
+from holmes.triage.complaints import is_denied
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_evidence import CREDENTIALS, cause_in_logs
+from holmes.triage.log_blame import OUTDATED, blamed
+from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.past import is_past, last_end, past_period, was_there
 from holmes.triage.scopes import LOGGING, VISIBLE, logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
-from holmes.triage.vocabulary import symptoms_of_text
+from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
-    from holmes.triage.log_evidence import LogCause
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -79,9 +80,24 @@ class _Candidate:
 def look_for_cause(asked: Asked) -> FirstLook:
     """Answer a question about the cause of a problem, or about the health of the subject."""
     named = tuple(one for each in asked.subject.named for one in _by_namespace(each))
+    if asked.subject.namespaces and named and all(each.match == "part" for each in named):
+        look = _of_guess(asked, named)
+        return look if look.verdict == "cause_found" else _of_namespace(asked) or look
+    return _of_guess(asked, named) if named else of_scope(asked)
+
+
+def _of_namespace(asked: Asked) -> FirstLook | None:
+    """Return the cause of trouble in the namespace, if the object that a word may mean has none itself."""
+    if not _wants_cause(asked):
+        return None
+    look = of_scope(replace(asked, subject=replace(asked.subject, named=())))
+    return look if look.verdict == "cause_found" else None
+
+
+def _of_guess(asked: Asked, named: tuple[Named, ...]) -> FirstLook:
     if len(named) > 1:
         return _of_several(asked, named, namesakes=len(asked.subject.named) == 1)
-    return _around(asked, named[0], _of_named(asked, named[0])) if named else of_scope(asked)
+    return _around(asked, named[0], _of_named(asked, named[0]))
 
 
 def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
@@ -91,7 +107,7 @@ def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
     logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
-    return look if logged is None else _told_by_logs(asked, None, logged)
+    return look if logged is None else blamed(asked, logged, None)
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -126,7 +142,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
-        return _told_by_logs(asked, named, logged)
+        return blamed(asked, logged, named)
     reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
@@ -137,33 +153,14 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     if halted is not None and _may_be_stopped(asked, halted):
         if asked.question.asks("why"):
             return stopped(asked, named, halted)
-        if halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states and not _is_scaled(asked, halted):
+        empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
+        unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
+        denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
+        if (empty or denied) and not _is_scaled(asked, halted):
+            asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     return _without_cause(asked, named, candidates)
-
-
-def _told_by_logs(asked: Asked, named: Named | None, logged: LogCause) -> FirstLook:
-    behind = _behind_logs(asked, logged)
-    return from_logs(asked, named, logged) if behind is None else with_cause(asked, behind, named, logged.path)
-
-
-def _behind_logs(asked: Asked, logged: LogCause) -> Incident | None:
-    """Return the critical incident of the object to which the logs lead, which says why it does not answer.
-
-    If the lines tell of rejected credentials, an incident of what makes the workload's Secrets is the reason, too.
-    """
-    last = logged.troubles[-1]
-    found = [each for each in asked.report.incidents if each.severity == "critical" and was_there(asked, each)]
-    if logged.reason is None and last.group.kind in CREDENTIALS:
-        made = connections(asked.state, (last.workload,))
-        makers = (each for each in found if each.culprit in made and each.culprit.group)
-        maker = next(makers, None)
-        if maker is not None:
-            return maker
-    if len(logged.path) < 2:
-        return None
-    return next((each for each in found if logged.culprit in (each.culprit, *each.affected)), None)
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -197,7 +194,14 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
     if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
         return asked.question.asks("why")  # the suspended source of a custom resource
-    return asked.question.asks("why") and candidate.own and bool(about_own) and fits
+    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
+    return wanted and candidate.own and bool(about_own) and fits
+
+
+def _is_outdated(asked: Asked, incident: Incident) -> bool:
+    """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
+    said = not word_list("outdated").isdisjoint(asked.question.words)
+    return said and incident.findings[0].rule_id == OUTDATED
 
 
 def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
@@ -260,7 +264,7 @@ def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
 
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info" or _is_over(asked, named, incident):
+    if incident.severity == "info" or _is_over(asked, named, incident) or not is_acute(asked, incident):
         return False
     if candidate.own:
         return True
@@ -316,12 +320,28 @@ def _without_cause(asked: Asked, named: Named, candidates: list[_Candidate]) -> 
     elif upstream and asked.question.wants_reason:
         text = _of_dependency(words, upstream[0].incident)
     elif doubtful:
-        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}."
+        text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
+        text = f"{text}{_behind(asked, first)}."
     else:
-        look = look_about(asked, named, "healthy", f"No fault was found in {words}.")
+        alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
+        told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
+        behind = f"{_behind(asked, first)}." if _behind(asked, first) else ""
+        look = look_about(asked, named, "healthy", f"No fault was found in {told}{behind or '.'}")
         return replace(look, notes=(*look.notes, *_noted(candidates)))
     look = look_about(asked, named, "inconclusive", text)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _behind(asked: Asked, each: ClusterObject) -> str:
+    """Return a clause with what does the work of an object: the workloads behind an Ingress, or the last run."""
+    if each.kind == "CronJob":
+        runs = sorted(asked.state.owned_by(each, "Job"), key=lambda job: -job.created)
+        ended = text(runs[0].condition("Complete"), "lastTransitionTime") if runs else ""
+        return f"; its last run, {runs[0].ref}, completed at {ended}" if ended else ""
+    if each.kind not in ("Ingress", "Service"):
+        return ""
+    refs = [one.ref for one in connections(asked.state, (each,)).values() if one.ref.kind in LOGGING and one.hops <= 2]
+    return f", nor with {' and '.join(map(str, refs[:_MOST_NAMED]))} behind it" if refs else ""
 
 
 def _of_dependency(words: str, told: Incident) -> str:

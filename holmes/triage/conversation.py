@@ -40,6 +40,8 @@ _NOTED: Final = re.compile(
 _KIND_NAMES: Final = "|".join(kind.name for kind in KINDS if kind.namespaced)
 _OBJECT: Final = re.compile(rf"\b(?:{_KIND_NAMES}) [a-z0-9][a-z0-9-]{{0,62}}/[a-z0-9][a-z0-9.-]{{0,252}}")
 _DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
+_MOST_EARLIER: Final = 4
+_MOST_EARLIER_CHARACTERS: Final = 300
 _MOST_ALERTS: Final = 5
 _MOST_QUESTION_CHARACTERS: Final = 6_000
 
@@ -59,6 +61,7 @@ class Conversation:
 
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
+    `earlier` contains the last questions before, the oldest first.
     `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
     `repetitions` is the number of earlier first looks.
     """
@@ -69,6 +72,7 @@ class Conversation:
     failure: str = ""
     subject: tuple[str, ...] = ()
     namespace: str = ""
+    earlier: tuple[str, ...] = ()
     details: bool = False
     repetitions: int = 0
 
@@ -79,6 +83,7 @@ class Conversation:
             "question": self.question + " " * self.repetitions,
             "alerts": json.dumps(list(self.alerts), ensure_ascii=False) if self.alerts else "",
             "about": ", ".join(self.subject),
+            "earlier": "\n".join(self.earlier),
             "namespace": self.namespace,
         }
         return {name: value for name, value in given.items() if value}
@@ -104,9 +109,19 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
         subject=subject,
         namespace=_default_namespace(messages),
+        earlier=tuple(_questions(messages[:start])) if start > 0 else (),
         details=details,
         repetitions=sum(isinstance(each, (SeenLook, str)) for each in _outcomes(messages[:start])) if start > 0 else 0,
     )
+
+
+def _questions(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the last questions, the oldest first. Longer texts are alerts or pasted logs, which nothing continues."""
+    asked = [each for each in messages if is_user_message(each, "request") and not _wants_details(each)]
+    for message in asked[-_MOST_EARLIER:]:
+        text = " ".join(message.text.split()) if isinstance(message, UserMessage) else ""
+        if 0 < len(text) <= _MOST_EARLIER_CHARACTERS:
+            yield text
 
 
 def _wants_details(message: Message) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from dataclasses import replace
@@ -14,6 +13,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 _MOST_TOLD: Final = 4
-_KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -202,7 +201,7 @@ def _named_value(item: JsonObject) -> str:
 
 def _is_named(path: str, words: set[str]) -> bool:
     """Return whether the last key of the path consists of words of the question."""
-    parts = {part.lower().removesuffix("s") for part in _KEY_PARTS.findall(path.rpartition(".")[2])}
+    parts = {part.lower().removesuffix("s") for part in KEY_PARTS.findall(path.rpartition(".")[2])}
     return bool(parts) and parts <= words
 
 

@@ -30,7 +30,11 @@ _PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
 _HALF_MINUTE: Final = 30.0
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
+_RESTARTED: Final = ("rest", "neust", "reinicio", "redem")
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
+_MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
+    "memoire": "memory"}  # fmt: skip
+_INCLUDING: Final = word_list("including")
 _CREATED: Final = word_list("created")
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
@@ -111,7 +115,10 @@ def any_of(filters: Sequence[Filter]) -> Filter:
 def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     found = []
     for name in asked.question.states:
-        if name == "running" and _is_located(asked):
+        if name == "running" and _is_located(asked, kinds):
+            asked.ledger.take("state", name)
+            continue
+        if _is_included(asked, name):
             asked.ledger.take("state", name)
             continue
         made = _state_filter(asked, name, kinds)
@@ -170,12 +177,12 @@ def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
 def _lacking_filters(asked: Asked) -> Iterator[Filter]:
     for what in ("limits", "requests", "probes", "endpoints"):
         if asked.question.lacks(what):
-            asked.ledger.take("concept", "negation")
+            asked.ledger.take("concept", "negation", "resources", "settings")
             asked.ledger.take("kind", "EndpointSlice")
             asked.ledger.take("symptom", *vocabulary().absences[what])
-            yield Filter(
-                told=f"without {what}", holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what)
-            )
+            part = next((part for word, part in _MEASURED.items() if word in asked.question.words), "")
+            told = f"without {part} {what}" if part else f"without {what}"
+            yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))
 
 
 def _port_filters(asked: Asked) -> Iterator[Filter]:
@@ -205,6 +212,13 @@ def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
 def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for bounds on numbers of replicas and containers. Bounds on restarts belong to a state."""
     for bound in asked.question.comparisons:
+        if bound.of.startswith(_RESTARTED) and kinds == ("Pod",) and "restarting" not in asked.question.states:
+            asked.ledger.take("bound", str(bound))
+            asked.ledger.take("symptom")
+            yield Filter(
+                told=f"restarts {bound.how} {bound.number:g}",
+                holds=lambda each, bound=bound: bound.holds(restarts(each)),  # type: ignore[misc]
+            )
         value = _NUMBERS.get(next((name for name in _NUMBERS if bound.of.startswith(name)), ""))
         if value is not None and (bound.of.startswith("cont") or not {"Pod", "Service"} & set(kinds)):
             asked.ledger.take("bound", str(bound))
@@ -214,10 +228,14 @@ def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             )
 
 
-def _is_located(asked: Asked) -> bool:
-    """Return whether "running" only means where the objects are, for example "pods running on node-1"."""
+def _is_located(asked: Asked, kinds: tuple[str, ...]) -> bool:
+    """Return whether "running" only means where the objects are: "pods running on node-1", but not "running pods"."""
+    question = asked.question
+    nouns = {each.first for each in question.found if each.sense == "kind" and each.name in kinds}
+    if any(each.name == "running" and each.last + 1 in nouns for each in question.found):
+        return False
     past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
-    return past or any(each.kind in ("Node", "ServiceAccount") for each in asked.subject.objects)
+    return past or any(each.kind == "ServiceAccount" for each in asked.subject.objects)
 
 
 def _is_annotation(asked: Asked) -> bool:
@@ -291,6 +309,16 @@ def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | N
     return _state_test_filter(name, kinds, negated=name not in _NEGATIVE and _is_negated(asked, name))
 
 
+def _is_included(asked: Asked, name: str) -> bool:
+    """Return whether a state only says what else counts: "all pods, finished ones included"."""
+    words = asked.question.words
+    return any(
+        place.sense == "state" and place.name == name
+        and not _INCLUDING.isdisjoint(words[max(0, place.first - 2) : place.last + 3])
+        for place in asked.question.found
+    )  # fmt: skip
+
+
 def _is_negated(asked: Asked, name: str) -> bool:
     """Return whether a negation is directly before or after a state, and use it: `do not run`, `laufen nicht`."""
     for place in asked.question.found:
@@ -319,14 +347,15 @@ def pod_spec(each: ClusterObject) -> JsonObject:
     return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
 
 
-def _lacking(what: str) -> Callable[[ClusterObject], bool]:
+def _lacking(what: str, part: str) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
         if each.kind not in WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
             return False
         containers = children(pod_spec(each), "containers")
         if what == "probes":
             return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
-        return any(not child(one, "resources", what) for one in containers)
+        amounts = [child(one, "resources", what) for one in containers]
+        return any(part not in each if part else not each for each in amounts)
 
     return holds
 

@@ -19,7 +19,7 @@ from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, plural
 from holmes.triage.selection import select
 from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
@@ -52,6 +52,7 @@ _HOW_OFTEN: Final = (
     "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
     "combien de fois", "combien de redemarrages",
 )  # fmt: skip
+_MOST_NAMED: Final = 5
 
 
 def number_or_list(asked: Asked) -> FirstLook:
@@ -63,7 +64,7 @@ def number_or_list(asked: Asked) -> FirstLook:
         and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
         return _containers(asked)
-    if asked.question.asks("count") and _counts_restarts(asked):
+    if _counts_restarts(asked):
         return _restarts(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
@@ -78,7 +79,7 @@ def _objects(asked: Asked) -> FirstLook:
     noun = _noun(selection)
     if selection.left_out and not selection.unread:
         parts = ", ".join(f"`{part}`" for part in selection.left_out)
-        text = f"Not answered: {parts} could not be applied to {noun}s, so any number would be wrong."
+        text = f"Not answered: {parts} could not be applied to {plural(noun)}, so any number would be wrong."
         return fact(asked, text, verdict="inconclusive")
     if selection.unread:
         gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
@@ -103,7 +104,24 @@ def _objects(asked: Asked) -> FirstLook:
         )
     extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
     first = f" The first: {found[0].ref}." if extreme else ""
-    return fact(asked, f"{summary}{first}", _listed(asked, found), lines=tuple(_for_each_owner(asked, found)))
+    return fact(
+        asked,
+        f"{summary}{first}",
+        _listed(asked, found),
+        lines=tuple(_for_each_owner(asked, found)),
+        notes=tuple(_ended_there(asked, selection)),
+    )
+
+
+def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:
+    """Yield a note with the pods on a node that do not run, because "run on" can also mean "were scheduled to"."""
+    nodes = {each.name for each in asked.subject.objects if each.kind == "Node"}
+    if "running" in asked.question.states and selection.kinds == ("Pod",) and nodes:
+        on_nodes = (each for each in asked.state.of("Pod") if each.text("spec", "nodeName") in nodes)
+        others = [each.ref.path for each in on_nodes if each.text("status", "phase") != "Running"]
+        if others:
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            yield f"Not running there: {', '.join(others[:_MOST_NAMED])}{more}."
 
 
 def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
@@ -124,7 +142,7 @@ def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[st
 
 def _counts_restarts(asked: Asked) -> bool:
     """Return whether the question counts restarts, not pods: "how often did web restart"."""
-    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN)
+    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN) or asked.question.asks("sum")
     ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
     return bool(ends) and often and asked.question.period is None
 
@@ -203,7 +221,9 @@ def _containers(asked: Asked) -> FirstLook:
 
 
 def _noun(selection: Selection) -> str:
-    return "workload" if selection.kinds == WORKLOAD_KINDS else selection.kinds[0]
+    if len(selection.kinds) == 1:
+        return selection.kinds[0]
+    return "workload" if selection.kinds == WORKLOAD_KINDS else "object"
 
 
 def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, str]]:
@@ -263,6 +283,17 @@ def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
             ("address", lambda each: each.text("spec", "clusterIP")),
             ("ports", _ports),
             ("age", age),
+        ),
+        "CronJob": (
+            ("schedule", lambda each: each.text("spec", "schedule")),
+            ("last run", lambda each: each.text("status", "lastScheduleTime")),
+            ("status", status_of),
+        ),
+        "PersistentVolumeClaim": (
+            ("status", status_of),
+            ("size", lambda each: each.text("spec", "resources", "requests", "storage")),
+            ("class", lambda each: each.text("spec", "storageClassName")),
+            ("volume", lambda each: each.text("spec", "volumeName")),
         ),
         "Ingress": (
             ("hosts", lambda each: ", ".join(text(rule, "host") for rule in each.children("spec", "rules"))),

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.vocabulary import symptoms_in, vocabulary
+from holmes.triage.grammar import qualifies
+from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
-PartSense: TypeAlias = Literal["word", "symptom", "value", "concept", "state", "kind", "bound", "period"]
-_WEIGHTY: Final = frozenset(
-    {"negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login"}
-)
+PartSense: TypeAlias = Literal["word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period"]
+_WEIGHTY: Final = frozenset({
+    "negation", "trouble", "health", "excluding", "other", "either", "usage", "changes", "logs", "events", "login",
+    "uses",
+})  # fmt: skip
 """Concepts that change what a number or a list means."""
+_OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
+_HAVING: Final = word_list("having")
 _NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
@@ -49,7 +53,7 @@ class Ledger:
     @classmethod
     def of(cls, question: Question, subject: Subject) -> Ledger:
         """Open the ledger of a question."""
-        parts = [Part(sense="word", name=word, text=word) for word in subject.unknown]
+        parts = [_unknown_part(question, word) for word in subject.unknown]
         parts += [Part(sense="value", name=value, text=value) for value in subject.values]
         named = {each.name for each in subject.named}
         known = {index for each in question.found for index in range(each.first, each.last + 1)}
@@ -59,7 +63,9 @@ class Ledger:
             if plain and symptoms_in((word,)):
                 parts.append(Part(sense="symptom", name=word, text=word, at=index))
         for each in question.found:
-            if each.sense in ("state", "kind") or (each.sense == "concept" and each.name in _WEIGHTY):
+            had = each.first > 0 and question.words[each.first - 1] in _HAVING
+            weighty = each.name in _WEIGHTY or (each.name in _OF_FIELDS and had and not _is_label(question, each.first))
+            if each.sense in ("state", "kind") or (each.sense == "concept" and weighty):
                 beyond = 2 if each.name in STRUCTURAL else 0
                 text = " ".join(question.words[each.first : each.last + 1 + beyond])
                 parts.append(Part(sense=each.sense, name=each.name, text=text, at=each.first))
@@ -79,9 +85,14 @@ class Ledger:
             if part.sense == sense and (not names or part.name in names) and at in (None, part.at):
                 del self._left[part]
 
+    def is_left(self, sense: PartSense, at: int) -> bool:
+        """Return whether the part at a position is left over."""
+        return any(part.sense == sense and part.at == at for part in self._left)
+
     def left(self, *senses: PartSense) -> tuple[str, ...]:
-        """Return the texts of the parts that are left over."""
-        return tuple(dict.fromkeys(part.text for part in self._left if not senses or part.sense in senses))
+        """Return the texts of the parts that are left over. Words aside count only if they are asked for."""
+        wanted = [part for part in self._left if (part.sense in senses if senses else part.sense != "aside")]
+        return tuple(dict.fromkeys(part.text for part in wanted))
 
     def left_concepts(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the texts of the concepts that are left over."""
@@ -89,15 +100,27 @@ class Ledger:
         return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
 
 
+def _is_label(question: Question, at: int) -> bool:
+    keyed = question.words[at].startswith(("annotation", "label"))
+    return keyed or any(question.words[at] in (term.key, term.value) for term in question.labels)
+
+
+def _unknown_part(question: Question, word: str) -> Part:
+    """Return the part of a word without a known meaning. It is aside if it cannot narrow what is asked for."""
+    at = question.words.index(word) if word in question.words else -1
+    return Part(sense="word" if at < 0 or qualifies(question, at) else "aside", name=word, text=word, at=at)
+
+
 def _numbers(question: Question, named: set[str]) -> Iterator[str]:
     """Yield the numbers of a question that are neither bounds, times, ages, names nor the length of a list."""
     used = " ".join((*map(str, question.comparisons), *map(str, question.labels), *named, *question.quoted))
     period = question.period.text if question.period is not None else ""
+    said = {word for each in question.found for word in question.words[each.first : each.last + 1]}  # "auf 0 skaliert"
     for match in _NUMBER.finditer(question.text):
         before = question.text[: match.start()].split()[-1:]
         length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
         aged = question.older_seconds or question.newer_seconds
-        if match[0] not in used and match[0] not in period and not length and not aged:
+        if match[0] not in used and match[0] not in said and match[0] not in period and not length and not aged:
             yield match[0]
 
 

@@ -9,37 +9,35 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
-from holmes.triage.asked import Asked, incidents_of_subject
+from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
-from holmes.triage.connections import connections, identity
-from holmes.triage.custom_subjects import about_custom_objects, with_known_kinds
+from holmes.triage.custom_subjects import about_custom_objects
+from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
+from holmes.triage.grammar import unknown_parts
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
-from holmes.triage.question import parse_question
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
 from holmes.triage.sentences import can_join, joined, parts_of
-from holmes.triage.subjects import Named
-from holmes.triage.vocabulary import vocabulary, word_list
+from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.plans import Plan
-    from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
@@ -52,6 +50,7 @@ _QUESTION_WORDS: Final = frozenset(
 )
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
+_MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAMESPACE: Final = re.compile(
@@ -68,14 +67,15 @@ NOT_UNDERSTOOD: Final = (
 class LookRequest:
     """A question or alerts. `namespace` is the user's choice, empty for the whole cluster.
 
-    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `continues` means
-    that the question is a later part of the sentence that names them. `claim` is the sentence of an answer whose cause
-    is checked.
+    `about` contains objects that words such as "it" refer to, for example `Deployment shop/checkout`. `earlier`
+    contains the questions before, the oldest first. `continues` means that the question is a later part of the sentence
+    that names the objects. `claim` is the sentence of an answer whose cause is checked.
     """
 
     question: str
     namespace: str = ""
     about: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     alerts: tuple[Mapping[str, str], ...] = ()
     claim: str = ""
     continues: bool = False
@@ -95,6 +95,9 @@ class LookRequest:
             question=text_argument(arguments, "question").strip(),
             namespace=namespace,
             about=tuple(filter(None, (each.strip() for each in text_argument(arguments, "about").split(",")))),
+            earlier=tuple(filter(None, map(str.strip, text_argument(arguments, "earlier").splitlines())))[
+                -_MOST_EARLIER:
+            ],
             alerts=_alerts(text_argument(arguments, "alerts")),
             claim=text_argument(arguments, "claim"),
         )
@@ -136,12 +139,34 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return second_look(asked, request.claim)
     if request.alerts:
         return look_at_alerts(request.alerts, scan, request.namespace)
-    looks = [_first_look(part, scan) for part in _parts(request, scan)]
-    return joined(looks) if can_join(looks) else _first_look(request, scan)
+    parts = _parts(request, scan)
+    looks = [_look(part, scan) for part in parts]
+    if len(looks) == 1:
+        return looks[0]
+    return joined(looks) if can_join(looks) else _look(_completed(request, scan), scan)
+
+
+def _look(request: LookRequest, scan: ScanResult) -> FirstLook:
+    asked = judged_at_once(_asked(request, scan))
+    look = _first_look(asked)
+    return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked, look)))))
+
+
+def _readings(asked: Asked, look: FirstLook) -> Iterator[str]:
+    """Yield what was read as something else: misspelled words and names."""
+    yield from (f"Read `{written}` as `{meant}`." for written, meant in asked.question.corrections)
+    yield from guesses(asked.subject.named if look.subject else ())
+
+
+def _completed(request: LookRequest, scan: ScanResult) -> LookRequest:
+    """Return the request with the question that a short one such as "and in shop?" continues."""
+    whole = completed(request.question, request.earlier, scan.state, request.namespace)
+    return replace(request, question=whole, earlier=())
 
 
 def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     """Return the questions in a sentence. Those without a subject are about that of the others."""
+    request = _completed(request, scan)
     texts = parts_of(request.question)
     if len(texts) == 1:
         return (request,)
@@ -155,65 +180,16 @@ def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    parsed = with_known_kinds(parse_question(request.question), scan.state)
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
-    question, subject = find_subject(parsed, names_of(scan.state), request.namespace)
-    subject = _with_earlier(question, subject, scan.state, earlier) if earlier else subject
+    question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
+    subject = with_earlier(question, subject, scan.state, earlier)
     subject = about_custom_objects(question, subject, scan)
     if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
-        subject = _of_sentence(question, subject, earlier)
+        subject = of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
     return Asked(
         question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
     )
-
-
-def _of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
-    """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
-    other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
-    refers = question.asks("follow_up") or not word_list("pronouns").isdisjoint(question.words)
-    if subject.unknown and not refers:
-        return subject
-    if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
-        return subject
-    return replace(subject, named=(Named(name=earlier[0].name, objects=tuple(earlier)),), unknown=())
-
-
-def _with_earlier(
-    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
-) -> Subject:
-    """Add the objects of the conversation's last answer, which words such as "it" refer to."""
-    if subject.named or subject.missing:
-        return subject
-    if question.asks("other"):
-        every = sorted({ref for each in earlier for ref in identity(state, each)})
-        kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
-        return replace(subject, excluded=(*subject.excluded, *kept))
-    meant = _meant(question, subject, state, earlier)
-    if not meant:
-        return subject
-    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
-    return replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
-
-
-def _meant(
-    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
-) -> tuple[ClusterObject, ...]:
-    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
-    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
-        return ()
-    content = [word for word in question.words if word not in vocabulary().stop]
-    glue = ("list", "follow_up", "polite", "now")
-    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
-    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
-        return ()
-    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
-    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
-        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
-        return tuple(each for each in near if each is not None and each.kind in kinds)
-    if question.asks("follow_up"):
-        return tuple(earlier)
-    return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()
 
 
 def _object(name: str, scan: ScanResult) -> ClusterObject | None:
@@ -223,9 +199,8 @@ def _object(name: str, scan: ScanResult) -> ClusterObject | None:
     return scan.state.get(kind, namespace, plain)
 
 
-def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
-    asked = judged_at_once(_asked(request, scan))
-    parsed, subject = asked.question, asked.subject
+def _first_look(asked: Asked) -> FirstLook:
+    question, subject = asked.question, asked.subject
     refused = declined(asked)
     if refused is not None:
         return refused
@@ -234,7 +209,7 @@ def _first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return _not_found(asked, nowhere or subject.missing[0])
     if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
         return _unclear(asked)
-    plans = plans_of(parsed, subject)
+    plans = plans_of(question, subject)
     if not plans:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
@@ -258,7 +233,7 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
         looks.append(weighed(own, plan.answer(own)))
         if looks[-1].verdict == "cause_found" or (len(looks) > 1 and looks[-1].verdict == "answered"):
             return looks[-1]
-    return looks[0]
+    return looks[0] if asked.question.complains else looks[-1]
 
 
 def _empty(asked: Asked) -> FirstLook:
@@ -273,7 +248,7 @@ def _empty(asked: Asked) -> FirstLook:
 
 def _unclear(asked: Asked) -> FirstLook:
     """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
-    unknown, question = asked.subject.unknown, asked.question
+    unknown, question = unknown_parts(asked.question, asked.subject), asked.question
     about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
     names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
     gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)

@@ -63,13 +63,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return plain(text, 160).replace("|", r"\|") or "-"
+    shown = code(text, 160) if "*" in text else plain(text, 160)  # an escaped schedule cannot be copied
+    return shown.replace("|", r"\|") or "-"
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
-    if number == 1:
-        return f"1 {noun}"
+    return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of an English noun or a kind: `Ingresses`, `NetworkPolicies`."""
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{number:,} {noun[:-1]}ies"
-    return f"{number:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"
+        return f"{noun[:-1]}ies"
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"

@@ -62,6 +62,10 @@ class Names:
                     for value in (*each.labels.values(), *each.annotations.values())
                     if 0 < len(value) <= 63
                 }
+        self.keys = {
+            part for kind in state.kinds for each in state.of(kind) for key in (*each.labels, *each.annotations)
+            for part in _key_words(key)
+        }  # fmt: skip
         self.principals = {
             text(subject, "name").lower()
             for kind in ("RoleBinding", "ClusterRoleBinding")
@@ -86,6 +90,11 @@ class Names:
             if (is_of(each, kind) if kind else each.kind not in _UNNAMED) and _within(each, namespaces)
         ]
         return tuple(sorted(found, key=_likely))
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is a name, an application, a namespace, a value, a key or a user of the cluster."""
+        indexes = (self._by_name, self._by_label, self._by_address, self.kinds)
+        return any(word in index for index in (*indexes, self.values, self.keys, self.principals, self.namespaces))
 
     def begins(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the objects whose names begin with `name`."""
@@ -121,11 +130,13 @@ class Names:
         ]
         return tuple(sorted(found, key=_likely))
 
-    def nearest(self, name: str, kind: str = "", namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+    def nearest(
+        self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE
+    ) -> tuple[ClusterObject, ...]:
         """Return at most three objects with a similar name, the most similar name first."""
         kinds = {kind} if kind else set(_ORDER) - {"Pod", "ReplicaSet"}
         known = {each.name: each for one in kinds for each in self.state.of(one) if _within(each, namespaces)}
-        close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=_CLOSE)
+        close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=least)
         return tuple(known[each] for each in close)
 
     def owner_of_vanished_pod(self, name: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
@@ -177,9 +188,24 @@ def is_product(kind: str) -> bool:
     return name == "*" or name.lower() in group.split(".")
 
 
+def alike(one: str, other: str) -> float:
+    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return 0.0
+    parts, others = set(one.split("-")), set(other.split("-"))
+    if parts < others or others < parts:
+        return 0.0
+    return difflib.SequenceMatcher(a=one, b=other).ratio()
+
+
 def plain_value(value: str) -> str:
     """Return a label or annotation value as a word of a question."""
     return value.strip("#@ ").lower()
+
+
+def _key_words(key: str) -> tuple[str, ...]:
+    """Return the words by which a question can mean the key of a label: `team` for `example.com/team`."""
+    return key.lower(), key.lower().rpartition("/")[2]
 
 
 def _kind_words(state: ClusterState) -> Iterator[tuple[str, str]]:

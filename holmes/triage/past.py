@@ -111,7 +111,7 @@ def _ends(asked: Asked, named: Named) -> Iterator[_End]:
         for one in containers_of(pod):
             ended = one.last_terminated
             at = moment(text(ended, "finishedAt"))
-            if at and integer(ended, "exitCode"):
+            if at and (integer(ended, "exitCode") or one.restarts):
                 log = (asked.state.log_of(pod, one.name, previous=True) or "").strip().splitlines()
                 yield _End(
                     pod=pod,

@@ -17,13 +17,15 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
+from holmes.triage.complaints import blames
+from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.log_answers import asks_logs, log_answer
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
-from holmes.triage.vocabulary import beginnings, word_list
+from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,12 @@ _GENERAL: Final = re.compile(
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
+_PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
+_PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
+    "StorageClass", "PriorityClass"})  # fmt: skip
+"""Kinds that run nothing themselves: what "runs with" them uses them."""
+_WHERE: Final = frozenset({"where", "wo", "donde", "ou"})
+_RUNS: Final = frozenset({"run", "runs", "lauft", "laufen", "corre", "corren", "tourne", "tournent"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
@@ -73,7 +81,8 @@ _COMMANDS: Final = (how_to_change, port_forward, exec_command, log_command)
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
-    if plan is None or not question.complains or plan.answer in (look_for_cause, *_COMMANDS):
+    complains = question.complains or blames(question, subject)
+    if plan is None or not complains or plan.answer in (look_for_cause, *_COMMANDS):
         return (plan,) if plan is not None else ()
     return (_CAUSE, plan)
 
@@ -96,7 +105,7 @@ def _is_specific(question: Question, subject: Subject) -> bool:
 
 
 def _asks_why(question: Question, subject: Subject) -> bool:
-    vague = not subject.unknown and not subject.kinds
+    vague = not unknown_parts(question, subject) and not subject.kinds
     return question.asks("why") and (_is_specific(question, subject) or vague)
 
 
@@ -114,7 +123,9 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
         return False
     uses = question.asks("uses") and _MEASURED & words and not _BOUNDS & words
     stored = {"ResourceQuota", "PersistentVolumeClaim", "PersistentVolume"} & set(question.kinds)
-    return bool(question.asks("usage") or uses) and not question.asks("trouble") and not stored
+    allowed = question.asks("permission") and question.asks("count") and _MEASURED & words  # "how much may it use"
+    calm = not question.asks("trouble") and not allowed
+    return bool(question.asks("usage") or uses) and calm and not stored
 
 
 def _lacks_something(question: Question) -> bool:
@@ -141,6 +152,10 @@ def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
 def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
     """Return the test of a concept."""
     return lambda question, _subject: question.asks(*concepts)
+
+
+def _counts(question: Question, _subject: Subject) -> bool:
+    return question.asks("count") or (question.asks("sum") and "restarting" in question.states)
 
 
 def _counts_amount(question: Question, subject: Subject) -> bool:
@@ -172,10 +187,9 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, subject: Subject) -> bool:
-    lists = question.asks("list", "uses") or (
-        subject.named and not question.asks("health") and not question.symptoms - {"image"}
-    )
+def _asks_images(question: Question, _subject: Subject) -> bool:
+    pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
+    lists = question.asks("list", "uses") or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
@@ -199,16 +213,25 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 
 def _asks_list(question: Question, subject: Subject) -> bool:
-    concepts = {each.name for each in question.found if each.sense == "concept"}
+    listed = {each.first for each in question.found if each.sense == "concept" and each.name == "list"}
+    concepts = {
+        each.name for each in question.found
+        if each.sense == "concept" and not (each.name == "health" and each.first in listed)  # "overview of pods"
+    }  # fmt: skip
     if _says_that(question, subject):
         return False
-    if subject.kinds and not subject.named and concepts <= {"polite", "list"}:
+    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
+    symptoms = symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+    if subject.kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
         return True
-    lists = question.asks("list", "age") or question.states or question.labels or subject.values
+    lists = (
+        names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
+    )
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
-    things = keyed or subject.kinds or question.states or question.labels or subject.values or _says_word(question)
+    kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
+    things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
     judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
     return bool(filtered and things) and not judged
 
@@ -222,7 +245,7 @@ def _asks_if_has(question: Question, subject: Subject) -> bool:
 
 def _says_that(question: Question, subject: Subject) -> bool:
     """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
-    if question.asks("list", "count", "age"):
+    if question.asks("list", "count", "age") or names_things(question):
         return False
     troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
     return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
@@ -230,10 +253,12 @@ def _says_that(question: Question, subject: Subject) -> bool:
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
-    return _is_specific(question, subject) or (asks and not subject.unknown)
+    return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 
 
-_ALL: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "concept", "state", "kind", "bound", "period")
+_ALL: Final[tuple[PartSense, ...]] = (
+    "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
+)  # fmt: skip
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
@@ -253,7 +278,7 @@ _PLANS: Final = (
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_counts_replicas, answer=details.replicas),
-    Plan(fits=_asks("count"), answer=inventory.number_or_list),
+    Plan(fits=_counts, answer=inventory.number_or_list),
     Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
     Plan(fits=_calm("history"), answer=details.history),

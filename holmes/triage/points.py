@@ -36,7 +36,7 @@ _NUMBERS: Final = (
     "twelve zwolf doce douze",
 )  # fmt: skip
 _HALVES: Final = ("half", "halbe", "media", "demi")
-_NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
+NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
 ARTICLES: Final = r"(?:the |the past |the last |der |den |dem |la |las |los |les )?"
 
 
@@ -53,12 +53,12 @@ def seconds_of(number: str, unit: str) -> float:
 
 def number_of(written: str) -> float:
     """Return a number that is written in digits or as a word. Empty means 1, and an unknown word 2."""
-    return float(written) if written.isdigit() else float(_NUMBER_WORDS.get(written, 2 if written else 1))
+    return float(written) if written.isdigit() else float(NUMBER_WORDS.get(written, 2 if written else 1))
 
 
 def length_expression(number: str = "number", unit: str = "unit") -> str:
     """Return the expression for an amount of time, with the groups `number` and `unit`."""
-    words = "|".join(_NUMBER_WORDS)
+    words = "|".join(NUMBER_WORDS)
     return (
         rf"(?P<{number}>\d{{1,6}}|(?:{words})\b|half an?\b|halben?|media|demi|couple of)?[\s-]*(?P<{unit}>{_UNITS})\b"
     )

@@ -7,13 +7,14 @@ are read. Parsing never fails.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.complaints import complains
 from holmes.triage.periods import period_of
-from holmes.triage.points import length_expression, number_of, seconds_of
-from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, words_of
+from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
+from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +30,13 @@ _ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))
 _QUOTED: Final = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
+CLAUSE_ENDS: Final = re.compile(
+    r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que"
+    r"|parce que)"
+    r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
+    r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
+)
+_NOT_GERMAN: Final = re.compile(r"\bhier\b")
 _FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = re.compile(
     r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
@@ -48,22 +56,39 @@ _AGED: Final = re.compile(
     rf"\b(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+{length_expression()}"
     r"\s+(?:ago|old|alt|de antiguedad)\b"
 )
+_LIVED: Final = re.compile(
+    r"\b(?:have|has|having|are|is|been around for|haben|sind|ist|existieren seit|tienen|tiene|con|llevan|ont|a|ayant"
+    rf"|avec|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
+    rf"{length_expression()}(?!\w)"
+)
+_COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
 _COMPARED: Final = re.compile(
-    r"(?P<how>more than|greater than|over|above|at least|fewer than|less than|below|under|at most|exactly|>=|<=|>|<"
-    r"|mehr als|mindestens|weniger als|hochstens|genau|mas de|al menos|por lo menos|menos de|exactamente"
-    r"|plus de|au moins|moins de|exactement)\s*(?P<number>\d{1,9}(?:\.\d+)?|(?:one|two|three|four|five|eine?[rnm]?"
-    r"|zwei|drei|una?|dos|tres|une?|deux|trois)\b)\s*(?P<of>[a-z%]*)"
+    r"(?P<how>more (?:often )?than|greater than|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
+    r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
+    r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
+    rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>[a-z%]*)"
 )
 _EXACTLY: Final = re.compile(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
-    r"(?P<number>\d{1,6}|one|two|three|four|five|eine?[rnm]?|zwei|drei|una?|dos|tres|une?|deux|trois)\s+"
+    rf"(?P<number>{_COUNT})\s+"
     r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
+)
+_VALUED: Final = re.compile(
+    r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to"
+    r"|equals|equal to|of|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)"
+    r"\s+[\"'`]?([\w.:/-]*\w)"
 )
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
-    ">": (">", "more than", "greater than", "over", "above", "mehr als", "mas de", "plus de"),
+    ">": (
+        ">", "more than", "more often than", "greater than", "over", "above", "mehr als", "ofter als", "haufiger als",
+        "mas de", "mas que", "mas veces que", "plus de", "plus souvent que",
+    ),
     ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
-    "<": ("<", "fewer than", "less than", "below", "under", "weniger als", "menos de", "moins de"),
+    "<": (
+        "<", "fewer than", "less than", "less often than", "below", "under", "weniger als", "seltener als", "menos de",
+        "moins de",
+    ),
     "<=": ("<=", "at most", "hochstens"),
     "=": ("exactly", "genau", "exactamente", "exactement"),
 }  # fmt: skip
@@ -73,6 +98,9 @@ _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
 }  # fmt: skip
+_HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
+_LEANS: Final = frozenset({"an", "am", "dran", "ab"})
+_SHORT: Final = re.compile(r"(?<!\S)w/(o)?(?=\s)")
 _COUNTED: Final = re.compile(rf"\b(?:{'|'.join(_TIMES)})\b")
 
 
@@ -121,7 +149,8 @@ class Question:
     `written` is the text as read, `text` its folded form, see `vocabulary.folded`, and `spoken` that form without
     quoted sentences. `words` are folded, too. `quoted` contains the text in quotes. `older_seconds` and `newer_seconds`
     bound the age of objects. `period` is the time that the question is about. `complains` means that it states trouble,
-    see `complaints.py`.
+    see `complaints.py`. `breaks` contains the positions of words after a punctuation mark. `corrections` contains
+    misspelled words with what they were read as.
     """
 
     text: str
@@ -141,6 +170,14 @@ class Question:
     complains: bool = False
     written: str = ""
     spoken: str = ""
+    breaks: frozenset[int] = frozenset()
+    corrections: tuple[tuple[str, str], ...] = ()
+
+    def clause(self, index: int) -> range:
+        """Return the positions of the words between the punctuation marks around a word."""
+        first = max((each for each in self.breaks if each <= index), default=0)
+        end = min((each for each in self.breaks if each > index), default=len(self.words))
+        return range(first, end)
 
     def asks(self, *concepts: str) -> bool:
         """Return whether the question contains a phrase of one of the concepts."""
@@ -176,17 +213,19 @@ class Question:
 def parse_question(text: str) -> Question:
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
+    lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
     lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
     plain = _URL.sub(" ", lowered)
-    words = words_of(plain)
+    words, breaks = words_of(plain), _breaks(plain)
     flag = _FLAG.search(lowered)
-    age = _OF_AGE.search(lowered) or _AGED.search(lowered)
+    age = _OF_AGE.search(lowered) or _AGED.search(lowered) or _LIVED.search(lowered)
+    age = age if age is not None and age["unit"] else None
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
     return Question(
         text=lowered,
         words=words,
-        found=sightings(_spoken(words, shown)),
+        found=_without_homographs(words, sightings(_spoken(words, shown)), breaks),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -194,14 +233,49 @@ def parse_question(text: str) -> Question:
         comparisons=tuple(_comparisons(lowered if age is None else lowered.replace(age[0], " "))),
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
-        period=period_of(lowered),
+        period=period_of(_german(lowered) if language_of(words) == "de" else lowered),
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(words),
         complains=complains(lowered),
         written=shown,
         spoken=_QUOTED.sub(_without_sentence, lowered),
+        breaks=breaks,
     )
+
+
+def _without_homographs(
+    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int]
+) -> tuple[Sighting, ...]:
+    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`.
+
+    French `ne … pas` is one negation, so its first word is dropped.
+    """
+    listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
+    leading = listed & {0, *breaks}
+    found = tuple(map(partial(_leaning, words), found))
+    denied = {each.first for each in found if each.name == "negation"}
+    doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
+    return tuple(
+        each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
+    )
+
+
+def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
+    """Read German "hängt an" as a use: "wer hängt alles an ticket-db"."""
+    hangs = place.name == "trouble" and words[place.first] in _HANGS
+    leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
+    return replace(place, name="uses") if leans else place
+
+
+def _german(text: str) -> str:
+    """Return German text without words that mean a time in other languages: `hier` is French for yesterday."""
+    return _NOT_GERMAN.sub("da", text)
+
+
+def _breaks(text: str) -> frozenset[int]:
+    clauses = [words_of(each) for each in CLAUSE_ENDS.split(text)]
+    return frozenset(sum(map(len, clauses[:index])) for index in range(1, len(clauses)))
 
 
 def _without_sentence(match: re.Match[str]) -> str:
@@ -234,6 +308,8 @@ def _labels(text: str) -> Iterator[LabelTerm]:
     for match in _LABEL.finditer(text):
         if not match[1].startswith("-"):
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
+    for match in _VALUED.finditer(text):  # "the annotation backup is true"
+        yield LabelTerm(key=match[1], value=match[2])
 
 
 def _number(written: str) -> float:

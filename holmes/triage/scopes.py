@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
-from holmes.triage.asked import is_in_scope, look_about, refs_of
-from holmes.triage.blame import from_logs, with_cause
+from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
+from holmes.triage.blame import with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
+from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import is_of, is_product, names_of
@@ -38,30 +39,31 @@ def of_scope(asked: Asked) -> FirstLook:
     """Answer a question about a namespace, the whole cluster, or all objects of a kind or with a label."""
     members = _members(asked)
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
-    there = [each for each in incidents if was_there(asked, each)]
+    there = [each for each in incidents if was_there(asked, each) and is_acute(asked, each)]
     symptoms = _symptoms(asked)
     custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
     matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
-    vague = (bool(asked.subject.unknown) or general) and not asked.subject.namespaces and not members
+    unknown = asked.ledger.left("word")
+    vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
     product = any(map(is_product, asked.subject.kinds))
     if matching and (product or not vague):
         return with_cause(asked, matching[0], None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
-        return from_logs(asked, None, logged)
+        return blamed(asked, logged, None)
     place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
     gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
     elif matching:
-        words = ", ".join(f"`{word}`" for word in asked.subject.unknown or sorted(symptoms))
+        words = ", ".join(f"`{word}`" for word in unknown or sorted(symptoms))
         text = f"The cause cannot be determined: no object of this cluster is named by {words}."
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
         text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
-    elif asked.question.wants_reason and (symptoms - VISIBLE or asked.subject.unknown):
+    elif asked.question.wants_reason and (symptoms - VISIBLE or unknown):
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
         return look_about(asked, None, "healthy", f"No fault was found {where}.")
@@ -147,7 +149,7 @@ def logged_in_scope(
     ]
     if len(workloads) > _MOST_LOGGING:
         return None
-    vague = not subject.namespaces and (subject.unknown or question.symptoms)
+    vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
     if vague or by_words:  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
     return cause_in_logs(asked.state, question, workloads, past_period(asked))

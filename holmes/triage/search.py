@@ -12,7 +12,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from holmes.triage.names import is_of, is_product
+from holmes.triage.names import alike, is_of, is_product
+from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_NUMBER: Final = re.compile(r"[\d.:/-]+[a-z%]{0,8}|[a-z]?\d{1,3}[a-z%]{0,3}|[<>]=?")
+_NUMBER: Final = re.compile(
+    rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
+)
 _NAMING: Final = word_list("naming")
 _INSIDE: Final = word_list("inside")
 _LOCATING: Final = word_list("locating")
@@ -36,11 +39,15 @@ _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
 _CLAUSE_STARTS: Final = word_list("clause starts")
 _ADJECTIVES: Final = word_list("adjectives")
+_INFINITIVES: Final = frozenset({"to", "zu"})
 _INFLECTED: Final = ("ing", "ed", "ly", "en", "ado", "ada", "ados", "ido", "ida", "idos", "ees")
+_ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
+_PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
 _SURE: Final = 0.8
+_LEAST_PART: Final = 2
 _LEAST_NAMED: Final = 4
 _LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
@@ -164,7 +171,9 @@ class _Search:
 
     def _is_ordinary(self, word: str) -> bool:
         parts = re.split(r"[-'/]", word)
-        return word in vocabulary().stop or all(part in vocabulary().stop or len(part) < 2 for part in parts)
+        known = vocabulary()
+        apart = all(known.is_ordinary(part) or len(part) < _LEAST_PART for part in parts)
+        return known.is_ordinary(word) or (apart and word not in known.lists["qualifiers"])
 
     def _places(self) -> Iterator[Missing]:
         """Yield environments and other clusters, which the objects of this cluster do not name."""
@@ -174,7 +183,7 @@ class _Search:
             located = bool(_LOCATING.intersection(before[-2:] if beside else before[-1:]))
             possible = (
                 located and index not in self._used and index not in self._known and word not in _PLACE_NOUNS
-                and (word in _PLACES or (beside and word not in vocabulary().stop))
+                and (word in _PLACES or (beside and not vocabulary().is_ordinary(word)))
             )  # fmt: skip
             known = self.names.named(word) or word in self.names.values or self._is_data(word)
             if possible and not known and _NAME.fullmatch(word):
@@ -203,8 +212,7 @@ class _Search:
                 continue
             inside = index > 0 and self.words[index - 1] in _INSIDE
             if "/" not in word and (inside or not self._is_object(word)) and (inside or index not in self._known):
-                self._used.add(index)
-                yield index, word
+                yield from self._with_more(index)
 
     def _past_excluding(self, after: tuple[int, ...]) -> tuple[int, ...]:
         """Return the position behind "except" in "all namespaces except shop"."""
@@ -215,6 +223,8 @@ class _Search:
         while index < len(self.words):
             if self.words[index] in self.names.namespaces:
                 self._used.add(index)
+                here = tuple(each for each in self.question.found if (each.first, each.last) != (index, index))
+                self.question = replace(self.question, found=here)
                 yield index, self.words[index]
             elif self.words[index] not in ("and", "or", "und", "oder", "y", "e", "o", "et", "ou"):
                 return
@@ -258,17 +268,22 @@ class _Search:
             if each.sense != "kind" or each.name == "Namespace" or each.first <= index <= each.last:
                 continue
             before, after = self._neighbours(each.first, each.last)
-            plural = self.words[each.last].endswith("s") and not self.words[each.last].endswith("ss")
+            plural = vocabulary().is_plural(self.words[each.last])
             asked = index in after and not _INTERROGATIVES.isdisjoint(self.words[max(0, each.first - 1) : each.first])
             if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
-                romance = self.words[index].endswith(("ado", "ada", "ido", "ida"))
-                return each.name, not plural and not romance and index == each.last + 1
+                return each.name, not plural and not self._is_verb_or_adjective(index)
             if index in before:
-                told = index > 0 and self.words[index - 1] in _DETERMINERS
+                told = index == 0 or self.words[index - 1] in _DETERMINERS
                 return each.name, not plural and told and self.words[index] not in _ADJECTIVES
         return "", False
+
+    def _is_verb_or_adjective(self, index: int) -> bool:
+        """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
+        clause, word = self.question.clause(index), self.words[index]
+        follower = self.words[index + 1] if index + 1 in clause else ""
+        return word.endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), word.rstrip("…*")
@@ -282,7 +297,7 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            if not objects and self._must_be_name(plain, kind, quoted=quoted, sure=sure):
+            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 far = [each for each in self.names.named(plain) if each.kind != "Namespace"]
@@ -298,20 +313,29 @@ class _Search:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
         here = [each for each in self.question.found if each.first <= index <= each.last]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
-        told = kind or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        told = kind or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
         served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
         self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
 
-    def _must_be_name(self, word: str, kind: str, *, quoted: bool, sure: bool) -> bool:
+    def _acts(self, index: int) -> bool:
+        """Return whether a word begins a clause, and an unknown word follows: "history pages take a minute"."""
+        clause = self.question.clause(index)
+        leads = index == clause.start or (index - 1 == clause.start and self.words[clause.start] in _DETERMINERS)
+        follower = index + 1
+        known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
+        return leads and not known
+
+    def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
         """Return whether a word that names no object cannot be an ordinary word."""
         if _NAME.fullmatch(word) is None:
             return False
-        hyphenated = "-" in word and not self._is_ordinary(word)
-        made = quoted or hyphenated or any(sign.isdigit() for sign in word)
-        return made or sure or (bool(kind) and len(word) > 2 and not word.endswith(_INFLECTED))
+        ordinary = self._is_ordinary(word) or (not quoted and symptoms_in((word,)))
+        ordinary = ordinary or word in vocabulary().lists["qualifiers"]
+        made = quoted or (not ordinary and ("-" in word or any(sign.isdigit() for sign in word)))
+        return bool(made or (sure and not ordinary))
 
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
         hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
@@ -334,9 +358,9 @@ class _Search:
         if custom:  # "the claim orders-db" of a custom kind
             return Named(name=name, objects=custom)
         near = self._nearest(name, kind, spaces)
-        if near and len(name) >= _LEAST_TYPED and _alike(name, near[0].name) >= _SURE:
+        if near and len(name) >= _LEAST_TYPED and alike(name, near[0].name) >= _SURE:
             same = self.names.named(near[0].name, kind, spaces)
-            if len({each.name for each in near if _alike(name, each.name) >= _SURE}) == 1:
+            if len({each.name for each in near if alike(name, each.name) >= _SURE}) == 1:
                 return Named(name=name, objects=same, match="similar")
         place = spaces[0] if len(spaces) == 1 else ""
         return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
@@ -375,22 +399,13 @@ class _Search:
         guessed, rest = [], []
         match: Literal["part", "similar"]
         for word in unknown:
-            found, match = self.names.containing(word, spaces), "part"
+            verb = word in self.words and self.words[self.words.index(word) - 1 : self.words.index(word)] in _ACTORS
+            found, match = () if verb else self.names.containing(word, spaces), "part"
             near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
-            if near and _alike(word, near[0].name) >= _SURE:
+            if near and alike(word, near[0].name) >= _SURE:
                 found, match = self.names.named(near[0].name, "", spaces), "similar"
             if found and len({each.name for each in found}) <= _MOST_CONTENT:
                 guessed.append(Named(name=word, objects=found, match=match))
             else:
                 rest.append(word)
         return guessed, rest
-
-
-def _alike(one: str, other: str) -> float:
-    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
-    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
-        return 0.0
-    parts, others = set(one.split("-")), set(other.split("-"))
-    if parts < others or others < parts:
-        return 0.0
-    return difflib.SequenceMatcher(a=one, b=other).ratio()

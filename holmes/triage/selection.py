@@ -6,11 +6,13 @@ is reported, so that no number and no list pretends to take it into account.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
+from holmes.triage.field_filters import field_filters, use_filters, value_filters
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -24,6 +26,7 @@ from holmes.triage.filters import (
 )
 from holmes.triage.ledger import unread
 from holmes.triage.names import is_of
+from holmes.triage.relations import relation_filters
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
 
@@ -33,10 +36,15 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
 
 _POSSESSIVES: Final = word_list("possessives")
+_REACHABLE: Final = word_list("reachable")
+_CONJUNCTIONS: Final = frozenset({"and", "or", "und", "oder", "y", "e", "o", "et", "ou"})
+_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
+_LEAST_LETTERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +62,14 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
+    filters += [
+        *value_filters(asked, kinds),
+        *field_filters(asked, kinds),
+        *relation_filters(asked),
+        *use_filters(asked, kinds),
+    ]
+    if kinds == ("Ingress",):  # that is what they are for
+        asked.ledger.take("symptom", *_REACHABLE)
     excluded = {each.ref for each in asked.subject.excluded}
     if asked.subject.excluded or asked.subject.excluded_namespaces:
         asked.ledger.take("concept", "excluding")
@@ -66,9 +82,7 @@ def select(asked: Asked) -> Selection:
         each
         for kind in kinds
         for each in asked.state.of(kind)
-        if (not each.namespace or asked.subject.contains(each))
-        and each.ref not in excluded
-        and all(one.holds(each) for one in filters)
+        if _is_inside(asked, each) and each.ref not in excluded and all(one.holds(each) for one in filters)
     ]
     needed = (*kinds, *(each.kind for each in asked.subject.objects if each.kind == "Node"))
     places = asked.subject.namespaces if any(each.namespace for kind in kinds for each in asked.state.of(kind)) else ()
@@ -81,6 +95,13 @@ def select(asked: Asked) -> Selection:
     )
 
 
+def _is_inside(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether an object is in the namespaces of the question. Most objects without a namespace are."""
+    if each.kind == "Namespace":
+        return each.name not in asked.subject.excluded_namespaces
+    return not each.namespace or asked.subject.contains(each)
+
+
 def _kinds(asked: Asked) -> tuple[str, ...]:
     """Return the kinds to search. Kinds of named objects describe these objects, not the kind that is asked for."""
     question = asked.question
@@ -89,15 +110,41 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     for each in question.found:  # "pods with their nodes": the table has them
         if each.sense == "kind" and each.first and question.words[each.first - 1] in _POSSESSIVES:
             asked.ledger.take("kind", each.name, at=each.first)
+    if not asked.subject.namespaces and _asks_for_namespaces(question):
+        return ("Namespace",)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
     keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    if not wanted and any(each.sense == "word" and each.name == "containers" for each in question.found):
+        return ("Pod",)
     if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
-    asked.ledger.take("kind", *wanted[:1])
-    return tuple(wanted[:1]) or ("Pod",)
+    counted = _joined(question, wanted)
+    asked.ledger.take("kind", *counted)
+    return counted or ("Pod",)
+
+
+def _asks_for_namespaces(question: Question) -> bool:
+    """Return whether namespaces are what is asked for: "which namespaces have no quota"."""
+    first = next((each for each in question.found if each.sense == "kind"), None)
+    asking = {each.last for each in question.found if each.sense == "concept" and each.name in ("list", "count")}
+    return first is not None and first.name == "Namespace" and (first.first == 0 or first.first - 1 in asking)
+
+
+def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:
+    """Return the first kind, and the kinds that are listed with it: "deployments and statefulsets"."""
+    places = [each for each in question.found if each.sense == "kind" and each.name in wanted]
+    joined = places[:1]
+    if len(places) > 1 and places[0].last + 1 == places[1].first and places[1].first not in question.breaks:
+        return (places[1].name,)  # "daemonset pods": the first kind narrows the second one
+    for each in places[1:]:
+        between = question.words[joined[-1].last + 1 : each.first]
+        if each.name == joined[0].name or not all(word in _CONJUNCTIONS for word in between):
+            break
+        joined.append(each)
+    return tuple(dict.fromkeys(each.name for each in joined))
 
 
 def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
@@ -155,9 +202,18 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
     if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
         yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
-        if any(word in image.lower() for each in every for image in images_of(each)):
+        if any(is_part_of_image(word, image) for each in every for image in images_of(each)):
             asked.ledger.take("word", word)
+            asked.ledger.take("aside", word)
             yield _image_filter(word)
+
+
+def is_part_of_image(word: str, image: str) -> bool:
+    """Return whether a word is a reference to an image, or begins one of its parts: `postgres` for `postgresql:16`."""
+    if any(sign in word for sign in ":/.@"):
+        return word in image.lower()
+    parts = _IMAGE_PARTS.split(image.lower())
+    return word in parts or (len(word) >= _LEAST_LETTERS and any(part.startswith(word) for part in parts))
 
 
 def _is_latest(image: str) -> bool:
@@ -167,4 +223,6 @@ def _is_latest(image: str) -> bool:
 
 
 def _image_filter(word: str) -> Filter:
-    return Filter(told=f"image with {word}", holds=lambda each: any(word in image.lower() for image in images_of(each)))
+    return Filter(
+        told=f"image with {word}", holds=lambda each: any(is_part_of_image(word, image) for image in images_of(each))
+    )

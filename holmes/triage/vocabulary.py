@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _LETTERS: Final = str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ø": "o", "\u2019": "'", "\u2018": "'", "`": "'"})
+_LEAST_LETTERS: Final = 4
+_SHARED: Final = frozenset({"hier"})
+"""Words that the lists know in fewer languages than have them."""
 _WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
+_CAPITALIZED: Final = re.compile(r"[A-Z][a-z]+")
+_PAIR: Final = re.compile(r"[\w./-]+=[\w.-]*")
 _ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
 _INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
 _ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
@@ -44,15 +49,37 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """`phrases` maps the words of each phrase to its meanings. `longest` is the largest number of words in a phrase."""
+    """The words of questions.
+
+    `phrases` maps the words of each phrase to its meanings, and `stems` the beginnings of words. `longest` is the
+    largest number of words in a phrase.
+
+    Words in `stop` carry no meaning here. Words in `common` are ordinary English words, which can also be names.
+    """
 
     phrases: Mapping[tuple[str, ...], tuple[tuple[Sense, str], ...]]
+    stems: Mapping[str, tuple[tuple[Sense, str], ...]]
     longest: int
     absences: Mapping[str, frozenset[str]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
+    common: frozenset[str]
     lists: Mapping[str, frozenset[str]]
     beginnings: Mapping[str, re.Pattern[str]]
+
+    def beginning(self, word: str) -> tuple[tuple[Sense, str], ...] | None:
+        """Return the meanings of a word that begins like a verb of the vocabulary, in any of its forms."""
+        beginnings = (word[:length] for length in range(len(word), _LEAST_LETTERS - 1, -1))
+        return next((self.stems[each] for each in beginnings if each in self.stems), None)
+
+    def is_plural(self, word: str) -> bool:
+        """Return whether a word of a kind is a plural: `pods` and `pvs`, but not `sts` and `ingress`."""
+        long = len(word) >= _LEAST_LETTERS or (word.removesuffix("s"),) in self.phrases
+        return word.endswith("s") and not word.endswith("ss") and long
+
+    def is_ordinary(self, word: str) -> bool:
+        """Return whether a word carries no meaning of its own."""
+        return word not in self.lists["qualifiers"] and (word in self.stop or word in self.common)
 
 
 def folded(text: str) -> str:
@@ -81,6 +108,7 @@ def vocabulary() -> Vocabulary:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     raw = yaml.load(files("holmes.triage").joinpath("vocabulary.yaml").read_bytes(), Loader=loader)  # noqa: S506  safe
     phrases: dict[tuple[str, ...], list[tuple[Sense, str]]] = {}
+    stems: dict[tuple[str, ...], list[tuple[Sense, str]]] = {}
     senses: tuple[tuple[Sense, Mapping[str, list[str]]], ...] = (
         ("kind", raw["kinds"]),
         ("state", raw["states"]),
@@ -89,17 +117,53 @@ def vocabulary() -> Vocabulary:
     )
     for sense, names in senses:
         for name, said in names.items():
-            for phrase in said:
-                phrases.setdefault(words_of(folded(str(phrase))), []).append((sense, name))
+            for phrase in (*said, *(_in_words(name) if sense == "kind" else ())):
+                where = stems if str(phrase).endswith("*") else phrases
+                where.setdefault(words_of(folded(str(phrase).removesuffix("*"))), []).append((sense, name))
+    lists = {name: frozenset(words.split()) for name, words in raw["lists"].items()}
+    meaningful = lists["qualifiers"]
     return Vocabulary(
         phrases={words: tuple(dict.fromkeys(meant)) for words, meant in phrases.items()},
+        stems={words[0]: tuple(dict.fromkeys(meant)) for words, meant in stems.items()},
         longest=max(map(len, phrases)),
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
-        stop=frozenset(raw["stop"].split()),
-        lists={name: frozenset(words.split()) for name, words in raw["lists"].items()},
+        stop=frozenset(raw["stop"].split()) | (_function_words("de", "es", "fr") - meaningful),
+        common=(_function_words("en") | lists["light verbs"]) - meaningful,
+        lists=lists,
         beginnings={name: _beginnings(words) for name, words in raw["beginnings"].items()},
     )
+
+
+def _in_words(kind: str) -> tuple[str, str]:
+    """Return a kind as separate words: `horizontal pod autoscaler`, and its plural."""
+    name = " ".join(_CAPITALIZED.findall(kind)).lower()
+    return name, f"{name[:-1]}ies" if name.endswith("y") else f"{name}{'es' if name.endswith('s') else 's'}"
+
+
+def _function_words(*languages: str) -> frozenset[str]:
+    """Return the words of at least four letters without a meaning of their own. Shorter ones are often names."""
+    from stopwordsiso import stopwords  # imported late because it reads the words of all languages
+
+    return frozenset(word for each in stopwords(languages) if len(word := folded(each)) >= _LEAST_LETTERS)
+
+
+def language_of(words: Sequence[str]) -> str:
+    """Return the language with the most function words among `words`: `en`, `de`, `es` or `fr`."""
+    found = {language: sum(word in known for word in words) for language, known in _languages().items()}
+    return max(found, key=lambda language: found[language])
+
+
+@cache
+def _languages() -> Mapping[str, frozenset[str]]:
+    """Return the words of questions and the function words that only one of the languages has."""
+    from stopwordsiso import stopwords
+
+    known = {each: frozenset(map(folded, stopwords(each))) - _SHARED for each in ("en", "de", "es", "fr")}
+    return {
+        each: words - frozenset().union(*(others for other, others in known.items() if other != each))
+        for each, words in known.items()
+    }
 
 
 def word_list(name: str) -> frozenset[str]:
@@ -119,7 +183,9 @@ def sightings(words: Sequence[str]) -> tuple[Sighting, ...]:
     index = 0
     while index < len(words):
         for length in range(min(known.longest, len(words) - index), 0, -1):
-            meant = known.phrases.get(tuple(words[index : index + length]))
+            meant = known.phrases.get(tuple(words[index : index + length])) or (
+                known.beginning(words[index]) if length == 1 else None
+            )
             if meant is not None:
                 found += (
                     Sighting(sense=sense, name=name, first=index, last=index + length - 1) for sense, name in meant
@@ -158,5 +224,5 @@ def _matches(symptom: Symptom, said: set[str]) -> Iterator[bool]:
 
 def symptoms_of_text(text: str) -> frozenset[str]:
     """Return the names of the symptoms that a title or cause of a finding mentions."""
-    lowered = text.lower()
+    lowered = _PAIR.sub(" ", text.lower())  # `disktype=ssd` is not about a disk
     return frozenset(symptom.name for symptom in vocabulary().symptoms if symptom.found.search(lowered))

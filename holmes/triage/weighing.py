@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import STRUCTURAL
@@ -26,6 +27,10 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
         return _weighed_fact(asked, look)
     if look.verdict == "healthy":
         return _weighed_health(asked, look)
+    possessed = tuple(_possessed(asked))
+    if look.verdict == "cause_found" and possessed and not asked.question.asks("why", "trouble"):
+        text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
+        return replace(look, verdict="inconclusive", summary=text, culprit="", evidence=(), chain=(), fix=(), since="")
     return look
 
 
@@ -52,9 +57,14 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
 def _doubt(asked: Asked) -> str:
     """Return why the absence of a fault does not answer the question, or an empty string."""
     question = asked.question
-    if question.period is not None and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS:
+    past = question.period is not None and not question.asks("now")
+    if (
+        past
+        and question.period is not None
+        and question.period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
+    ):
         return f"Only the present state is known, not that of `{question.period.text}`."
-    left = asked.ledger.left("word", "value", "bound")
+    left = asked.ledger.left("word", "aside", "value", "bound")
     if question.asks("health", "trouble"):
         left = tuple(_possessed(asked))
     if left:
@@ -71,12 +81,9 @@ def _doubt(asked: Asked) -> str:
 def _possessed(asked: Asked) -> Iterator[str]:
     """Yield what of the subject the question is about, for example the `backup` in "the backup of ledger"."""
     words = asked.question.words
+    names = {each.name for each in asked.subject.named}
+    yield from (word for before, word in pairwise(words) if word in _UNMEASURED and before in names)
     for index, word in enumerate(words[:-2]):
         after = [each for each in words[index + 2 : index + 4] if each not in ("the", "der", "die", "la", "el", "le")]
-        if (
-            word in _UNMEASURED
-            and words[index + 1] in _OF
-            and after
-            and any(after[0] == each.name for each in asked.subject.named)
-        ):
+        if word in _UNMEASURED and words[index + 1] in _OF and after and after[0] in names:
             yield word

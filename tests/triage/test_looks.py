@@ -91,7 +91,7 @@ def test_a_condition_that_cannot_be_applied_gives_no_number() -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "list the pods and services",
+        "list the glossy pods",
         "list pods between 10:00 and 11:00",
     ],
 )

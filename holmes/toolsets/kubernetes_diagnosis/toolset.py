@@ -92,6 +92,7 @@ FIRST_LOOK: Final = Tool(
         _text("question", "The question, with the names of objects and namespaces"),
         _NAMESPACE,
         _text("about", "Objects that words such as `it` refer to: Kind namespace/name, separated by commas"),
+        _text("earlier", "The user's questions before, one per line, which `and in shop?` continues"),
         _text("alerts", "Labels of alerts, as a JSON list of objects"),
         _text("claim", "The sentence of an answer that names a cause: returns under `against` what speaks against it"),
         Parameter(

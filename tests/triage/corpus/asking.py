@@ -48,11 +48,14 @@ def answers_to(cases: Sequence[Case]) -> tuple[Answer, ...]:
 def _ask(case: Case) -> Answer:
     try:
         about = tuple[str, ...]()
-        for question in case.earlier:
-            earlier = LookRequest(question=question, namespace=case.namespace, about=about)
+        for number, question in enumerate(case.earlier):
+            before = case.earlier[:number]
+            earlier = LookRequest(question=question, namespace=case.namespace, about=about, earlier=before)
             about = take_first_look(earlier, scan_for(case)).subject or about
         alerts = (case.alert,) if case.alert else ()
-        request = LookRequest(question=case.question, namespace=case.namespace, about=about, alerts=alerts)
+        request = LookRequest(
+            question=case.question, namespace=case.namespace, about=about, earlier=case.earlier, alerts=alerts
+        )
         scan = scan_for(case, partial(wanted_logs, request))
         return _answer(case, look_to_yaml(take_first_look(request, scan)))
     except Exception as error:  # noqa: BLE001  a crash is reported with its case
@@ -69,18 +72,22 @@ async def _ask_the_demo(cases: Sequence[Case]) -> list[Answer]:
 async def _ask_toolset(case: Case, toolset: KubernetesDiagnosisToolset) -> Answer:
     try:
         about = tuple[str, ...]()
-        for question in case.earlier:
-            about = look_from_yaml(await _call(toolset, case, question, about)).subject or about
-        return _answer(case, await _call(toolset, case, case.question, about))
+        for number, question in enumerate(case.earlier):
+            called = await _call(toolset, case, question, about, case.earlier[:number])
+            about = look_from_yaml(called).subject or about
+        return _answer(case, await _call(toolset, case, case.question, about, case.earlier))
     except Exception as error:  # noqa: BLE001  a crash is reported with its case
         return _crashed(case, error)
 
 
-async def _call(toolset: KubernetesDiagnosisToolset, case: Case, question: str, about: Sequence[str]) -> str:
+async def _call(
+    toolset: KubernetesDiagnosisToolset, case: Case, question: str, about: Sequence[str], earlier: Sequence[str]
+) -> str:
     given = {
         "question": question,
         "namespace": case.namespace,
         "about": ", ".join(about),
+        "earlier": "\n".join(earlier),
         "alerts": json.dumps([dict(case.alert)]) if case.alert else "",
     }
     arguments = {name: value for name, value in given.items() if value}

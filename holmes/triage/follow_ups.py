@@ -1,0 +1,136 @@
+"""Completes questions that continue a conversation: what "it" refers to, and what "and in shop?" asks.
+
+A question without a verb of its own repeats the question before with another name, namespace or kind. "Which of those"
+narrows the objects of the question before. Every other question only takes over the objects of the last answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.connections import connections, identity
+from holmes.triage.custom_subjects import with_known_kinds
+from holmes.triage.names import names_of
+from holmes.triage.question import Question, parse_question
+from holmes.triage.search import find_subject
+from holmes.triage.spelling import spelled
+from holmes.triage.subjects import Named
+from holmes.triage.vocabulary import folded, vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.subjects import Subject
+
+_TOKEN: Final = re.compile(r"[\w./:@-]*[\w@]")
+_CONTINUING: Final = word_list("continuing")
+_LISTED: Final = word_list("listed before")
+_NARROWING: Final = word_list("narrowing")
+_GLUE: Final = frozenset({"polite", "follow_up", "now", "other", "placement"})
+_MOST_WORDS: Final = 8
+
+
+def parsed(text: str, state: ClusterState) -> Question:
+    """Parse a question with the custom kinds of the cluster, and correct its misspelled words."""
+    written = with_known_kinds(parse_question(text), state)
+    return with_known_kinds(spelled(written, names_of(state), text), state)
+
+
+def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace: str) -> str:
+    """Return a question with what it takes over from the questions before, the oldest first."""
+    whole = ""
+    for question in (*earlier, text):
+        whole = _joined(whole, question, state, namespace) if whole else question
+    return whole
+
+
+def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
+    question = parsed(text, state)
+    narrows = question.asks("list", "count") or not _NARROWING.isdisjoint(question.words[:1])
+    if not _LISTED.isdisjoint(question.words) and narrows and parsed(before, state).asks("list"):
+        return f"{before} {text}"
+    question, subject = find_subject(question, names_of(state), "")
+    if not _continues(question, subject):
+        return text
+    earlier, old = find_subject(parsed(before, state), names_of(state), namespace)
+    names = _replacements(question, subject, earlier, old)
+    spaces = subject.namespaces if old.namespaces else ()
+    whole = _TOKEN.sub(lambda match: names.get(folded(match[0]), match[0]), before)
+    added = [each for each in (*subject.namespaces, *(one.name for one in subject.named)) if each not in names.values()]
+    return f"{whole.rstrip(' ?!.')} in {' '.join(added)}?" if added and not spaces else whole
+
+
+def _continues(question: Question, subject: Subject) -> bool:
+    """Return whether a question only has names, namespaces or kinds: "and in shop?", "what about db?"."""
+    content = subject.named or subject.namespaces or subject.kinds
+    concepts = {each.name for each in question.found if each.sense == "concept"}
+    opens = question.words[:1] and question.words[0] in _CONTINUING
+    own = concepts - _GLUE - ({"list"} if question.words[:2] == ("what", "about") else set()) or question.states
+    plain = not (own or question.symptoms or subject.missing or subject.unknown)
+    return bool(content and opens and plain) and len(question.words) <= _MOST_WORDS
+
+
+def _replacements(question: Question, subject: Subject, earlier: Question, old: Subject) -> Mapping[str, str]:
+    """Return the words of the earlier question that the new one replaces."""
+    found = dict(zip(old.namespaces, subject.namespaces, strict=False))
+    for named in subject.named:
+        same = [each for each in old.named if each.objects[0].kind == named.objects[0].kind] or list(old.named)
+        found |= {each.name: named.name for each in same[:1]}
+    kinds = [each for each in question.found if each.sense == "kind" and each.name != "Namespace"]
+    known = [each for each in earlier.found if each.sense == "kind" and each.name != "Namespace"]
+    if kinds and known and not subject.named:
+        found[earlier.words[known[0].last]] = question.words[kinds[0].last]
+    return found
+
+
+def of_sentence(question: Question, subject: Subject, earlier: Sequence[ClusterObject]) -> Subject:
+    """Return the subject of a later part of a sentence, which is that of the first part unless it has its own."""
+    other = {kind for kind in subject.kinds if kind not in ("Pod", "Node", *(each.kind for each in earlier))}
+    refers = question.asks("follow_up") or not word_list("pronouns").isdisjoint(question.words)
+    if subject.unknown and not refers:
+        return subject
+    if question.whole_cluster or (other and question.asks("count", "list") and not question.asks("follow_up")):
+        return subject
+    return replace(subject, named=(Named(name=earlier[0].name, objects=tuple(earlier)),), unknown=())
+
+
+def with_earlier(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> Subject:
+    """Add the objects of the conversation's last answer, which words such as "it" refer to."""
+    if subject.named or subject.missing or not earlier:
+        return subject
+    other = question.asks("other")
+    if other and not (question.asks("follow_up") and subject.kinds):  # not "who else reads that config map"
+        every = sorted({ref for each in earlier for ref in identity(state, each)})
+        kept = tuple(each for ref in every if (each := state.find(ref)) is not None)
+        return replace(subject, excluded=(*subject.excluded, *kept))
+    meant = _meant(question, subject, state, earlier)
+    if not meant:
+        return subject
+    spaces = subject.namespaces or tuple(dict.fromkeys(each.namespace for each in meant if each.namespace))
+    return replace(subject, named=(Named(name=meant[0].name, objects=meant),), namespaces=spaces)
+
+
+def _meant(
+    question: Question, subject: Subject, state: ClusterState, earlier: Sequence[ClusterObject]
+) -> tuple[ClusterObject, ...]:
+    """Return the objects that a follow-up question is about: the earlier ones, or for "its node" their neighbours."""
+    if question.whole_cluster or subject.unknown or (subject.namespaces and not question.asks("follow_up")):
+        return ()
+    content = [word for word in question.words if word not in vocabulary().stop]
+    glue = ("list", "follow_up", "polite", "now")
+    asks = question.symptoms or any(each.sense != "concept" or each.name not in glue for each in question.found)
+    if not asks or question.words in (("ok",), ("okay",), ("fine",), ("works",)):
+        return ()
+    kinds = [kind for kind in subject.kinds if kind not in ("Pod", "Namespace")]
+    if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
+        near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
+        return tuple(each for each in near if each is not None and each.kind in kinds)
+    if question.asks("follow_up"):
+        return tuple(earlier)
+    return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()

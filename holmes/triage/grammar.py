@@ -1,0 +1,65 @@
+"""Judges by its place in a sentence whether a word without a known meaning changes what a question asks for.
+
+"Idle pods", "pods with sidecars" and "pods are idle" name a condition. "Gimme all pods, I am on call" and "is all well
+before the release" do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+
+if TYPE_CHECKING:
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+_LINKING: Final = word_list("linking")
+_TEMPORAL: Final = word_list("temporal")
+_DETERMINERS: Final = word_list("determiners")
+_QUANTIFIERS: Final = word_list("quantifiers")
+_FILLERS: Final = word_list("fillers")
+_RELATIVE: Final = word_list("relative")
+_MANNERS: Final = frozenset({"polite", "now", "follow_up"})
+
+
+def unknown_parts(question: Question, subject: Subject) -> tuple[str, ...]:
+    """Return the unknown words of a question that change what it asks for."""
+    words = question.words
+    return tuple(word for word in subject.unknown if word not in words or qualifies(question, words.index(word)))
+
+
+def qualifies(question: Question, index: int) -> bool:
+    """Return whether an unknown word can be a condition. A clause of its own asks for nothing."""
+    words, clause = question.words, question.clause(index)
+    before = [word for word in words[clause.start : index] if word not in _DETERMINERS]
+    if before and before[-1] in _TEMPORAL:
+        return False
+    if before and before[-1] in _LINKING:
+        return True
+    leads = all(word in _FILLERS for word in words[clause.start : index])
+    if leads and index + 1 in clause and words[index + 1] in _QUANTIFIERS | _DETERMINERS:
+        return False  # "gimme every pod"
+    asks = any(each.first in clause and each.name not in _MANNERS for each in question.found)
+    return asks or bool(symptoms_in(words[clause.start : clause.stop]))
+
+
+def names_things(question: Question) -> bool:
+    """Return whether a question is a noun with its conditions: "pods that run on node-1", "claims without a volume"."""
+    for place in question.found:
+        if place.sense not in ("kind", "word"):
+            continue
+        clause = question.clause(place.first)
+        known = {
+            index for each in question.found if each.sense == "state" for index in range(each.first, each.last + 1)
+        }
+        leading = range(clause.start, place.first)
+        alone = all(index in known or question.words[index] in _BEFORE_NOUNS for index in leading)
+        following = question.words[place.last + 1 : place.last + 2]
+        plural = vocabulary().is_plural(question.words[place.last])
+        return alone and plural and bool(following) and following[0] in _RELATIVE | _LEADING_CONDITIONS
+    return False
+
+
+_BEFORE_NOUNS: Final = _FILLERS | _QUANTIFIERS | _DETERMINERS
+_LEADING_CONDITIONS: Final = word_list("leading conditions")

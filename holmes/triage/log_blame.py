@@ -1,0 +1,79 @@
+"""Finds the incident that explains what a log reports, so that the messenger is not blamed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.blame import from_logs, with_cause
+from holmes.triage.connections import connections
+from holmes.triage.log_evidence import CREDENTIALS
+from holmes.triage.past import was_there
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.triage.asked import Asked
+    from holmes.triage.log_evidence import LogCause
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident
+    from holmes.values.first_look import FirstLook
+
+OUTDATED: Final = "W13"
+"""The rule that finds pods which are older than their configuration."""
+_SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
+_REJECTIONS: Final = frozenset({"auth failed"})
+
+
+def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident | None:
+    """Return the incident that explains the trouble in a log, or None. Logs of a scope can be those of a proxy."""
+    found = [each for each in asked.report.incidents if was_there(asked, each)]
+    critical = [each for each in found if each.severity == "critical"]
+    maker = next(_of_makers(asked, logged, critical), None)
+    if maker is not None:
+        return maker
+    if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
+        owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
+        return next(owned, None) or next(_of_clients(asked, logged, found), None)
+    named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
+    return next(named, None) or next(_of_clients(asked, logged, found), None)
+
+
+def _of_makers(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents of what makes the workload's Secrets, if the lines tell of rejected credentials."""
+    last = logged.troubles[-1]
+    if logged.reason is None and last.group.kind in CREDENTIALS:
+        made = connections(asked.state, (last.workload,))
+        yield from (each for each in incidents if each.culprit in made and each.culprit.group)
+
+
+def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
+    """Return the look that names what explains the trouble in a log: an incident, or the lines themselves."""
+    behind = _behind_logs(asked, logged, of_scope=named is None)
+    if behind is None:
+        return from_logs(asked, named, logged)
+    look = with_cause(asked, behind, named, logged.path)
+    severity = "warning" if look.severity == "info" else look.severity
+    return replace(look, severity=severity, evidence=(*logged.evidence[:1], *look.evidence))
+
+
+def _names(record: str, incident: Incident) -> bool:
+    """Return whether a line names the Service with the incident, as proxies do: `shop-web-80`, `web.shop.svc`."""
+    services = (each for each in (incident.culprit, *incident.affected) if each.kind == "Service")
+    return any(
+        re.search(rf"(?<![\w-])(?:{each.namespace}[-/]{each.name}|{each.name}\.{each.namespace})(?![a-z])", record)
+        for each in services
+    )
+
+
+def _of_clients(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents of clients with an old password, if a server reports that it rejects passwords."""
+    if logged.troubles[0].group.kind not in _REJECTIONS or logged.culprit.kind not in _SERVERS:
+        return
+    for incident in incidents:
+        client = asked.state.find(incident.culprit)
+        outdated = any(each.rule_id == OUTDATED for each in incident.findings)
+        served = client is not None and client.ref != logged.culprit
+        if client is not None and served and outdated and logged.culprit in connections(asked.state, (client,)):
+            yield incident

@@ -1,0 +1,115 @@
+"""Corrects misspelled words of a question that have one clear meaning: words of the vocabulary, and namespaces.
+
+The names of objects are corrected by `search.py`. A word is read as another one only if a single slip of the hand
+separates the two, so that the name of something that does not exist is not taken for an ordinary word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.question import parse_question
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.triage.names import Names
+    from holmes.triage.question import Question
+
+_GLUE: Final = word_list("determiners") | word_list("quantifiers") | word_list("interrogatives")
+_TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
+_LETTERS: Final = re.compile(r"[a-z][a-z-]*")
+_LIKE_A_NAME: Final = 0.85
+_LEAST_SWAPPED: Final = 4
+_LEAST_WRITTEN: Final = 5
+_LEAST_REPLACED: Final = 7
+_MOST_WORDS: Final = 60
+
+
+def spelled(question: Question, names: Names, text: str) -> Question:
+    """Return the question with its misspelled words corrected. `text` is the question as written."""
+    read = dict(_corrections(question, names))
+    if not read:
+        return question
+    corrected = _TOKEN.sub(lambda match: read.get(folded(match[0]), match[0]), text)
+    return replace(parse_question(corrected), corrections=tuple(read.items()))
+
+
+def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
+    if len(question.words) > _MOST_WORDS:  # pasted text
+        return
+    known = {index for each in question.found for index in range(each.first, each.last + 1)}
+    quoted = {each.lower() for each in question.quoted}
+    for index, word in enumerate(question.words):
+        plain = index not in known and word not in quoted and _LETTERS.fullmatch(word) is not None
+        if not plain or vocabulary().is_ordinary(word) or symptoms_in((word,)) or names.knows(word):
+            continue
+        space = _only(word, names.namespaces)
+        meant = (
+            space or _glue(word) or ("" if names.nearest(word, least=_LIKE_A_NAME) else _meant(question.words, index))
+        )
+        if meant:
+            yield word, meant
+
+
+def _glue(word: str) -> str:
+    """Return the article or preposition with swapped letters: `the` for `teh`. Only those of every sentence count."""
+    found = [each for each in sorted(_GLUE) if _is_swapped(word, each)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _only(word: str, known: Iterable[str]) -> str:
+    """Return the only known word that a slip turns into `word`, or an empty string."""
+    found = [each for each in known if _is_swapped(word, each) or _is_missed(word, each)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _meant(words: Sequence[str], index: int) -> str:
+    """Return the word that gives the sentence the most meaning, or an empty string if it is unclear."""
+    word = words[index]
+    leads = index == 0  # an interrogative, which no name is mistaken for
+    swappable = len(word) >= _LEAST_SWAPPED or leads
+    possible = [each for each in _targets() if swappable and _is_swapped(word, each)]
+    possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
+    covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
+    if len(word) < _LEAST_WRITTEN and not leads:  # "cups" are not "cpus"
+        covered = {each: found for each, found in covered.items() if "'kind'" in found[1]}
+    longest = max((length for length, _ in covered.values()), default=0)
+    best = [each for each, (length, _) in covered.items() if length == longest > 0]
+    return best[0] if len({covered[each][1] for each in best}) == 1 else ""
+
+
+def _covered(words: Sequence[str], index: int) -> tuple[int, str]:
+    """Return the length and the meaning of the phrase at a position."""
+    here = [each for each in sightings(words) if each.first <= index <= each.last]
+    return (here[0].last - here[0].first + 1, str([(each.sense, each.name) for each in here])) if here else (0, "")
+
+
+@cache
+def _targets() -> frozenset[str]:
+    """Return the words of all phrases."""
+    return frozenset(word for words in vocabulary().phrases for word in words if _LETTERS.fullmatch(word))
+
+
+def _is_swapped(written: str, meant: str) -> bool:
+    """Return whether two neighbouring letters are swapped: `lsit` for `list`."""
+    if len(written) != len(meant) or written == meant:
+        return False
+    first = next(index for index, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other)
+    swapped = written[:first] + written[first + 1 : first + 2] + written[first] + written[first + 2 :]
+    return swapped == meant
+
+
+def _is_missed(written: str, meant: str, *, least: int = _LEAST_WRITTEN) -> bool:
+    """Return whether a letter is missing, doubled, added or wrong, but neither the first nor the last one."""
+    if len(written) < least or written[0] != meant[0] or written[-1] != meant[-1] or abs(len(written) - len(meant)) > 1:
+        return False
+    if len(written) == len(meant):
+        differing = sum(one != other for one, other in zip(written, meant, strict=True))
+        return differing == 1 and len(meant) >= _LEAST_REPLACED
+    shorter, longer = sorted((written, meant), key=len)
+    return any(longer[:index] + longer[index + 1 :] == shorter for index in range(1, len(longer) - 1))
