@@ -52,9 +52,7 @@ def unconnected(state: ClusterState) -> Iterator[Fault]:
                 cause=f"{each.pod.ref} on Node {component.text('spec', 'nodeName')} cannot reach {each.use.service}, "
                 f"because {component.ref} of {workload.ref} is not ready on this node",
                 evidence=(
-                    value(
-                        component, "status.conditions[type=Ready].status", text(component.condition("Ready"), "status")
-                    ),
+                    value(component, "status.conditions[type=Ready]", component.condition("Ready")),
                     each.line,
                     field(each.pod, "spec", "nodeName"),
                 ),
