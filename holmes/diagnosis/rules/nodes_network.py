@@ -10,7 +10,6 @@ from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.producers import is_network_plugin
 from holmes.diagnosis.facts.services import has_ready_endpoints, unready_seconds
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
