@@ -393,14 +393,3 @@ def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tu
 
 def is_ready(pod: ClusterObject) -> bool:
     return text(pod.condition("Ready"), "status") == "True"
-
-
-def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
-    """Return whether a pod of the workload has restarted, or is not ready after the grace period."""
-    for pod in state.pods_of(workload):
-        if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
-            continue
-        restarted = any(container.restarts for container in containers_of(pod))
-        if (not is_ready(pod) and state.age_seconds(pod) >= state.grace_seconds) or restarted:
-            return True
-    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.network import (
     Connection,
@@ -20,6 +20,7 @@ from holmes.diagnosis.facts.network import (
     selected_by,
     service_ports,
 )
+from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.services import edited_at, has_ready_endpoints, is_headless, pods_behind, was_edited
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.rule import Fault, Row
