@@ -14,7 +14,6 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
-from holmes.triage.complaints import is_denied
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
@@ -25,6 +24,7 @@ from holmes.triage.no_cause import without_cause
 from holmes.triage.past import is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
+from holmes.triage.suspicions import is_denied
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
 
@@ -86,7 +86,7 @@ def look_for_cause(asked: Asked) -> FirstLook:
 
 def _of_namespace(asked: Asked) -> FirstLook | None:
     """Return the cause of trouble in the namespace, if the object that a word may mean has none itself."""
-    if not _wants_cause(asked):
+    if not asked.question.wants_cause:
         return None
     look = of_scope(replace(asked, subject=replace(asked.subject, named=())))
     return look if look.verdict == "cause_found" else None
@@ -125,7 +125,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
     if best is None or best.incident.findings[0].role == "symptom":
-        best = (_named_in_logs(asked, named) if best is not None or _wants_cause(asked) else None) or best
+        best = (_named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None) or best
     if best is not None:
         return with_cause(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
@@ -141,7 +141,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
         return blamed(asked, logged, named)
-    reason = waits_for(asked.state, named.objects) if _wants_cause(asked) and not is_past(asked) else None
+    reason = waits_for(asked.state, named.objects) if asked.question.wants_cause and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
@@ -173,10 +173,6 @@ def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
         if (path := links.get(each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
-
-
-def _wants_cause(asked: Asked) -> bool:
-    return asked.question.wants_cause
 
 
 def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
@@ -269,7 +265,7 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if candidate.own:
         return True
     named_by_custom = incident.culprit.group and all(each.group for each in named.objects) and candidate.hops <= 1
-    if not (_wants_cause(asked) and incident.severity == "critical"):
+    if not (asked.question.wants_cause and incident.severity == "critical"):
         return False
     if incident.culprit.kind not in _UPSTREAM:
         return bool(named_by_custom)

@@ -10,7 +10,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.complaints import asks_for_things
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
 from holmes.triage.grammar import names_things
@@ -19,6 +18,7 @@ from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled
 from holmes.triage.subjects import Named
+from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, vocabulary, word_list
 
 if TYPE_CHECKING:

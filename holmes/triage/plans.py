@@ -17,7 +17,6 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
-from holmes.triage.complaints import blames
 from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.log_answers import asks_logs, log_answer
 from holmes.triage.moments import asks_time, moments
@@ -25,6 +24,7 @@ from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
+from holmes.triage.suspicions import blames
 from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
@@ -38,18 +39,14 @@ _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
 _CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives")
 _INFINITIVES: Final = frozenset({"to", "zu"})
-_ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
-_SURE: Final = 0.8
 _LEAST_NAMED: Final = 4
-_LEAST_TYPED: Final = 5
 _MOST_UNKNOWN: Final = 6
 _MOST_COMPARED: Final = 12
-_MOST_CONTENT: Final = 3
 
 
 def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
@@ -111,7 +108,7 @@ class _Search:
         missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
         unknown = [word for word in unknown if word not in listed]
         if not named and not missing and not excluded:
-            guessed, unknown = self._guess(unknown, spaces)
+            guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
             named += guessed
         return Subject(
             named=tuple({each.objects: each for each in named}.values()),
@@ -347,9 +344,9 @@ class _Search:
         if custom:  # "the claim orders-db" of a custom kind
             return Named(name=name, objects=custom)
         near = self._nearest(name, kind, spaces)
-        if near and len(name) >= _LEAST_TYPED and alike(name, near[0].name) >= _SURE:
+        if near and len(name) >= LEAST_TYPED and alike(name, near[0].name) >= SURE:
             same = self.names.named(near[0].name, kind, spaces)
-            if len({each.name for each in near if alike(name, each.name) >= _SURE}) == 1:
+            if len({each.name for each in near if alike(name, each.name) >= SURE}) == 1:
                 return Named(name=name, objects=same, match="similar")
         place = spaces[0] if len(spaces) == 1 else ""
         return Missing(name=name, kind=kind, namespace=place, nearest=tuple(each.ref for each in near))
@@ -382,19 +379,3 @@ class _Search:
         """Find the Service of a host name such as `cart.shop.svc.cluster.local` or `cart.shop`."""
         labels = host.partition(":")[0].split(".")
         return self.names.named(labels[0], "Service", labels[1:2]) if len(labels) >= 2 else ()
-
-    def _guess(self, unknown: list[str], spaces: Sequence[str]) -> tuple[list[Named], list[str]]:
-        """Find workloads whose names contain an unknown word, or have a similar name."""
-        guessed, rest = [], []
-        match: Literal["part", "similar"]
-        for word in unknown:
-            verb = word in self.words and self.words[self.words.index(word) - 1 : self.words.index(word)] in _ACTORS
-            found, match = () if verb else self.names.containing(word, spaces), "part"
-            near = self._nearest(word, "", spaces) if len(word) >= _LEAST_TYPED and not found else ()
-            if near and alike(word, near[0].name) >= _SURE:
-                found, match = self.names.named(near[0].name, "", spaces), "similar"
-            if found and len({each.name for each in found}) <= _MOST_CONTENT:
-                guessed.append(Named(name=word, objects=found, match=match))
-            else:
-                rest.append(word)
-        return guessed, rest

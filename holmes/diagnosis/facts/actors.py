@@ -43,6 +43,7 @@ _CHANGED: Final = re.compile(
 _UNCHANGED: Final = re.compile(
     r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged|not|failed|error|cannot)\b"
 )
+_WORD: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _SLACK_SECONDS: Final = 120.0
 _LOG_SLACK_SECONDS: Final = 600.0
 _SHORTEST_MANAGER: Final = 6
@@ -150,6 +151,8 @@ def who_changed(state: ClusterState, target: ObjectRef, at: float | None, verbs:
 
 def _who_said(state: ClusterState, target: ObjectRef, at: float | None) -> Actor | None:
     """Return the workload whose log says that it changed the object."""
+    others = {each.name for each in state.of("Namespace")} | {pod.namespace for pod in state.of("Pod")}
+    others -= {target.namespace}
     for key, log in state.timed_logs.items():
         if target.name not in log:
             continue
@@ -157,11 +160,18 @@ def _who_said(state: ClusterState, target: ObjectRef, at: float | None) -> Actor
         actor = state.workload_of(pod) if pod is not None else None
         if pod is None or actor is None or actor.ref == target or not _CHANGED.search(log):
             continue
-        line = next((line for line in log.splitlines() if _says(line, target, at)), None)
+        lines = (line for line in log.splitlines() if _says(line, target, at))
+        line = next((line for line in lines if not _is_about(line, others, target)), None)
         if line is not None:
             said = log_line(pod, key.container, LOG_TIME.sub("", line).strip(), previous=key.previous)
             return Actor(ref=actor.ref, words=f"the log of {actor.ref} says: {said.value}", evidence=(said,))
     return None
+
+
+def _is_about(line: str, others: set[str], target: ObjectRef) -> bool:
+    """Return whether a line names another namespace than that of the object."""
+    words = set(_WORD.findall(line))
+    return target.namespace not in words and not others.isdisjoint(words)
 
 
 def _says(line: str, target: ObjectRef, at: float | None) -> bool:

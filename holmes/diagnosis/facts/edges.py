@@ -184,7 +184,8 @@ T = TypeVar("T")
 FailureKind: TypeAlias = Literal["unresolved", "refused", "timeout", "failed"]
 
 _MOST_LINES: Final = 500
-_CALM_LINES: Final = 20
+_CALM_LINES: Final = 10
+_CALM_GAPS: Final = 4
 _OLD_SECONDS: Final = 1_800.0
 _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     (
@@ -289,16 +290,36 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
         pod = state.find(key.pod)
         if pod is None or _answers_names(pod):
             continue
-        consumer, waits = state.workload_of(pod), _still_waits(pod, key)
-        for line in newest_lines(log, state.now):
-            kind = _failure_kind(line)
-            if kind is None and waits and _WAITS.search(line):
-                kind = "failed"
-            if kind is None:
-                continue
-            named = log_line(pod, key.container, line.strip(), previous=key.previous)
-            for use in host_uses(line, pod.namespace, state):
-                yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+        waits = _still_waits(pod, key)
+        found = _failed_lines(state, pod, (key, log), waits=waits)
+        for service, lines in found.items():
+            if key.previous or waits or not _is_over([later for later, _ in lines]):
+                yield from ((service, failure) for _, failure in lines)
+
+
+def _failed_lines(
+    state: ClusterState, pod: ClusterObject, read: tuple[LogKey, str], *, waits: bool
+) -> dict[ObjectRef, list[tuple[int, Failure]]]:
+    """Return the failures in a log by Service, the newest first, each with the number of lines after it."""
+    (key, log), consumer = read, state.workload_of(pod)
+    found: dict[ObjectRef, list[tuple[int, Failure]]] = defaultdict(list)
+    for later, line in enumerate(newest_lines(log, state.now)):
+        kind = _failure_kind(line)
+        if kind is None and waits and _WAITS.search(line):
+            kind = "failed"
+        if kind is None:
+            continue
+        named = log_line(pod, key.container, line.strip(), previous=key.previous)
+        for use in host_uses(line, pod.namespace, state):
+            failure = Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+            found[use.service].append((later, failure))
+    return found
+
+
+def _is_over(later: list[int]) -> bool:
+    """Return whether a log continued without failures. The numbers count the lines after each failure."""
+    gap = (later[-1] - later[0]) / max(1, len(later) - 1)
+    return later[0] > max(_CALM_LINES, _CALM_GAPS * gap)
 
 
 def newest_lines(log: str, now: float) -> Iterator[str]:
@@ -372,14 +393,3 @@ def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tu
 
 def is_ready(pod: ClusterObject) -> bool:
     return text(pod.condition("Ready"), "status") == "True"
-
-
-def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
-    """Return whether a pod of the workload has restarted, or is not ready after the grace period."""
-    for pod in state.pods_of(workload):
-        if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
-            continue
-        restarted = any(container.restarts for container in containers_of(pod))
-        if (not is_ready(pod) and state.age_seconds(pod) >= state.grace_seconds) or restarted:
-            return True
-    return False

@@ -40,6 +40,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b(?:answer|return|repli|respond|receiv)ed (?:with )?(?:HTTP )?429\b",
         r"\b429\b.{0,30}\b(?:daily|hourly) quota",
         r"\bthroughput (?:limit )?exceeded\b|\brequest limit (?:reached|exceeded)\b",
+        r"\b(?:said|gave|http) 429\b|\bERROR\b.{0,200}\b[a-z][a-z.-]{2,40}:? 429(?=$|[,;)])",
     ),
     "quota": (
         r"\bexceeded quota\b|\bfailed quota\b|\bquota exceeded\b|\bquota '[^']*' exceeded|\bQUOTA_EXCEEDED\b",
@@ -82,6 +83,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bclock (?:leap|jump|drift) (?:detected|of)\b",
         r"\bsystem (?:time|clock) (?:moved|jumped|stepped|changed by)|\btime jumped (?:back|for)wards?\b",
         r"\bclock is \S+ (?:ahead|behind)",
+        r"\bexp(?:iry)? (?:has )?passed\b",
     ),
     "volume": (
         r"\b(?:MountVolume|UnmountVolume|MapVolume|AttachVolume|DetachVolume)\.\w+ failed for volume",
@@ -109,6 +111,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\breached (?:pm\.)?max_children\b|\bworker_connections are not enough\b|\bpool timed out while waiting\b",
         r"\bno (?:free|idle|available) (?:connections?|workers?|sessions?) (?:left|in|available)\b",
         r"\brequest was dropped from queue\b|\breached MaxRequestWorkers\b",
+        r"\bout of threads\b",
     ),
     "queue full": (
         r"\bqueue (?:is )?full\b|\bqueue\.Full\b|\btable full, dropping|RejectedExecution|\bTaskRejectedException\b",
@@ -121,6 +124,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bmailbox (?:is )?full\b",
         r"\bqueue limit (?:reached|exceeded)\b|\bbackpressure (?:applied|active|engaged)\b",
         r"\bmax(?:imum)? (?:\w+ )?in-?flight\b.{0,20}reached",
+        r"\bqueue \d+/\d+ (?:is )?full\b",
     ),
     "too many open files": (
         r"\btoo many open files\b|\bE[MN]FILE\b|\bNo file descriptors available\b",
@@ -205,6 +209,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b403\b.{0,30}\b(?:forbidden|permission|unauthorized)|status(?: code)?:? 403\b|response code: 403",
         r"Error 403: |caa: CAA record|access denied by server",
         r"\b(?:answer|return|repli|respond|receiv)ed (?:with )?(?:HTTP )?403\b(?!.{0,20}\bAPI key\b)",
+        r"\bTCP_DENIED/403\b|\b(?:said|gave|http) 403\b",
     ),
     "auth failed": (
         r"authentication (?:failed|failure|error|exception)|failed (?:to authenticate|authentication)",
@@ -226,6 +231,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bbearer rejected\b",
         r"\b(?:access |bearer |refresh )?token (?:is |was )?(?:not valid|rejected|revoked)\b",
         r"\bdisconnected: not authori[sz]ed\b",
+        r"\bkey \S+ (?:is |was )?revoked\b|\b401:? (?:key|token)\b|\b(?:said|gave|http) 401\b",
     ),
     "permission denied": (
         r"\bpermission denied\b|\bEACCES\b|\bEPERM\b|operation not permitted|\bAccessDeniedException\b",
@@ -242,6 +248,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\blost (?:the )?(?:leader(?:ship)?\b|lease\b)",
         r"\bwaiting for (?:\w+ ){1,4}lock held by\b|\bdemoting self because\b|\bState change: LOST\b",
         r"\bProcess holding the lock\b",
+        r"\bwaits for (?:\w+ )?lock on\b",
     ),
     "module missing": (
         r"\bNo module named\b|\bModuleNotFoundError\b|cannot import name|\bCannot find (?:module|package)\b",
@@ -262,6 +269,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"connection prematurely closed|connection[_ ]termination|server has gone away|Lost connection to MySQL",
         r"unexpectedly closed TCP connection|\bbroken pipe\b|\bEPIPE\b|socket hang up",
         r"server closed the connection unexpectedly|ConnectionResetError",
+        r"\bclosed the connection\b",
     ),
     "upstream 5xx": (
         r"\b50[0234] (?:Service Unavailable|Bad Gateway|Gateway Time-?out|Internal Server Error|Server Error)\b",
@@ -270,6 +278,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"Error 50[0234]: Server|responded with status 50[0234]",
         r"50[0234] \((?:Service Unavailable|Bad Gateway|Internal Server Error)\)|cluster_not_found",
         r"HTTP status code 50[0234]",
+        r"\b(?:said|gave|http) 50[0234]\b|\bERROR\b.{0,200}\b[a-z][a-z.-]{2,40}:? 50[0234](?=$|[,;)])",
     ),
     "dependency unavailable": (
         r"\bno (?:healthy|live) (?:upstream|host)|\bno endpoints available\b|does not have any active Endpoint",
@@ -287,6 +296,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bno (?:reachable|available) (?:servers?|brokers?|nodes?|replicas?|backends?|endpoints?)\b",
         r"\((?:no|without) primary\)|\bno primary (?:found|available|server)\b",
         r"\bhas no server available\b|<NOSRV>.{0,40} 503 |\bVault is sealed\b",
+        r"\bis unreachable\b",
     ),
     "connection timeout": (
         r"\btimed[ -]out\b|\bETIMEDOUT\b|deadline exceeded\b|i/o timeout\b|TimeoutError\b(?! alias|::|\]|,)",
@@ -301,6 +311,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"HTTP request failed!|execution timed",
         r"\bno (?:reply|response|answer|confirm(?:ation)?)(?: for \S+)? within \d",
         r"\bdid not (?:answer|respond|reply) (?:with)?in \d",
+        r"\btimeout after \d+ ?m?s\b|\bno (?:reply|response|answer)(?: (?:from|for) \S+)? (?:within|in|after) \d",
     ),
     "slow": (
         r"\bslow query\b(?!.{0,40}(?<![\d.])\d{1,2}(?:\.\d+)? ?ms\b)|\bslow_query\b|duration: \d{4,}\.\d+ ms",

@@ -33,6 +33,7 @@ _REFUSAL: Final = re.compile(r"4\d\d\|")
 """The beginning of a pattern with an HTTP status of a refused request."""
 _HANDLED: Final = re.compile(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
+    r"|\bno new [a-z]|\bnothing (?:new|to do)\b"
 )
 _CLIENT: Final = re.compile(
     r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"=:\d]"

@@ -153,3 +153,15 @@ def container_words(container: Container, state: ClusterState) -> str:
     """Return a phrase that names the container, for example `container app of Deployment shop/web`."""
     kind = "init container" if container.kind == "init" else "container"
     return f"{kind} {container.name} of {owner_words(container.pod, state)}"
+
+
+def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
+    """Return whether a pod of the workload has restarted, or is not ready after the grace period."""
+    for pod in state.pods_of(workload):
+        if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
+            continue
+        restarted = any(container.restarts for container in containers_of(pod))
+        ready = text(pod.condition("Ready"), "status") == "True"
+        if (not ready and state.age_seconds(pod) >= state.grace_seconds) or restarted:
+            return True
+    return False

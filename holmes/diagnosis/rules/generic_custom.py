@@ -20,8 +20,8 @@ from holmes.diagnosis.facts.custom_resources import (
 )
 from holmes.diagnosis.facts.custom_table import row_of
 from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
-from holmes.diagnosis.facts.edges import is_sick
 from holmes.diagnosis.facts.fixes import corrected, provided
+from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row

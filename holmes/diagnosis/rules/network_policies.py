@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.network import (
     Connection,
@@ -20,10 +20,11 @@ from holmes.diagnosis.facts.network import (
     selected_by,
     service_ports,
 )
+from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.services import edited_at, has_ready_endpoints, is_headless, pods_behind, was_edited
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, children, text, text_map
+from holmes.kubernetes.fields import at, child, children, text, text_map, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,7 +230,9 @@ def _nearly(
     nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
     why = "its rule for this port " if match.port else "its rule "
     why += "has no peer that matches a pod" if nobody else "allows only other peers"
-    why += _labels_words(peers, connection.peer(direction))
+    why += _labels_words(peers, connection.peer(direction)) or _namespace_words(
+        state, peers, connection.peer(direction)
+    )
     return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
 
 
@@ -241,6 +244,19 @@ def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
     has = ", ".join(f"{key}={other.labels[key]}" for key in sorted(wanted) if key in other.labels)
     asked = ", ".join(f"{key}={label}" for key, label in sorted(wanted.items()))
     return f" (the rule selects {asked}; the pods have {has or 'none of these labels'})"
+
+
+def _namespace_words(state: ClusterState, peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
+    """Describe the labels of namespaces that the peers select, and those that the namespace of the pod lacks."""
+    wanted = {key: label for peer in peers for key, label in text_map(peer, "namespaceSelector", "matchLabels").items()}
+    home = state.get("Namespace", "", other.namespace)
+    if not wanted or home is None:
+        return ""
+    lacks = ", ".join(f"{key}={label}" for key, label in sorted(wanted.items()) if home.labels.get(key) != label)
+    edited = f", which was last changed at {written(edited_at(home))}" if was_edited(home) else ""
+    return (
+        f" (the rule selects namespaces with {lacks}, a label that {home.ref} does not have{edited})" if lacks else ""
+    )
 
 
 def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject) -> bool:

@@ -10,7 +10,6 @@ from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.producers import is_network_plugin
 from holmes.diagnosis.facts.services import has_ready_endpoints, unready_seconds
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,9 +51,7 @@ def unconnected(state: ClusterState) -> Iterator[Fault]:
                 cause=f"{each.pod.ref} on Node {component.text('spec', 'nodeName')} cannot reach {each.use.service}, "
                 f"because {component.ref} of {workload.ref} is not ready on this node",
                 evidence=(
-                    value(
-                        component, "status.conditions[type=Ready].status", text(component.condition("Ready"), "status")
-                    ),
+                    value(component, "status.conditions[type=Ready]", component.condition("Ready")),
                     each.line,
                     field(each.pod, "spec", "nodeName"),
                 ),

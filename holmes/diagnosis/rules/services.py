@@ -6,11 +6,11 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
 from holmes.diagnosis.facts.evidence import event, field, value
 from holmes.diagnosis.facts.fixes import changed, relabelled, scaled_up
 from holmes.diagnosis.facts.logs import wanted_logs
-from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.pods import containers_of, is_sick
 from holmes.diagnosis.facts.services import (
     has_ready_endpoints,
     is_dynamic,

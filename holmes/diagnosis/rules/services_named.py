@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.actors import who_changed
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.fixes import exposed, replaced
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
-from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.pods import containers_of, is_sick
 from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
 from holmes.diagnosis.facts.stale_settings import old_host
 from holmes.diagnosis.facts.templates import labels_of, template_of

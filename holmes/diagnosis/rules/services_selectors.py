@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
 from holmes.diagnosis.facts.evidence import field, log_line, value
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
+from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row

@@ -76,9 +76,9 @@ def _summary(report: LogReport, read: list[Section]) -> str:
 
 
 def _troubles(read: list[Section]) -> Iterator[str]:
-    """Yield the groups of lines that report trouble, the most frequent first, as the built-in rules see them."""
+    """Yield the groups of lines that report trouble, the strongest first, as the built-in rules see them."""
     found = [(section, story, group) for section in read for story, group in _groups(section)]
-    found.sort(key=lambda each: (each[2].weight != "kind", -each[2].count))
+    found.sort(key=lambda each: each[2].rank)
     if found:
         yield "Trouble in the last lines of these logs, found by the built-in rules:"
     for section, story, group in found[:_MOST_TROUBLES]:
