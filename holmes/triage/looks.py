@@ -12,9 +12,10 @@ from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
+from holmes.triage.causes import look_for_cause
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
-from holmes.triage.grammar import unknown_parts
+from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
@@ -25,6 +26,7 @@ from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
 from holmes.triage.sentences import can_join, joined, parts_of
+from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import vocabulary
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
@@ -233,7 +235,12 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
         looks.append(weighed(own, plan.answer(own)))
         if looks[-1].verdict == "cause_found" or (len(looks) > 1 and looks[-1].verdict == "answered"):
             return looks[-1]
-    return looks[0] if asked.question.complains else looks[-1]
+    look = looks[0] if asked.question.complains else looks[-1]
+    asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)
+    if look.verdict != "inconclusive" or asks or not asked.question.wants_cause or len(looks) > 1:
+        return look
+    cause = weighed(asked, look_for_cause(replace(asked, ledger=asked.ledger.copy())))
+    return cause if cause.verdict == "cause_found" else look
 
 
 def _empty(asked: Asked) -> FirstLook:

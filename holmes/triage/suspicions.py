@@ -52,6 +52,13 @@ def is_denied(question: Question, subject: Subject) -> bool:
 
 def asks_for_things(question: Question) -> bool:
     """Return whether a question asks for objects of a kind: "which pods", "list all deployments"."""
-    listed = (each for each in question.found if each.sense == "concept" and each.name == "list")
+    negated = {each.last + 1 for each in question.found if each.sense == "concept" and each.name == "negation"}
+    listed = (
+        each for each in question.found
+        if each.sense == "concept" and each.name == "list"
+        and each.first not in negated and not question.words[each.first].startswith("exist")
+    )  # fmt: skip
     nouns = {each.first for each in question.found if each.sense in ("kind", "word")}
-    return any(not nouns.isdisjoint(range(each.last + 1, each.last + 4)) for each in listed)
+    return any(
+        nouns & {*range(each.last + 1, each.last + 1 + _NEAR)} & {*question.clause(each.last)} for each in listed
+    )
