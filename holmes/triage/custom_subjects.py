@@ -99,7 +99,8 @@ def _of_compound(word: str, names: Names) -> str:
     meant = (vocabulary().phrases.get((part,), ()) for part in parts)
     kinds = [each[0][1] for each in meant if each and each[0][0] == "kind"]
     others = [part for part in parts if (part,) not in vocabulary().phrases]
-    compound = len(parts) == _COMPOUND and len(kinds) == 1 and all(map(vocabulary().is_ordinary, others))
+    plain = all(each.isalpha() and vocabulary().is_ordinary(each) for each in others)  # `node-7` is a name
+    compound = len(parts) == _COMPOUND and len(kinds) == 1 and plain
     return kinds[0] if compound and not names.knows(word) else ""
 
 
