@@ -108,7 +108,12 @@ def use_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     unused = "unused" in asked.question.states
     if not places and not unused:
         return
-    if asked.subject.named or len(asked.question.kinds) > 1 or asked.question.asks("images"):
+    if (
+        asked.subject.named
+        or asked.question.comparisons
+        or len(asked.question.kinds) > 1
+        or asked.question.asks("images")
+    ):
         asked.ledger.take("concept", "uses")  # the other objects are the condition
     elif set(kinds) <= _USED:
         negated = unused or negated_before(asked, places[0].first)

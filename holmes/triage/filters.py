@@ -180,6 +180,7 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
             asked.ledger.take("concept", "negation", "resources", "settings")
             asked.ledger.take("kind", "EndpointSlice")
             asked.ledger.take("symptom", *vocabulary().absences[what])
+            asked.ledger.take("word", *vocabulary().absences[what])
             part = next((part for word, part in _MEASURED.items() if word in asked.question.words), "")
             told = f"without {part} {what}" if part else f"without {what}"
             yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))

@@ -27,7 +27,7 @@ from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
 from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.suspicions import asks_for_things
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import folded, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
@@ -52,6 +52,7 @@ _QUESTION_WORDS: Final = frozenset(
 )
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
+_PRONOUNS: Final = word_list("pronouns")
 _MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -175,6 +176,10 @@ def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     parts = [replace(request, question=text) for text in texts]
     subjects = [_asked(part, scan).subject.objects for part in parts]
     objects = next(filter(None, subjects), ())
+    if not objects and any(
+        _PRONOUNS & {*words_of(folded(text))} for text in texts[1:]
+    ):  # "what nodes are there, are they ok"
+        return (request,)
     about = tuple(str(each.ref) for each in objects) or request.about
     return tuple(
         part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)

@@ -50,6 +50,7 @@ _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restar
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
+_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -206,6 +207,13 @@ def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
     return bool(passive and runs and question.asks("list")) and not question.asks("why", "trouble", "count", "changes")
 
 
+def _asks_who(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks who does something to an object, with an unknown verb: "who pulls from web"."""
+    opens = question.words[:1] and question.words[0] in _WHO
+    calm = not question.asks("changes", "permission", "why", "trouble", "logs", "when", "count", "health")
+    return bool(opens and subject.named and subject.unknown) and calm and not question.symptoms
+
+
 def _wants_images(question: Question, subject: Subject) -> bool:
     """Return whether a question begins with images: "which images do the pods use"."""
     listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
@@ -306,5 +314,6 @@ _PLANS: Final = (
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),
+    Plan(fits=_asks_who, answer=dependencies.uses),
     _CAUSE,
 )
