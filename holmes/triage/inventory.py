@@ -222,7 +222,7 @@ def _containers(asked: Asked) -> FirstLook:
 
 def _noun(selection: Selection) -> str:
     if len(selection.kinds) == 1:
-        return selection.kinds[0]
+        return selection.kinds[0].partition(".")[0]
     return "workload" if selection.kinds == WORKLOAD_KINDS else "object"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from holmes.triage.markdown import plural
+
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.question import Question
@@ -79,9 +81,15 @@ class Subject:
         return (not self.namespaces or namespace in self.namespaces) and namespace not in self.excluded_namespaces
 
 
+def _members(kind: str) -> str:
+    """Return the plural of a kind without its group, and all kinds of a group as its objects."""
+    name, _, group = kind.partition(".")
+    return f"objects of {group}" if name == "*" else plural(name)
+
+
 def narrowing(subject: Subject, question: Question) -> str:
     """Return a clause with the kinds and labels that narrow a question, or an empty string."""
-    kinds = dict.fromkeys(kind.removeprefix("*.") for kind in subject.kinds if kind != "Namespace")
+    kinds = dict.fromkeys(_members(kind) for kind in subject.kinds if kind != "Namespace")
     labels = " and ".join(map(str, question.labels))
     among = f" among {', '.join(kinds) or 'objects'}{f' with {labels}' if labels else ''}" if kinds or labels else ""
     without = ", ".join(str(each.ref) for each in subject.excluded[:3])

@@ -234,13 +234,13 @@ def _of_state(
 ) -> Trouble:
     told = [(place, gist("; ".join(values_at(each.body, place)))) for place in messages]
     told = [(place, words) for place, words in told if words and words != found][:1]
-    is_word = len(found) <= _LONGEST_STATE_CHARACTERS
+    is_word, field = len(found) <= _LONGEST_STATE_CHARACTERS, path.removeprefix("status.").replace(".*", "[]")
     return Trouble(
-        title=f"{each.kind} has {path.removeprefix('status.')} {found}" if is_word else f"{each.kind} is not healthy",
-        head=f"{path.removeprefix('status.')} is {found}",
+        title=f"{each.kind} has {field} {found}" if is_word else f"{each.kind} is not healthy",
+        head=f"{field} is {found}",
         words=told[0][1] if told else "",
         severity=severity,
-        proof=(evidence.value(each, path, found), *(evidence.value(each, place, words) for place, words in told)),
+        proof=tuple(evidence.value(each, at.replace(".*", "[]"), value) for at, value in ((path, found), *told)),
     )
 
 
