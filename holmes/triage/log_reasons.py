@@ -21,13 +21,13 @@ from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import boolean, children, text, written
+from holmes.kubernetes.fields import children, text, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import workloads_of
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -203,23 +203,9 @@ def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason | None:
-    """Return what the workloads wait for or lack, although no line of their logs reports trouble."""
-    for workload in workloads_of(state, subjects):
-        for find in _FOR_WORKLOADS:
-            found = find(state, workload)
-            if found is not None:
-                return found
-    return None
-
-
-def _suspended(state: ClusterState, workload: ClusterObject) -> Reason | None:
-    """Return the suspended CronJob that the log names again and again."""
-    for job in state.of("CronJob", workload.namespace):
-        lines = [line for line in _lines(state, workload) if job.name in _NAME.findall(line)]
-        if len(lines) >= _LEAST_LINES and boolean(job.body, "spec", "suspend") and job.ref != workload.ref:
-            words = f"{job.ref} is suspended (spec.suspend), and the log of {workload.ref} says: {quoted(lines[-1])}"
-            return Reason(culprit=job.ref, words=words, evidence=(f"{job.ref}, spec.suspend: true",))
-    return None
+    """Return the old setting with which a workload works, although no line of its log reports trouble."""
+    found = (_older_than_its_setting(state, workload) for workload in workloads_of(state, subjects))
+    return next((each for each in found if each is not None), None)
 
 
 def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Reason | None:
@@ -235,14 +221,3 @@ def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Rea
             evidence = (f"{ref}, last change: {written(found.edited)}", f"{pods[0].ref}, {found.path}: {ref.name}")
             return Reason(culprit=ref, words=words, evidence=evidence)
     return None
-
-
-_FOR_WORKLOADS: Final[tuple[Callable[[ClusterState, ClusterObject], Reason | None], ...]] = (
-    _suspended,
-    _older_than_its_setting,
-)
-
-
-def _lines(state: ClusterState, workload: ClusterObject) -> Iterator[str]:
-    for _, story in stories_of(state, workload):
-        yield from story.lines[-_MOST_LINES:]
