@@ -16,18 +16,18 @@ from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.producers import producers_of
+from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import boolean, children, text, written
+from holmes.kubernetes.fields import children, text, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
-from holmes.triage.log_troubles import workloads_of
+from holmes.triage.log_troubles import REACHED, workloads_of
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -39,6 +39,8 @@ _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clo
 _EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
 _TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\balert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
+_OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})
+"""Kinds of trouble that a chaos experiment makes."""
 _TLS_NAME: Final = re.compile(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
 _NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _UNSET: Final = re.compile(
@@ -67,6 +69,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
         _unset_variable(state, trouble),
         _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
         _expired_certificate(state, trouble),
+        _experiment(state, trouble),
         _starved(state, trouble) if trouble.group.kind == "slow" else None,
         _changed_before(state, trouble),
     )
@@ -116,6 +119,20 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
         words += f", which {maker.ref} does not renew: {text(ready, 'message') or text(ready, 'reason')}"
         shown.insert(0, f"{maker.ref}, status.notAfter: {maker.text('status', 'notAfter') or '(not set)'}")
     return Reason(culprit=culprit, words=words, evidence=tuple(shown))
+
+
+def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the chaos experiment that began to disturb the workload or its servers just before the lines."""
+    used = (use.service for use, _ in workload_hosts(state, trouble.workload))
+    servers = {each.ref for service in used for each in behind_service(state, service)} | {trouble.workload.ref}
+    for each in state.custom_resources if trouble.group.kind in _OF_EXPERIMENTS else ():
+        begun = -_SHORTLY_SECONDS / 10 <= trouble.group.first - each.created <= _SHORTLY_SECONDS
+        hit = servers.intersection(targets_of(state, each)) if begun else set()
+        if hit:
+            what = each.text("spec", "action") or each.kind
+            words = f"{each.ref} disturbs {min(hit)} since {written(each.created)} ({what})"
+            return Reason(culprit=each.ref, words=words, evidence=(f"{each.ref}, spec.action: {what}",))
+    return None
 
 
 def _starved(state: ClusterState, trouble: Trouble) -> Reason | None:
@@ -203,23 +220,9 @@ def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def waits_for(state: ClusterState, subjects: Sequence[ClusterObject]) -> Reason | None:
-    """Return what the workloads wait for or lack, although no line of their logs reports trouble."""
-    for workload in workloads_of(state, subjects):
-        for find in _FOR_WORKLOADS:
-            found = find(state, workload)
-            if found is not None:
-                return found
-    return None
-
-
-def _suspended(state: ClusterState, workload: ClusterObject) -> Reason | None:
-    """Return the suspended CronJob that the log names again and again."""
-    for job in state.of("CronJob", workload.namespace):
-        lines = [line for line in _lines(state, workload) if job.name in _NAME.findall(line)]
-        if len(lines) >= _LEAST_LINES and boolean(job.body, "spec", "suspend") and job.ref != workload.ref:
-            words = f"{job.ref} is suspended (spec.suspend), and the log of {workload.ref} says: {quoted(lines[-1])}"
-            return Reason(culprit=job.ref, words=words, evidence=(f"{job.ref}, spec.suspend: true",))
-    return None
+    """Return the old setting with which a workload works, although no line of its log reports trouble."""
+    found = (_older_than_its_setting(state, workload) for workload in workloads_of(state, subjects))
+    return next((each for each in found if each is not None), None)
 
 
 def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Reason | None:
@@ -235,14 +238,3 @@ def _older_than_its_setting(state: ClusterState, workload: ClusterObject) -> Rea
             evidence = (f"{ref}, last change: {written(found.edited)}", f"{pods[0].ref}, {found.path}: {ref.name}")
             return Reason(culprit=ref, words=words, evidence=evidence)
     return None
-
-
-_FOR_WORKLOADS: Final[tuple[Callable[[ClusterState, ClusterObject], Reason | None], ...]] = (
-    _suspended,
-    _older_than_its_setting,
-)
-
-
-def _lines(state: ClusterState, workload: ClusterObject) -> Iterator[str]:
-    for _, story in stories_of(state, workload):
-        yield from story.lines[-_MOST_LINES:]

@@ -63,11 +63,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who changed an object. `words` is a clause for a cause."""
+    """Who changed an object. `words` is a clause for a cause. `proved` means that a command or a log shows it."""
 
     ref: ObjectRef
     words: str
     evidence: tuple[Evidence, ...]
+    proved: bool = True
 
 
 _COMMANDS: Final[WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Command, ...]]]] = WeakKeyDictionary()
@@ -227,12 +228,12 @@ def scaled_by(state: ClusterState, workload: ClusterObject) -> Actor | None:
     found = who_changed(state, workload.ref, at or None, ("scale", "patch", "replace"))
     if found is not None or not manager:
         return found
-    named = _named_like(state, manager, workload)
+    named = deployment_named(state, manager, workload)
     by = f"{manager} ({named.ref})" if named is not None else manager
-    return Actor(ref=(named or workload).ref, words=f"last scaled by {by}", evidence=())
+    return Actor(ref=(named or workload).ref, words=f"last scaled by {by}", evidence=(), proved=False)
 
 
-def _named_like(state: ClusterState, manager: str, target: ClusterObject) -> ClusterObject | None:
+def deployment_named(state: ClusterState, manager: str, target: ClusterObject) -> ClusterObject | None:
     """Return the Deployment whose name contains the name of a field manager."""
     plain = manager.replace("-", "")
     every = (each for each in state.of("Deployment") if plain in each.name.replace("-", "") and each is not target)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.actors import commands
+from holmes.diagnosis.facts.actors import commands, deployment_named, last_write, who_changed
+from holmes.diagnosis.facts.changes import replica_sets_newest_first, template_differences
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment
 
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
+_OFTEN_SECONDS: Final = 1_800.0
+_LEAST_ROLLOUTS: Final = 3
 _CHANGED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _HOLDERS: Final = frozenset({"kube-node-lease"})
+_OF_CONTENT: Final = re.compile(r"(?i)checksum|hash|digest|version")
+"""Annotations that follow a changed configuration, so that people may have made each rollout."""
 _IDENTITY: Final = re.compile(r"[_/]")
 
 
@@ -50,6 +56,56 @@ def changed_by_cron_job(state: ClusterState) -> Iterator[Fault]:
                 ),
                 next_check=f"kubectl -n {cron_job.namespace} get jobs",
             )
+
+
+@Row(
+    id="W17",
+    title="Workload is rolled out again and again",
+    severity="warning",
+    kinds=("Deployment", "ReplicaSet"),
+    reads=(
+        "ReplicaSet metadata.creationTimestamp",
+        "ReplicaSet spec.template",
+        "metadata.managedFields",
+        "logs of others",
+    ),
+    explanation="A Deployment got at least three new ReplicaSets within half an hour, and they differ only in "
+    "annotations. A program restarts it again and again, for example a watcher of its configuration. The culprit is "
+    "this program if its log or its name in managedFields shows it.",
+)
+def restarted_again_and_again(state: ClusterState) -> Iterator[Fault]:
+    for deployment in state.of("Deployment"):
+        every, grown = replica_sets_newest_first(state, deployment), deployment.created + state.patience_seconds
+        sets = [each for each in every if state.now - each.created <= _OFTEN_SECONDS and each.created > grown]
+        if len(sets) < _LEAST_ROLLOUTS or deployment.deleted is not None:
+            continue
+        changes = [
+            difference
+            for newer, older in pairwise(sets)
+            for difference in template_differences(older.child("spec", "template"), newer.child("spec", "template"))
+        ]
+        if any(".annotations." not in each.path for each in changes):
+            continue
+        newest = sets[0]
+        actor = who_changed(state, deployment.ref, newest.created, ("rollout", "patch", "set", "annotate"))
+        _, manager = last_write(deployment, "f:template")
+        named = deployment_named(state, manager, deployment) if manager and actor is None else None
+        by = actor.ref if actor is not None else named.ref if named is not None else None
+        if by is None and any(_OF_CONTENT.search(each.path) for each in changes):
+            continue
+        words = actor.words if actor is not None else f"{manager} writes its template" if manager else ""
+        yield Fault(
+            subject=deployment.ref,
+            culprit=by,
+            cause=f"{deployment.ref} was rolled out {len(sets)} times within {duration(state.now - sets[-1].created)}, "
+            f"although only annotations of its template changed{f'; {words}' if words else ''}",
+            evidence=(
+                evidence.value(newest, "metadata.creationTimestamp", newest.text("metadata", "creationTimestamp")),
+                *(actor.evidence if actor is not None else ()),
+            ),
+            next_check=f"kubectl -n {deployment.namespace} rollout history deployment/{deployment.name}",
+            since=sets[-1].created,
+        )
 
 
 @Row(

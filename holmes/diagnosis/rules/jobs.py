@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.crashes import crash_fault, crash_of, said
+from holmes.diagnosis.facts.edges import newest_lines
 from holmes.diagnosis.facts.fixes import changed
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import ObjectRef, Severity
+    from holmes.values.findings import Evidence, ObjectRef, Severity
     from holmes.values.json_types import JsonObject
 
 
@@ -224,22 +226,51 @@ def _succeeded(container: Container) -> bool:
     title="Job or CronJob is suspended",
     severity="info",
     kinds=("Job", "CronJob"),
-    reads=("spec.suspend",),
+    reads=("spec.suspend", "logs of the namespace"),
     explanation="While spec.suspend is true, a Job starts no pods and a CronJob starts no Jobs. This is usually "
-    "intended, so the severity is info.",
+    "intended, so the severity is info. It is critical if the log of a workload in the namespace says again and again "
+    "that it waits for the Job, or that it lacks what the CronJob makes.",
 )
 def suspended(state: ClusterState) -> Iterator[Fault]:
     for kind in ("Job", "CronJob"):
         for each in state.of(kind):
             if each.boolean("spec", "suspend") and each.deleted is None and not _failure(each):
+                missed = _missed_by(state, each)
+                who = state.workload_of(missed[0]).ref if missed is not None else None
                 yield Fault(
                     subject=each.ref,
                     title=f"{kind} is suspended",
-                    cause=f"{each.ref} starts no {'pods' if kind == 'Job' else 'Jobs'} because spec.suspend is true",
-                    evidence=(evidence.field(each, "spec", "suspend"),),
+                    severity="critical" if missed is not None else None,
+                    cause=f"{each.ref} starts no {'pods' if kind == 'Job' else 'Jobs'} because spec.suspend is true"
+                    + (f", and the log of {who} says: {missed[1].value}" if missed is not None else ""),
+                    evidence=(
+                        evidence.field(each, "spec", "suspend"),
+                        *((missed[1],) if missed is not None else ()),
+                    ),
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
                     fix=(changed(each.ref, "spec.suspend", right=False),),
                 )
+
+
+_MISSED_WORDS: Final = re.compile(
+    r"(?i)\bwait|\bneeds?\b|\bmissing\b|\bstale\b|\bold(?:er)?\b|\bout ?dated\b|\bbehind\b"
+    r"|\blast (?:run|update|success)|\bno (?:new|fresh|recent)\b|\bsince\b"
+    r"|\bnot (?:yet )?(?:ready|available|refreshed|updated|done|run)\b"
+)
+_LEAST_LINES: Final = 3
+
+
+def _missed_by(state: ClusterState, job: ClusterObject) -> tuple[ClusterObject, Evidence] | None:
+    """Return a pod of the namespace whose newest lines say again and again that it misses the Job, with a line."""
+    word = re.compile(rf"(?<![\w./-]){re.escape(job.name)}(?![\w/-])")
+    for key, log in state.timed_logs.items():
+        pod = state.find(key.pod) if key.pod.namespace == job.namespace and job.name in log else None
+        if pod is None or state.workload_of(pod) is state.workload_of(job) or key.previous:
+            continue
+        lines = [line for line in newest_lines(log, state.now) if word.search(line) and _MISSED_WORDS.search(line)]
+        if len(lines) >= _LEAST_LINES:
+            return pod, evidence.log_line(pod, key.container, lines[0].strip(), previous=False)
+    return None
 
 
 @Row(

@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
+from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
 from holmes.diagnosis.rule import Fault, Row
@@ -127,11 +128,13 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
 
 
 def _dependencies(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
-    """Return what the log blames, and the Services in its decisive lines that cannot respond."""
-    lines = (each.line for each in words.signatures) if words else ()
+    """Return what the log blames, and the Services in its decisive lines that cannot respond, and other objects."""
+    lines = [each.line for each in words.signatures] if words else []
     named = (use.service for line in lines for use in host_uses(line, container.pod.namespace, state))
     silent = (each for each in named if cannot_come(each, container, state))
-    return tuple(dict.fromkeys((*(words.blamed if words else ()), *silent)))
+    awaited = (ref for line in lines for ref in existing_in(line, container.pod.namespace, state))
+    others = (ref for ref in awaited if ref.kind in ("Job", "CronJob", "ConfigMap", "Secret"))
+    return tuple(dict.fromkeys((*(words.blamed if words else ()), *silent, *others)))
 
 
 def _port_fix(probe: Probe, why: ProbeVerdict, state: ClusterState) -> FixStep | None:

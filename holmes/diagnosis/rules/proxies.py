@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.edges import consumer_logs, host_uses, newest_lines, workload_hosts
 from holmes.diagnosis.facts.evidence import log_line
 from holmes.diagnosis.facts.host_mentions import settings_of
+from holmes.diagnosis.facts.services import pods_behind
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
@@ -27,6 +28,9 @@ _NO_PROXY: Final = re.compile(r"(?i)^no_proxy=(?P<hosts>.*)$")
 _JAVA: Final = re.compile(r"-D(?P<scheme>https?)\.proxyHost=(?P<url>[\w.-]{1,253})")
 _JAVA_NO_PROXY: Final = re.compile(r"-Dhttp\.nonProxyHosts=[\"']?(?P<hosts>[^\s\"']{1,500})")
 _OF_PROXY: Final = re.compile(r"(?i)proxy|\btunnel\b|\bsquid\b|\bCONNECT\b.{0,120}\b[45]\d\d\b|\bvia[:=] ?1\.[01]\b")
+_DENIED: Final = re.compile(
+    r"(?i)\bdenied\b|\bTCP_DENIED|\bforbidden\b|\bblocked\b|\bnot allowed\b|[/ ](?:403|407|50[234])\b"
+)
 _FAILED: Final = re.compile(
     r"(?i)(?<![\d.:/-])(?:403|407|50[234])(?![\w.:/-])|fail|error|refused|time[d-]? ?out|unable|cannot|denied"
 )
@@ -71,7 +75,7 @@ def proxy_catches_service(state: ClusterState) -> Iterator[Fault]:
         for use, named in workload_hosts(state, workload):
             scheme = next((each for each in ("https", "http") if f"{each}://{use.host}" in named.value), "")
             caught = proxies.catching(scheme, use.host) if scheme and state.find(use.service) is not None else None
-            line = _failed_line(state, workload, use) if caught is not None else None
+            line = _failed_line(state, workload, use, caught[0]) if caught is not None else None
             if caught is not None and line is not None:
                 yield _fault(state, workload, use, caught, (proxies, named, line))
                 break
@@ -90,18 +94,39 @@ def _proxies_of(state: ClusterState, workload: ClusterObject) -> _Proxies:
     return _Proxies(of=of, excepted=tuple(filter(None, excepted)))
 
 
-def _failed_line(state: ClusterState, workload: ClusterObject, use: HostUse) -> Evidence | None:
-    """Return the newest line about the Service that speaks of a failure at a proxy."""
+def _failed_line(state: ClusterState, workload: ClusterObject, use: HostUse, url: str) -> Evidence | None:
+    """Return the newest line about the Service that speaks of a failure at a proxy.
+
+    If the log of a proxy in the cluster tells that it refused the host, any failure with the Service's name counts.
+    """
+    refused = _refused_by_proxy(state, workload, use, url)
+    for pod, key, line in _lines(state, workload):
+        if not _FAILED.search(line) or not (_OF_PROXY.search(line) or refused):
+            continue
+        if use.host in line and any(each.service == use.service for each in host_uses(line, pod.namespace, state)):
+            return log_line(pod, key.container, line.strip(), previous=False)
+    return refused
+
+
+def _refused_by_proxy(state: ClusterState, workload: ClusterObject, use: HostUse, url: str) -> Evidence | None:
+    """Return the line in which a proxy in the cluster refuses the host of the Service, or None."""
+    written = url if "://" in url else f"http://{url}"
+    for proxy in host_uses(written, workload.namespace, state):
+        service = state.find(proxy.service)
+        for pod in pods_behind(state, service) if service is not None else ():
+            for _, key, line in _lines(state, state.workload_of(pod)):
+                if use.host in line and _DENIED.search(line):
+                    return log_line(pod, key.container, line.strip(), previous=False)
+    return None
+
+
+def _lines(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[ClusterObject, LogKey, str]]:
+    """Yield the newest lines of the current containers of a workload."""
     for pod in state.pods_of(workload):
         for container in pod.children("spec", "containers"):
-            name = text(container, "name")
-            log = state.timed_logs.get(LogKey(pod=pod.ref, container=name, previous=False), "")
-            for line in newest_lines(log, state.now):
-                if use.host in line and _OF_PROXY.search(line) and _FAILED.search(line):
-                    named = any(each.service == use.service for each in host_uses(line, pod.namespace, state))
-                    if named:
-                        return log_line(pod, name, line.strip(), previous=False)
-    return None
+            key = LogKey(pod=pod.ref, container=text(container, "name"), previous=False)
+            for line in newest_lines(state.timed_logs.get(key, ""), state.now):
+                yield pod, key, line
 
 
 def _fault(

@@ -85,7 +85,7 @@ def _gone(state: ClusterState, service: ClusterObject, name: str, failure: Failu
     users = [edge for edge in edges(state).get(service.ref, ()) if edge.use.host.partition(".")[0] == name]
     return Fault(
         subject=failure.consumer.ref,
-        culprit=workload.ref,
+        culprit=by.ref if by is not None and by.proved else workload.ref,
         cause=f"{failure.consumer.ref} connects to {failure.use.host}, but Pod {service.namespace}/{name} does not "
         f"exist: {why}{f'; {by.words}' if by is not None else ''}",
         evidence=(

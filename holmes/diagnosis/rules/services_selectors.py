@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,8 @@ _ANSWER: Final = re.compile(
     r"\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) (?P<route>/[^\s?\"]{0,200})[^\n]{0,60}?"
     r"(?<![\d.:/-])(?P<status>[2-5]\d\d)(?![\d.:/-])"
 )
+_ERROR: Final = re.compile(r"(?i)\berror\b|\bfail|(?<![\d.:/-])[45]\d\d(?![\d.:/-])|refused|time[d-]? ?out")
+_ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _NUMBER: Final = re.compile(r"\d+")
 _FIRST_ERROR: Final = 400
 
@@ -66,7 +69,8 @@ def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
         if serving and strangers:
             yield _too_broad(service, strangers, sorted(str(each.ref) for each in serving))
         elif serving:
-            yield from _answering_differently(state, service, workloads) or _unproved(state, service, workloads)
+            found = _answering_differently(state, service, workloads) or _failing_addresses(state, service, workloads)
+            yield from found or _unproved(state, service, workloads)
 
 
 def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
@@ -208,6 +212,43 @@ def _answering_differently(
     ]
 
 
+def _failing_addresses(
+    state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
+) -> list[Fault]:
+    """Report the only program behind the Service whose pods have the addresses in failures of clients."""
+    owners = {pod.text("status", "podIP"): each for each in workloads for pod in state.pods_of(each)}
+    owners.pop("", None)
+    failed: dict[ClusterObject, list[Evidence]] = defaultdict(list)
+    for consumer in {edge.consumer for edge in edges(state).get(service.ref, ())}:
+        for pod, name, line in _lines(state, consumer):
+            if _ERROR.search(line) is not None:
+                for address in set(_ADDRESS.findall(line)) & owners.keys():
+                    failed[owners[address]].append(log_line(pod, name, line.strip(), previous=False))
+    if len(failed) != 1:
+        return []
+    ((stranger, lines),) = failed.items()
+    serving = [each for each in workloads if each is not stranger]
+    if len(lines) < _LEAST_ANSWERS or _program(workloads[stranger]) in {_program(workloads[each]) for each in serving}:
+        return []
+    names = ", ".join(sorted(str(each.ref) for each in serving))
+    cause = (
+        f"The selector of {service.ref} also matches the pods of {stranger.ref}, another program than {names}, and all "
+        "failures of clients name their addresses"
+    )
+    fault = _too_broad(service, [stranger], sorted(str(each.ref) for each in serving))
+    proof = (fault.evidence[0], lines[-1], *_labels_of([stranger]))
+    return [replace(fault, cause=cause, evidence=proof, severity="critical")]
+
+
+def _lines(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[ClusterObject, str, str]]:
+    """Yield the last lines of the current containers of a workload, with the pod and the container."""
+    for pod in state.pods_of(workload):
+        for container in pod.children("spec", "containers"):
+            name = text(container, "name")
+            log = state.logs.get(LogKey(pod=pod.ref, container=name, previous=False), "")
+            yield from ((pod, name, line) for line in log.splitlines()[-_MOST_LINES:])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     """A line of an access log. Numbers in the route are replaced."""
@@ -226,12 +267,8 @@ def _is_enough(found: list[_Answer]) -> bool:
 
 
 def _answers(state: ClusterState, workload: ClusterObject) -> Iterator[_Answer]:
-    for pod in state.pods_of(workload):
-        for container in pod.children("spec", "containers"):
-            name = text(container, "name")
-            log = state.logs.get(LogKey(pod=pod.ref, container=name, previous=False), "")
-            for line in log.splitlines()[-_MOST_LINES:]:
-                match = _ANSWER.search(line)
-                if match is not None:
-                    proof = log_line(pod, name, line.strip(), previous=False)
-                    yield _Answer(route=_NUMBER.sub("N", match["route"]), status=int(match["status"]), line=proof)
+    for pod, name, line in _lines(state, workload):
+        match = _ANSWER.search(line)
+        if match is not None:
+            proof = log_line(pod, name, line.strip(), previous=False)
+            yield _Answer(route=_NUMBER.sub("N", match["route"]), status=int(match["status"]), line=proof)

@@ -280,6 +280,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
         severity = "critical" if pointed_at else _severity(state, services, users, recent=bool(proof))
         yield Fault(
             subject=workload.ref,
+            culprit=by.ref if by is not None and by.proved and severity != "info" else workload.ref,
             severity=severity,
             title="Workload is scaled to zero and has no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
