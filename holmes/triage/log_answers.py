@@ -12,7 +12,7 @@ from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
-from holmes.triage.log_lines import filters_of_lines, lines_of, not_found_words, span_of
+from holmes.triage.log_lines import counted_noun_missing, filters_of_lines, lines_of, span_of
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
@@ -111,8 +111,8 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
-    words = not_found_words(asked, found) if asked.question.asks("count") and not filters else ()
-    return f"no log line {place_of(asked)} contains {' or '.join(f'`{word}`' for word in words)}." if words else ""
+    noun = counted_noun_missing(asked, found) if asked.question.asks("count") and not filters else ""
+    return f"no log line {place_of(asked)} contains `{noun}`." if noun else ""
 
 
 def _names_container(question: Question, subject: Subject) -> bool:

@@ -34,10 +34,8 @@ _WITHIN: Final = re.compile(
 )
 _PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
 _UNREAD: Final = re.compile(
-    r"\b(?:in|within|during|over|for|since|seit|im|en|durant|pendant|depuis|desde)\s+"
-    rf"(?:the |der |den |la |les |los |las )?(?:{_LAST})(?: \w+){{0,3}}"
-    rf"|\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|stunden?|minuten?|tagen?|horas?|minutos?|dias"
-    r"|heures?|jours)\b"
+    rf"\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|fortnight|while|stunden?|minuten?|tagen?|horas?"
+    r"|minutos?|dias|heures?|jours)\b"
 )
 _BETWEEN: Final = re.compile(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
