@@ -111,8 +111,12 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
-    noun = counted_noun_missing(asked, found) if asked.question.asks("count") and not filters else ""
-    return f"no log line {place_of(asked)} contains `{noun}`." if noun else ""
+    noun, english = _missing_noun(asked, found, filters)
+    return f"no log line {place_of(asked)} contains `{noun}`." if noun and english else ""
+
+
+def _missing_noun(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> tuple[str, bool]:
+    return counted_noun_missing(asked, found) if asked.question.asks("count") and not filters else ("", False)
 
 
 def _names_container(question: Question, subject: Subject) -> bool:
@@ -168,7 +172,9 @@ def log_answer(asked: Asked) -> FirstLook:
         where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
         line = shortened(masked(one.text), _SHOWN_CHARACTERS)
         summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
-    return _table(asked, shown, summary, filters)
+    noun, _ = _missing_noun(asked, found, filters)
+    more = f" No line contains `{noun}`, so all lines are counted." if noun else ""
+    return _table(asked, shown, summary + more, filters)
 
 
 def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
