@@ -58,7 +58,7 @@ _PER: Final = re.compile(
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
 )
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
-_SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
+_SHOWN_WORDS: Final = "grep show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _ONE: Final = re.compile(
     r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
@@ -71,6 +71,10 @@ _OCCURS: Final = re.compile(
     r"|(?<!\S)/[a-z][\w./-]*"
 )
 """Only logs can count these: HTTP statuses, errors, and paths."""
+_DISTINCT: Final = re.compile(
+    r"\b(?:distinct|unique|different|verschiedene[nr]?|unterschiedliche[nr]?|eindeutige[nr]?|distint[oa]s|diferentes"
+    r"|unic[oa]s|differente?s|distincte?s|uniques)\b"
+)
 _SIZES: Final = (("minute minuto", 60.0), ("hour stunde hora heure", 3_600.0), ("day tag dia jour", 86_400.0))
 
 
@@ -102,8 +106,14 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
     of_things = runs and subject.unknown and not kinds and not question.states and not word
-    requests = question.asks("count") and bool(counted or of_things) and bool(subject.named)
+    share = beginnings("share words").search(question.spoken) is not None
+    requests = (share or question.asks("count")) and bool(counted or of_things) and bool(subject.named)
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
+
+
+def searches_lines(question: Question) -> bool:
+    """Return whether a question wants lines or their share whatever they say: "grep timeout", "the share of 5xx"."""
+    return "grep" in question.words or beginnings("share words").search(question.spoken) is not None
 
 
 def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
@@ -111,6 +121,9 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
+    distinct = _DISTINCT.search(asked.question.text) if asked.question.asks("count") else None
+    if distinct is not None:
+        return f"`{distinct[0]}` could not be applied to log lines."
     noun, english = _missing_noun(asked, found, filters)
     return f"no log line {place_of(asked)} contains `{noun}`." if noun and english else ""
 
@@ -165,7 +178,9 @@ def log_answer(asked: Asked) -> FirstLook:
     if asked.question.period is not None:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
-    summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
+    share = beginnings("share words").search(asked.question.spoken) if filters else None
+    of_all = f" ({len(shown) / len(found):.1%} of {len(found):,})" if share is not None else ""
+    summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
     if shown and _ONE.search(said):
         one = _some(asked, shown)[0]
         which = "first" if one is shown[0] else "last"

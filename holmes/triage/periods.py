@@ -36,6 +36,8 @@ _PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!nigh
 _UNREAD: Final = re.compile(
     rf"\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|fortnight|while|stunden?|minuten?|tagen?|horas?"
     r"|minutos?|dias|heures?|jours)\b"
+    r"|\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2}"
+    r"(?=\s*(?:[?!.,]|$|in |im |on |for |of |en |dans |hat |was ))"
 )
 _BETWEEN: Final = re.compile(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
