@@ -103,9 +103,14 @@ def uses(asked: Asked) -> FirstLook:
         return _between(asked)
     if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
         return _owner(asked, first)
-    if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
+    if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
     return _users(asked, first)
+
+
+def _is_routed(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether the question asks where an Ingress sends its requests."""
+    return each.kind == "Ingress" and beginnings("backends").search(asked.question.spoken) is not None
 
 
 def _ports(asked: Asked) -> Iterator[int]:
@@ -212,7 +217,7 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     found = connections(asked.state, (user,)).values()
     near = sorted((each.ref for each in found if each.hops == 1 and each.ref not in own), key=_by_kind)
     kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
-    if _is_call(asked) and not kinds:
+    if (_is_call(asked) or _is_routed(asked, user)) and not kinds:
         kinds = {"Service"} & {ref.kind for ref in near}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
     noun = next(iter(kinds)) if len(kinds) == 1 else "object"

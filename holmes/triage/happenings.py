@@ -42,7 +42,11 @@ _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 
 _OF_CHANGES: Final = frozenset({"rollout", "scaling", "image", "job"})
 """Symptoms whose words also name changes."""
-_HAPPENED: Final = re.compile(r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b")
+_HAPPENED: Final = re.compile(
+    r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b"
+    r"|\b(?:latest|recent|letzten?|neuesten?|ultimos|recientes|derniers) (?:deployments?|despliegues|deploiements)\b"
+    r"|\bdespliegues recientes\b|\bderniers deploiements\b|\bdeploiements recents\b"
+)
 """In "were there deployments yesterday", `deployments` means changes."""
 _BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 

@@ -50,8 +50,8 @@ _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _RESTARTS: Final = re.compile(
     r"\bhow often\b|\bhow many times\b|\bwie oft\b|\bcuantas veces\b|\bcombien de fois\b"
     r"|(?P<noun>\b(?:number|count|total|sum|how many|wie viele|anzahl|zahl|summe|cuantos|numero|suma|combien|nombre"
-    r"|somme)"
-    r" (?:of |de |d'|der |von |des |all |aller |los |les )*(?:container |pod )?(?:restart|neustart|reinicio|redemarrage)"
+    r"|somme) (?:of |de |d'|der |von |des |all |aller |los |les )*(?:container |pod )?"
+    r"(?:restart|neustart|reinicio|redemarrage)"
     r"|\b(?:restart|neustart)[ -]?(?:counts?|counter|numbers?|zahl|zahler|anzahl))"
 )
 _MOST_NAMED: Final = 5

@@ -55,8 +55,9 @@ _NUMBER: Final = re.compile(
 )
 _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
-    r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
+    r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|nivel|niveau|stufe|severity|status|code)s?\b"
 )
+_LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN_WORDS: Final = "grep show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
@@ -113,7 +114,8 @@ def asks_logs(question: Question, subject: Subject) -> bool:
 
 def searches_lines(question: Question) -> bool:
     """Return whether a question wants lines or their share whatever they say: "grep timeout", "the share of 5xx"."""
-    return "grep" in question.words or beginnings("share words").search(question.spoken) is not None
+    share = beginnings("share words").search(question.spoken) is not None
+    return "grep" in question.words or share or _shows(question)
 
 
 def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
@@ -251,7 +253,7 @@ def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
 def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:
     if what in ("pod", "container", "contenedor"):
         found = Counter(line.pod for line in shown)
-    elif what in ("level", "status", "code"):
+    elif what in (*_LEVEL_WORDS, "status", "code"):
         found = Counter(_kind_of(line, what) for line in shown)
     else:
         size = _size(what)
@@ -261,7 +263,7 @@ def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:
 
 
 def _kind_of(line: LogLine, what: str) -> str:
-    if what == "level":
+    if what in _LEVEL_WORDS:
         return {None: "none", 0.0: "info", 2.0: "warning", 4.0: "error", 6.0: "fatal"}.get(line.level, "other")
     match = re.search(r"(?<![\w.:-])[1-5]\d\d(?![\w.:%-])", line.text)
     return match[0] if match else "none"

@@ -34,6 +34,7 @@ _FAILED: Final[tuple[Topic, ...]] = ("failed",)
 _TOPICS: Final[tuple[tuple[tuple[Topic, ...], tuple[str, ...]], ...]] = (
     (("next run",), ("CronJob",)),
     (("expires",), ()),
+    (("issued",), ("Certificate",)),
     (("renewal",), ()),
     (("scaled",), ()),
     (("deletion",), ()),
@@ -56,7 +57,12 @@ _NOT_READY: Final = re.compile(
     r"\b(?:not|n't|no longer|nicht|no|pas|plus) (?:\w+ ){0,2}(?:ready|available|reachable|healthy|bereit|verfugbar"
     r"|erreichbar|dispon|list[oa]|pret|accessible)"
 )
-_NONE: Final = ((_ENDED, "No restart"), (_FAILED, "No failed run"), (("next run",), "No next run"))
+_NONE: Final = (
+    (_ENDED, "No restart"),
+    (_FAILED, "No failed run"),
+    (("next run",), "No next run"),
+    (("issued",), "No issue date"),
+)
 
 SINCE_WHEN: Final = re.compile(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
@@ -134,7 +140,8 @@ def _is_fault(question: Question, subject: Subject) -> bool:
     topics = _topics(question, subject.objects)
     unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
     lasts = _ENDED not in topics[:1] or (SINCE_WHEN.search(question.text) and "crashing" in question.states)
-    return unready or bool(("broken",) in topics and _FAILED not in topics and lasts)
+    waits = "pending" in question.states and SINCE_WHEN.search(question.text) is not None
+    return unready or waits or bool(("broken",) in topics and _FAILED not in topics and lasts)
 
 
 def moments(asked: Asked) -> FirstLook:

@@ -92,7 +92,7 @@ def _asks_of_account(question: Question, subject: Subject) -> bool:
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    if (can or question.asks("permission")) and verbs and resources and _PERSON.search(question.text):
+    if (can or question.asks("permission")) and verbs and question.kinds and _PERSON.search(question.text):
         return True
     subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
     return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
@@ -155,6 +155,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     found = [each for each in question.found if each.sense == "kind" and each.name not in _NO_RESOURCES]
     first = next((index for index, word in enumerate(question.words) if word in _VERB_BY_WORD), -1)
     after = [each.name for each in found if each.first > first]
+    if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
+        return ("Namespace",)
     return tuple(dict.fromkeys(after or [each.name for each in found]))
 
 

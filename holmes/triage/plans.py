@@ -24,7 +24,7 @@ from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
-from holmes.triage.suspicions import blames
+from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
 
 if TYPE_CHECKING:
@@ -82,7 +82,10 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
     complains = question.complains or blames(question, subject)
-    exact = plan is not None and plan.answer == log_answer and searches_lines(question)
+    exact = plan is not None and (
+        (plan.answer == log_answer and searches_lines(question))
+        or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
+    )
     if plan is None or not complains or exact or plan.answer in (look_for_cause, *_FACTS):
         return (plan,) if plan is not None else ()
     return (_CAUSE, plan)

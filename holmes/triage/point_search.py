@@ -67,7 +67,7 @@ _GERMAN: Final = re.compile(
     r"|haben|lauft|laufen|gibt|geht|alles|alle|ein|eine|auf|mit|von|bei|noch|gerade)\b"
 )
 """In a German sentence, `hier` means here. In a French one, it means yesterday."""
-_QUOTED: Final = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)")
+_QUOTED: Final = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|[“„][^“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«")
 _AGED: Final = re.compile(r"\b(?:more|less|older|newer|longer|mehr|mas|plus|menos|moins) (?:than|als|de|que) $")
 
 
