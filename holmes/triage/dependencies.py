@@ -59,6 +59,9 @@ _CLIENTS_OF: Final = re.compile(
     r"\b(?:clients?|callers?|consumers?|dependents?|aufrufer|konsumenten|clientes|consumidores|utilisateurs)\s+"
     r"(?:of|von|de|du|des|d')\b"
 )
+_NEEDS_OF: Final = re.compile(
+    r"\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\s+(?:of|von|de|du|des|d')\b"
+)
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
 _AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = re.compile(
@@ -83,7 +86,11 @@ def asks_uses(question: Question, subject: Subject) -> bool:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
     several = len(subject.named) > 1
-    if subject.named and _CLIENTS_OF.search(question.text) and not question.asks("health", "usage"):
+    if (
+        subject.named
+        and (_CLIENTS_OF.search(question.text) or _NEEDS_OF.search(question.text))
+        and not question.asks("health", "usage")
+    ):
         return True
     asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
     runs = any(each.kind in _USERS for each in subject.objects)

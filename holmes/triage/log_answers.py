@@ -12,6 +12,7 @@ from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.log_bounds import bounds_left, bounds_of_lines
 from holmes.triage.log_lines import counted_noun_missing, filters_of_lines, lines_of, span_of
 from holmes.triage.log_values import (
     STATISTICS,
@@ -115,7 +116,8 @@ def asks_logs(question: Question, subject: Subject) -> bool:
 def searches_lines(question: Question) -> bool:
     """Return whether a question wants lines or their share whatever they say: "grep timeout", "the share of 5xx"."""
     share = beginnings("share words").search(question.spoken) is not None
-    return "grep" in question.words or share or _shows(question)
+    lines = beginnings("line words").search(question.spoken) is not None and not question.complains
+    return "grep" in question.words or share or lines or _shows(question)
 
 
 def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
@@ -126,6 +128,9 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     distinct = _DISTINCT.search(asked.question.text) if asked.question.asks("count") else None
     if distinct is not None:
         return f"`{distinct[0]}` could not be applied to log lines."
+    left = bounds_left(asked, filters)
+    if left:
+        return f"`{left[0]}` could not be applied to log lines."
     noun, english = _missing_noun(asked, found, filters)
     return f"no log line {place_of(asked)} contains `{noun}`." if noun and english else ""
 
@@ -151,7 +156,7 @@ def log_answer(asked: Asked) -> FirstLook:
     found = lines_of(asked)
     if not found:
         return _nothing(asked)
-    filters = filters_of_lines(asked, found)
+    filters = (*filters_of_lines(asked, found), *bounds_of_lines(asked, found))
     shown = [line for line in found if all(one.holds(line) for one in filters)]
     gap = _unread(asked, found, filters)
     if gap:
@@ -162,7 +167,7 @@ def log_answer(asked: Asked) -> FirstLook:
     said = asked.question.text
     lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
     lists = lists or _WHICH_POD.search(said)
-    counts = lists or asked.question.asks("count", "when")
+    counts = lists or asked.question.asks("count", "when") or searches_lines(asked.question)
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
         "exceptions"
     ).search(asked.question.spoken)
@@ -185,7 +190,8 @@ def log_answer(asked: Asked) -> FirstLook:
     summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
     if shown and _ONE.search(said):
         one = _some(asked, shown)[0]
-        which = "first" if one is shown[0] else "last"
+        few = _FEW.search(said)
+        which = "first" if few is not None and few["first"] else "last"
         where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
         line = shortened(masked(one.text), _SHOWN_CHARACTERS)
         summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"

@@ -72,7 +72,8 @@ SINCE_WHEN: Final = re.compile(
     r"|\bdepuis (?:quand|combien|quelle heure)"
 )
 _NOUN: Final = re.compile(
-    r"\b(?:last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
+    r"\b(?:first|erste[rsn]?|primera?|premiere?"
+    r"|last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
     r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|kill|oom|end|failure|success|start|scaling|rollout"
     r"|deployment|deploy|release|lauf|neustart|absturz|skalierung|ejecucion|reinicio|caida|arranque|despliegue"
     r"|redemarrage|plantage|demarrage|deploiement|time|renewal)\b"
@@ -81,7 +82,7 @@ _NOUN: Final = re.compile(
 _TOOK: Final = re.compile(
     r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
-    r"|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
+    r"|braucht|brauchte|benotigt|tarda|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
 _FUTURE: Final = re.compile(r"\b(?:will|wird|werden)\b")
 _DID: Final = re.compile(
@@ -281,12 +282,15 @@ def _since_fault(asked: Asked) -> FirstLook:
 
 
 def _durations(asked: Asked) -> Iterator[str]:
-    """Yield how long the newest finished run of each subject took."""
+    """Yield how long the newest finished run of each subject took, or its finished runs on average."""
     for each in asked.subject.objects:
         jobs = sorted((each, *asked.state.owned_by(each, "Job")), key=lambda one: -one.created)
-        done = next(((job, took) for job in jobs if (took := duration_of_run(job)) is not None), None)
-        if done is not None:
-            yield f"{done[0].ref}: took {duration(done[1])}"
+        done = [(job, took) for job in jobs if (took := duration_of_run(job)) is not None]
+        if len(done) > 1 and asked.question.asks("average"):
+            mean = sum(took for _, took in done) / len(done)
+            yield f"{each.ref}: {len(done)} finished runs took {duration(mean)} on average"
+        elif done:
+            yield f"{done[0][0].ref}: took {duration(done[0][1])}"
 
 
 def _told(asked: Asked, each: ObjectTime) -> str:

@@ -164,7 +164,9 @@ def _reach(text: str, first: Sighted) -> tuple[Reach, int]:
     for reach, expression in _REACHES:
         match = expression.search(text, 0, first.start)
         if match is not None and not (reach == "before" and first.point.ago is not None):
-            return reach, match.start()
+            ofday = match[0].startswith("from") and first.point.clock is None and first.point.day is not None
+            on = text[first.end :].lstrip().startswith("on")  # "the run from yesterday", but "from Monday on"
+            return ("during" if ofday and not on else reach), match.start()
     return "during", first.start
 
 

@@ -47,7 +47,7 @@ _PLACE: Final = re.compile(
     re.IGNORECASE,
 )
 _ELLIPTIC: Final = frozenset({"count", "list", "uses", "usage"})
-_FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
+_FACTS: Final = frozenset({"replicas", "resources", "images", "address", "health", "when"})
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
 _SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
 """Concepts that make a question of two words: "what changed"."""
