@@ -222,12 +222,8 @@ def _of_subject(
             return []
         for topic in ("ready",) if "unready" in group else group:
             found = [each for each in every if each.topic == topic]
-            if found and topic == "created":  # the age of a workload, not of its pods
-                return sorted(
-                    (each for each in found if each.object in objects), key=lambda each: objects.index(each.object)
-                )
             if found:
-                return found
+                return _own(asked, found, objects) if topic == "created" else found
         if any(group == one for one, _ in _NONE):  # "none" is an answer, which no other time may replace
             return []
     if topics or SINCE_WHEN.search(asked.question.text) is None:
@@ -236,6 +232,13 @@ def _of_subject(
         one for topic in ("started", "ready", "created") for one in [[each for each in every if each.topic == topic]]
     )
     return next((found for found in started if found), every)
+
+
+def _own(asked: Asked, found: Sequence[ObjectTime], objects: Sequence[ClusterObject]) -> list[ObjectTime]:
+    """Return the times of the named objects themselves, or of their pods if the question is about pods."""
+    pods = [each for each in found if each.object.kind == "Pod"] if "Pod" in asked.question.kinds else []
+    own = (each for each in found if each.object in objects)
+    return pods or sorted(own, key=lambda each: objects.index(each.object))
 
 
 def _ends(asked: Asked) -> FirstLook:

@@ -58,6 +58,14 @@ _PERSON: Final = re.compile(
     r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
     r"|([\w.+-]+@[\w.-]+\w)"
 )
+_SORTS: Final = (
+    (
+        "ServiceAccount ",
+        re.compile(r"\bservice ?accounts\b|\bdienstkonten\b|\bcuentas de servicio\b|\bcomptes de service"),
+    ),
+    ("User ", re.compile(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
+    ("Group ", re.compile(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
+)
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _MOST_RULES: Final = 4
@@ -145,6 +153,8 @@ def _verbs(asked: Asked) -> tuple[str, ...]:
     """Return the verbs of the request, without words that are names."""
     names = {each.name for each in asked.subject.objects}
     words = [word for word in asked.question.words if word not in names]
+    commanded = words[:1] == ["list"] and not _VERB_BY_WORD.keys().isdisjoint(words[1:])
+    words = words[1:] if commanded else words  # "list the accounts that may read pods"
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
     return verbs or (("create",) if asked.question.asks("exec") else ())
 
@@ -340,7 +350,9 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
     left_out = {f"ServiceAccount {each.ref.path}" for each in asked.subject.excluded}
     left_out |= {f"{kind} {name}" for kind in ("User", "Group") for name in _principals(asked, excluded=True)}
-    rows = sorted(row for row in set.intersection(*every) if row[0] not in left_out)
+    rows = sorted(
+        row for row in set.intersection(*every) if row[0] not in left_out and row[0].startswith(_sorts(asked))
+    )
     left_out &= {row[0] for each in every for row in each}
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
     named = _principals(asked)
@@ -360,6 +372,14 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
         return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(_WHO, own))
     text = f"No binding that was read allows `{person}` to {asked_for}. Its groups are known to the API server only."
     return fact(asked, text, table_of(_WHO, rows), "answered" if person in named else "inconclusive")
+
+
+def _sorts(asked: Asked) -> tuple[str, ...]:
+    """Return how the holders of a right begin that the question asks for: accounts, users or groups, or all of them."""
+    if not asked.question.asks("list"):
+        return ("",)
+    sorts = [sort for sort, words in _SORTS if words.search(asked.question.text)]
+    return tuple(sorts) if len(sorts) == 1 else ("",)
 
 
 def _granted(asked: Asked, verb: str, kind: str, spaces: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:

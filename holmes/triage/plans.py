@@ -215,6 +215,11 @@ def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     return at and not question.symptoms and not question.asks("why", "trouble", "health", "logs", "count")
 
 
+def _asks_description(question: Question, subject: Subject) -> bool:
+    about = subject.named or subject.kinds or subject.namespaces
+    return bool(about) and question.asks("describe") and not question.asks("trouble")
+
+
 def _asks_settings(question: Question, subject: Subject) -> bool:
     about = question.asks("settings") and not question.asks("trouble", "health")
     return about and bool(subject.named) and not question.states and not _lacks_something(question)
@@ -296,7 +301,7 @@ _PLANS: Final = (
     Plan(fits=_calm("address"), answer=details.addresses),
     Plan(fits=_asks_amount_calmly, answer=resources),
     Plan(fits=_calm("replicas"), answer=details.replicas),
-    Plan(fits=_calm("describe"), answer=details.described),
+    Plan(fits=_asks_description, answer=details.described),
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),

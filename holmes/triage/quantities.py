@@ -207,7 +207,10 @@ def _of_containers(asked: Asked) -> FirstLook:
     ]  # fmt: skip
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
-        return fact(asked, f"No {names} are set {place_of(asked)}.")
+        kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")]
+        plurals = " and ".join(counted(2, kind).partition(" ")[2] for kind in kinds)
+        of_kinds = f" of {plurals}" if kinds and not asked.subject.named else ""
+        return fact(asked, f"No {names}{of_kinds} are set {place_of(asked)}.")
     if statistic_of(asked.question, asked.subject) == "average":
         return _average(
             asked,
