@@ -143,6 +143,10 @@ def _suspend(value: str) -> _Builder:
     return command
 
 
+def _stop(question: Question, each: ClusterObject) -> str:
+    return _suspend("true")(question, each) if each.kind == "CronJob" else ""
+
+
 def _trigger(_question: Question, each: ClusterObject) -> str:
     if each.kind != "CronJob":
         return ""
@@ -185,6 +189,7 @@ _CHANGES: Final[Mapping[str, _Builder]] = {
     "trigger": _trigger,
     "labelling": _label("label"),
     "annotating": _label("annotate"),
+    "stopping": _stop,
     "new image": _image,
     "amounts of containers": _resources,
     "scaling order": _scale,

@@ -45,7 +45,7 @@ _PROGRAMS: Final = (
 _WORDS: Final = r"sh|ash|env|ps|df|top|python3?|node|irb|dig|curl|wget|ls|cat|id|whoami|hostname|free|date|mount|du"
 """Programs whose names are also other words. They count after a verb such as "run", or before one in German."""
 _PROGRAM: Final = re.compile(
-    rf"(?<![\w./-])(?:(?P<program>{_PROGRAMS})(?![\w./-])"
+    rf"(?<![\w./-])(?:(?P<program>(?:{_PROGRAMS})(?![\w./-])(?: (?:-[\w-]+|ping|info|status|list|version)(?!\S))*)"
     r"|(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+)\s+(?:the |a |an |el |un |la |le )?"
     rf"(?P<word>{_WORDS})(?![\w./-])"
     rf"|(?P<german>{_WORDS})(?![\w./-])(?= .{{0,60}}\bausfuhr))"

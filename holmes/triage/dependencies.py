@@ -59,6 +59,9 @@ _CLIENTS_OF: Final = re.compile(
     r"\b(?:clients?|callers?|consumers?|dependents?|aufrufer|konsumenten|clientes|consumidores|utilisateurs)\s+"
     r"(?:of|von|de|du|des|d')\b"
 )
+_NEEDS_OF: Final = re.compile(
+    r"\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\s+(?:of|von|de|du|des|d')\b"
+)
 _AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
 _AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = re.compile(
@@ -83,7 +86,11 @@ def asks_uses(question: Question, subject: Subject) -> bool:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
     several = len(subject.named) > 1
-    if subject.named and _CLIENTS_OF.search(question.text) and not question.asks("health", "usage"):
+    if (
+        subject.named
+        and (_CLIENTS_OF.search(question.text) or _NEEDS_OF.search(question.text))
+        and not question.asks("health", "usage")
+    ):
         return True
     asked = subject.named and relation and (_ASKING if several else _WHICH).search(question.text)
     runs = any(each.kind in _USERS for each in subject.objects)
@@ -103,9 +110,14 @@ def uses(asked: Asked) -> FirstLook:
         return _between(asked)
     if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
         return _owner(asked, first)
-    if "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
+    if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
     return _users(asked, first)
+
+
+def _is_routed(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether the question asks where an Ingress sends its requests."""
+    return each.kind == "Ingress" and beginnings("backends").search(asked.question.spoken) is not None
 
 
 def _ports(asked: Asked) -> Iterator[int]:
@@ -212,7 +224,7 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     found = connections(asked.state, (user,)).values()
     near = sorted((each.ref for each in found if each.hops == 1 and each.ref not in own), key=_by_kind)
     kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
-    if _is_call(asked) and not kinds:
+    if (_is_call(asked) or _is_routed(asked, user)) and not kinds:
         kinds = {"Service"} & {ref.kind for ref in near}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
     noun = next(iter(kinds)) if len(kinds) == 1 else "object"

@@ -14,6 +14,7 @@ from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
+from holmes.triage.points import number_of
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
@@ -42,21 +43,42 @@ _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 
 _OF_CHANGES: Final = frozenset({"rollout", "scaling", "image", "job"})
 """Symptoms whose words also name changes."""
-_HAPPENED: Final = re.compile(r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b")
+_HAPPENED: Final = re.compile(
+    r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b"
+    r"|\b(?:latest|recent|letzten?|neuesten?|ultimos|recientes|derniers) (?:deployments?|despliegues|deploiements)\b"
+    r"|\bdespliegues recientes\b|\bderniers deploiements\b|\bdeploiements recents\b"
+)
 """In "were there deployments yesterday", `deployments` means changes."""
+_LATEST: Final = re.compile(
+    r"\b(?:last|latest|most recent|newest|letzte[nrs]?|neueste[nrs]?|jungste[nrs]?|ultim[oa]s?|derniere?s?)"
+    r" (?P<number>\d{1,2}|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre"
+    r"|cinq|dix)?\s?(?:rollouts?|deployments?|deploys?|releases?|changes?|scalings?|anderung(?:en)?|ausrollung(?:en)?"
+    r"|skalierung(?:en)?|despliegues?|cambios?|escalados?|deploiements?|changements?|mises? en prod\w*)\b"
+)
+"""The newest changes of all times: "the last three rollouts"."""
 _BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 
 
-def asks_changes(question: Question, _subject: Subject) -> bool:
+def asks_changes(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
-    if question.asks("trouble", "negation", "health", "count") or question.symptoms - _OF_CHANGES:
+    if question.asks("trouble", "negation", "health") or question.symptoms - _OF_CHANGES:
         return False
+    if question.asks("count"):
+        return _counts_changes(question)
     said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
     by_whom = bool(question.words) and question.words[0] in _BY_WHOM
     deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
     happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None
-    return question.asks("changes") or (said and (dated or by_whom)) or ((deployed or happened) and dated)
+    latest = said and not subject.named and _LATEST.search(question.text) is not None
+    return question.asks("changes") or latest or (said and (dated or by_whom)) or ((deployed or happened) and dated)
+
+
+def _counts_changes(question: Question) -> bool:
+    """Return whether a question counts changes and not objects: "how many rollouts were there in November"."""
+    deployed = _HAPPENED.search(question.text) is not None and set(question.kinds) == {"Deployment"}
+    sorts = any(beginnings(each).search(question.spoken) for each in ("rollout", "scaling", "any change"))
+    return question.period is not None and (deployed or (sorts and not set(question.kinds) - {"Namespace"}))
 
 
 def changes(asked: Asked) -> FirstLook:
@@ -65,6 +87,8 @@ def changes(asked: Asked) -> FirstLook:
     start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
     if period is None and asked.subject.named and _WHENEVER.search(asked.question.text):
         start = 0.0
+    latest = _LATEST.search(asked.question.text) if period is None else None
+    start = 0.0 if latest is not None else start
     unknown_time = unread_time(asked.question.text)
     if unknown_time:
         return fact(asked, f"Not answered: the time in `{unknown_time}` was not understood.", None, "inconclusive")
@@ -79,6 +103,8 @@ def changes(asked: Asked) -> FirstLook:
         return fact(asked, text, None, "inconclusive")
     noun, known = _of_question(asked, _changes(asked))
     found = sorted((each for each in known if start <= each.at <= end), key=lambda each: (-each.at, each.change.object))
+    if latest is not None and latest["number"]:
+        found = found[: int(number_of(latest["number"]))]
     rows = [(each.change.at, str(each.change.object), each.change.what) for each in found]
     told = f"from {written(start)} to {written(end)}" if start else f"until {written(end)}"
     span = f"in the last {duration(end - start)}" if period is None and start else told

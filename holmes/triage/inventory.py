@@ -47,11 +47,13 @@ _SAME: Final = {
 }
 _LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
-_HOW_OFTEN: Final = (
-    "how often", "how many times", "how many restarts", "restart count", "number of restarts", "wie oft",
-    "wie viele neustarts", "anzahl der neustarts", "cuantas veces", "cuantos reinicios", "numero de reinicios",
-    "combien de fois", "combien de redemarrages",
-)  # fmt: skip
+_RESTARTS: Final = re.compile(
+    r"\bhow often\b|\bhow many times\b|\bwie oft\b|\bcuantas veces\b|\bcombien de fois\b"
+    r"|(?P<noun>\b(?:number|count|total|sum|how many|wie viele|anzahl|zahl|summe|cuantos|numero|suma|combien|nombre"
+    r"|somme) (?:of |de |d'|der |von |des |all |aller |los |les )*(?:container |pod )?"
+    r"(?:restart|neustart|reinicio|redemarrage)"
+    r"|\b(?:restart|neustart)[ -]?(?:counts?|counter|numbers?|zahl|zahler|anzahl))"
+)
 _MOST_NAMED: Final = 5
 
 
@@ -142,9 +144,11 @@ def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[st
 
 def _counts_restarts(asked: Asked) -> bool:
     """Return whether the question counts restarts, not pods: "how often did web restart"."""
-    often = any(phrase in asked.question.text for phrase in _HOW_OFTEN) or asked.question.asks("sum")
+    match = _RESTARTS.search(asked.question.text)
+    often = match is not None or asked.question.asks("sum")
     ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
-    return bool(ends) and often and asked.question.period is None
+    named = match is not None and match["noun"] is not None
+    return bool(ends or named) and often and asked.question.period is None
 
 
 def _restarts(asked: Asked) -> FirstLook:

@@ -12,7 +12,8 @@ from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
-from holmes.triage.log_lines import filters_of_lines, lines_of, not_found_words, span_of
+from holmes.triage.log_bounds import bounds_left, bounds_of_lines
+from holmes.triage.log_lines import counted_noun_missing, filters_of_lines, lines_of, span_of
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
@@ -55,10 +56,11 @@ _NUMBER: Final = re.compile(
 )
 _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
-    r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|status|code)s?\b"
+    r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|nivel|niveau|stufe|severity|status|code)s?\b"
 )
+_LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
-_SHOWN_WORDS: Final = "show list print display give zeige zeig liste muestra lista montre affiche"
+_SHOWN_WORDS: Final = "grep show list print display give zeige zeig liste muestra lista montre affiche"
 _SHOWN: Final = frozenset(_SHOWN_WORDS.split())
 _ONE: Final = re.compile(
     r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
@@ -71,6 +73,10 @@ _OCCURS: Final = re.compile(
     r"|(?<!\S)/[a-z][\w./-]*"
 )
 """Only logs can count these: HTTP statuses, errors, and paths."""
+_DISTINCT: Final = re.compile(
+    r"\b(?:distinct|unique|different|verschiedene[nr]?|unterschiedliche[nr]?|eindeutige[nr]?|distint[oa]s|diferentes"
+    r"|unic[oa]s|differente?s|distincte?s|uniques)\b"
+)
 _SIZES: Final = (("minute minuto", 60.0), ("hour stunde hora heure", 3_600.0), ("day tag dia jour", 86_400.0))
 
 
@@ -102,8 +108,16 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
     of_things = runs and subject.unknown and not kinds and not question.states and not word
-    requests = question.asks("count") and bool(counted or of_things) and bool(subject.named)
+    share = beginnings("share words").search(question.spoken) is not None
+    requests = (share or question.asks("count")) and bool(counted or of_things) and bool(subject.named)
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
+
+
+def searches_lines(question: Question) -> bool:
+    """Return whether a question wants lines or their share whatever they say: "grep timeout", "the share of 5xx"."""
+    share = beginnings("share words").search(question.spoken) is not None
+    lines = beginnings("line words").search(question.spoken) is not None and not question.complains
+    return "grep" in question.words or share or lines or _shows(question)
 
 
 def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
@@ -111,8 +125,18 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
-    words = not_found_words(asked, found) if asked.question.asks("count") and not filters else ()
-    return f"no log line {place_of(asked)} contains {' or '.join(f'`{word}`' for word in words)}." if words else ""
+    distinct = _DISTINCT.search(asked.question.text) if asked.question.asks("count") else None
+    if distinct is not None:
+        return f"`{distinct[0]}` could not be applied to log lines."
+    left = bounds_left(asked, filters)
+    if left:
+        return f"`{left[0]}` could not be applied to log lines."
+    noun, english = _missing_noun(asked, found, filters)
+    return f"no log line {place_of(asked)} contains `{noun}`." if noun and english else ""
+
+
+def _missing_noun(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> tuple[str, bool]:
+    return counted_noun_missing(asked, found) if asked.question.asks("count") and not filters else ("", False)
 
 
 def _names_container(question: Question, subject: Subject) -> bool:
@@ -132,7 +156,7 @@ def log_answer(asked: Asked) -> FirstLook:
     found = lines_of(asked)
     if not found:
         return _nothing(asked)
-    filters = filters_of_lines(asked, found)
+    filters = (*filters_of_lines(asked, found), *bounds_of_lines(asked, found))
     shown = [line for line in found if all(one.holds(line) for one in filters)]
     gap = _unread(asked, found, filters)
     if gap:
@@ -143,7 +167,7 @@ def log_answer(asked: Asked) -> FirstLook:
     said = asked.question.text
     lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
     lists = lists or _WHICH_POD.search(said)
-    counts = lists or asked.question.asks("count", "when")
+    counts = lists or asked.question.asks("count", "when") or searches_lines(asked.question)
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
         "exceptions"
     ).search(asked.question.spoken)
@@ -161,14 +185,19 @@ def log_answer(asked: Asked) -> FirstLook:
     if asked.question.period is not None:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
-    summary = f"{counted(len(shown), 'log line')}{told} {place_of(asked)}{span}."
+    share = beginnings("share words").search(asked.question.spoken) if filters else None
+    of_all = f" ({len(shown) / len(found):.1%} of {len(found):,})" if share is not None else ""
+    summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
     if shown and _ONE.search(said):
         one = _some(asked, shown)[0]
-        which = "first" if one is shown[0] else "last"
+        few = _FEW.search(said)
+        which = "first" if few is not None and few["first"] else "last"
         where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
         line = shortened(masked(one.text), _SHOWN_CHARACTERS)
         summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
-    return _table(asked, shown, summary, filters)
+    noun, _ = _missing_noun(asked, found, filters)
+    more = f" No line contains `{noun}`, so all lines are counted." if noun else ""
+    return _table(asked, shown, summary + more, filters)
 
 
 def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
@@ -230,7 +259,7 @@ def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
 def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:
     if what in ("pod", "container", "contenedor"):
         found = Counter(line.pod for line in shown)
-    elif what in ("level", "status", "code"):
+    elif what in (*_LEVEL_WORDS, "status", "code"):
         found = Counter(_kind_of(line, what) for line in shown)
     else:
         size = _size(what)
@@ -240,7 +269,7 @@ def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:
 
 
 def _kind_of(line: LogLine, what: str) -> str:
-    if what == "level":
+    if what in _LEVEL_WORDS:
         return {None: "none", 0.0: "info", 2.0: "warning", 4.0: "error", 6.0: "fatal"}.get(line.level, "other")
     match = re.search(r"(?<![\w.:-])[1-5]\d\d(?![\w.:%-])", line.text)
     return match[0] if match else "none"

@@ -33,7 +33,7 @@ _SEARCHED: Final = re.compile(
     r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
     r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
 )
-_STATUS: Final = re.compile(r"(?<![\w.:/=-])([1-5])(\d\d|xx)(?:er|s)?(?![\w.:/%-])")
+_STATUS: Final = re.compile(r"(?<![\w.:/=-])([1-5])(\d\d|xx)(?:er|s)?(?![\w.:/%]|-\d)")
 _PATH: Final = re.compile(r"(?<!\S)(/[\w./{}*-]{1,120})")
 _LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
     ("fatal lines", FATAL, FATAL), ("error lines", ERROR, FATAL), ("warning lines", WARNING, WARNING),
@@ -48,6 +48,10 @@ _EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic:
 _PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _NEAR: Final = 4
 _LEAST_STEM: Final = 4
+_COUNTED_NOUN: Final = re.compile(
+    r"\b(?:(?P<english>how many|number of|count of)|wie viele|anzahl(?: der)?|cuant[oa]s|numero de|combien d[e']"
+    r"|nombre de)\s?(?P<noun>[\w-]+)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,14 +235,19 @@ def _is_condition(word: str) -> bool:
     return word.startswith("level") or any(beginnings(name).match(word) for name in names)
 
 
-def not_found_words(asked: Asked, found: Sequence[LogLine]) -> tuple[str, ...]:
-    """Return the unknown words of the question that occur in no line. A number of lines would ignore them."""
-    lowered = [line.text.lower() for line in found]
-    return tuple(
-        word
-        for word in asked.subject.unknown
-        if len(word) > 2 and not _is_condition(word) and not any(_stem(word) in line for line in lowered)
-    )
+def counted_noun_missing(asked: Asked, found: Sequence[LogLine]) -> tuple[str, bool]:
+    """Return the noun that the question counts, if no line contains it, and whether it is in English like the lines."""
+    match = _COUNTED_NOUN.search(asked.question.spoken)
+    noun = match["noun"] if match is not None else ""
+    if (
+        match is None
+        or noun not in asked.subject.unknown
+        or _is_condition(noun)
+        or beginnings("counted lines").match(noun)
+    ):
+        return "", False
+    start = _stem(noun)[:_LEAST_STEM]  # the noun of another language often begins alike
+    return ("" if any(start in line.text.lower() for line in found) else noun), match["english"] is not None
 
 
 def _stem(word: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Statistic: TypeAlias = Literal["percentile", "average", "sum", "maximum", "minimum"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("percentile", "average", "sum", "maximum", "minimum")
 _LINE_CHARACTERS: Final = 2_000
-_TIME_UNITS: Final = {
+TIME_UNITS: Final = {
     "ms": 1.0,
     "us": 0.001,
     "µs": 0.001,
@@ -70,7 +70,7 @@ class Series:
     @property
     def is_time(self) -> bool:
         """Whether the numbers are durations."""
-        return self.unit in _TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
+        return self.unit in TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
 
 
 def statistic_of(question: Question, subject: Subject) -> Statistic | None:
@@ -115,8 +115,8 @@ def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
 
 def _by_unit(key: str, entries: Sequence[tuple[str, float, LogLine]]) -> Iterator[Series]:
     units = {unit for unit, _, _ in entries}
-    if len(units) > 1 and units <= _TIME_UNITS.keys():
-        entries = [("ms", number * _TIME_UNITS[unit], line) for unit, number, line in entries]
+    if len(units) > 1 and units <= TIME_UNITS.keys():
+        entries = [("ms", number * TIME_UNITS[unit], line) for unit, number, line in entries]
         units = {"ms"}
     for unit in units:
         own = [(number, line) for one, number, line in entries if one == unit]

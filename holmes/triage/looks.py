@@ -222,7 +222,7 @@ def _first_look(asked: Asked) -> FirstLook:
         return _unclear(asked) if logged is None else from_logs(asked, None, logged)
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
-    told = " ".join(look.fix)  # a command can contain a word that names no object
+    told = f"{' '.join(look.fix)} {look.summary if '`' in look.summary else ''}"  # they can contain a word of no object
     notes = (
         *look.notes,
         *(_missing_text(each, subject) for each in subject.missing if each.name not in f"{told} localhost"),

@@ -34,6 +34,7 @@ _FAILED: Final[tuple[Topic, ...]] = ("failed",)
 _TOPICS: Final[tuple[tuple[tuple[Topic, ...], tuple[str, ...]], ...]] = (
     (("next run",), ("CronJob",)),
     (("expires",), ()),
+    (("issued",), ("Certificate",)),
     (("renewal",), ()),
     (("scaled",), ()),
     (("deletion",), ()),
@@ -56,7 +57,12 @@ _NOT_READY: Final = re.compile(
     r"\b(?:not|n't|no longer|nicht|no|pas|plus) (?:\w+ ){0,2}(?:ready|available|reachable|healthy|bereit|verfugbar"
     r"|erreichbar|dispon|list[oa]|pret|accessible)"
 )
-_NONE: Final = ((_ENDED, "No restart"), (_FAILED, "No failed run"), (("next run",), "No next run"))
+_NONE: Final = (
+    (_ENDED, "No restart"),
+    (_FAILED, "No failed run"),
+    (("next run",), "No next run"),
+    (("issued",), "No issue date"),
+)
 
 SINCE_WHEN: Final = re.compile(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
@@ -66,7 +72,8 @@ SINCE_WHEN: Final = re.compile(
     r"|\bdepuis (?:quand|combien|quelle heure)"
 )
 _NOUN: Final = re.compile(
-    r"\b(?:last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
+    r"\b(?:first|erste[rsn]?|primera?|premiere?"
+    r"|last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
     r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|kill|oom|end|failure|success|start|scaling|rollout"
     r"|deployment|deploy|release|lauf|neustart|absturz|skalierung|ejecucion|reinicio|caida|arranque|despliegue"
     r"|redemarrage|plantage|demarrage|deploiement|time|renewal)\b"
@@ -75,7 +82,7 @@ _NOUN: Final = re.compile(
 _TOOK: Final = re.compile(
     r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
-    r"|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
+    r"|braucht|brauchte|benotigt|tarda|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
 _FUTURE: Final = re.compile(r"\b(?:will|wird|werden)\b")
 _DID: Final = re.compile(
@@ -137,7 +144,8 @@ def _is_fault(question: Question, subject: Subject) -> bool:
         SINCE_WHEN.search(question.text) and "crashing" in question.states and not all(map(is_ready, subject.objects))
     )
     lasts = _ENDED not in topics[:1] or (SINCE_WHEN.search(question.text) and "crashing" in question.states)
-    return unready or bool(crashes) or bool(("broken",) in topics and _FAILED not in topics and lasts)
+    waits = "pending" in question.states and SINCE_WHEN.search(question.text) is not None
+    return unready or waits or bool(crashes) or bool(("broken",) in topics and _FAILED not in topics and lasts)
 
 
 def moments(asked: Asked) -> FirstLook:
@@ -217,12 +225,8 @@ def _of_subject(
             return []
         for topic in ("ready",) if "unready" in group else group:
             found = [each for each in every if each.topic == topic]
-            if found and topic == "created":  # the age of a workload, not of its pods
-                return sorted(
-                    (each for each in found if each.object in objects), key=lambda each: objects.index(each.object)
-                )
             if found:
-                return found
+                return _own(asked, found, objects) if topic == "created" else found
         if any(group == one for one, _ in _NONE):  # "none" is an answer, which no other time may replace
             return []
     if topics or SINCE_WHEN.search(asked.question.text) is None:
@@ -231,6 +235,13 @@ def _of_subject(
         one for topic in ("started", "ready", "created") for one in [[each for each in every if each.topic == topic]]
     )
     return next((found for found in started if found), every)
+
+
+def _own(asked: Asked, found: Sequence[ObjectTime], objects: Sequence[ClusterObject]) -> list[ObjectTime]:
+    """Return the times of the named objects themselves, or of their pods if the question is about pods."""
+    pods = [each for each in found if each.object.kind == "Pod"] if "Pod" in asked.question.kinds else []
+    own = (each for each in found if each.object in objects)
+    return pods or sorted(own, key=lambda each: objects.index(each.object))
 
 
 def _ends(asked: Asked) -> FirstLook:
@@ -277,12 +288,15 @@ def _since_fault(asked: Asked) -> FirstLook:
 
 
 def _durations(asked: Asked) -> Iterator[str]:
-    """Yield how long the newest finished run of each subject took."""
+    """Yield how long the newest finished run of each subject took, or its finished runs on average."""
     for each in asked.subject.objects:
         jobs = sorted((each, *asked.state.owned_by(each, "Job")), key=lambda one: -one.created)
-        done = next(((job, took) for job in jobs if (took := duration_of_run(job)) is not None), None)
-        if done is not None:
-            yield f"{done[0].ref}: took {duration(done[1])}"
+        done = [(job, took) for job in jobs if (took := duration_of_run(job)) is not None]
+        if len(done) > 1 and asked.question.asks("average"):
+            mean = sum(took for _, took in done) / len(done)
+            yield f"{each.ref}: {len(done)} finished runs took {duration(mean)} on average"
+        elif done:
+            yield f"{done[0][0].ref}: took {duration(done[0][1])}"
 
 
 def _told(asked: Asked, each: ObjectTime) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Topic: TypeAlias = Literal[
     "created", "started", "ended", "ready", "unready", "scaled", "rolled out", "changed", "run", "succeeded", "failed",
-    "next run", "completed", "cordoned", "expires", "renewal", "deletion", "phase", "broken",
+    "next run", "completed", "cordoned", "expires", "issued", "renewal", "deletion", "phase", "broken",
 ]  # fmt: skip
 
 _STATUS_TIMES: Final[tuple[tuple[Topic, str, tuple[str, ...]], ...]] = (
@@ -34,6 +34,7 @@ _STATUS_TIMES: Final[tuple[tuple[Topic, str, tuple[str, ...]], ...]] = (
     ("scaled", "last scaling", ("status", "lastScaleTime")),
     ("phase", "entered its phase", ("status", "lastPhaseTransitionTime")),
     ("expires", "expires", ("status", "notAfter")),
+    ("issued", "valid since", ("status", "notBefore")),
     ("renewal", "renewal", ("status", "renewalTime")),
     ("run", "last run", ("status", "lastBackup")),
     ("started", "started", ("status", "startTimestamp")),

@@ -58,7 +58,8 @@ _YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "e
 def declined(asked: Asked) -> FirstLook | None:
     """Return the answer to a request that Holmes declines, or None for a question."""
     question = asked.question
-    asks = bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words))
+    local = "expose" in question.words and beginnings("own computer").search(question.spoken) is not None
+    asks = local or (bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words)))
     if _TOOL.search(question.text) or (not asks and any(_orders(question))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None

@@ -34,10 +34,10 @@ _WITHIN: Final = re.compile(
 )
 _PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
 _UNREAD: Final = re.compile(
-    r"\b(?:in|within|during|over|for|since|seit|im|en|durant|pendant|depuis|desde)\s+"
-    rf"(?:the |der |den |la |les |los |las )?(?:{_LAST})(?: \w+){{0,3}}"
-    rf"|\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|stunden?|minuten?|tagen?|horas?|minutos?|dias"
-    r"|heures?|jours)\b"
+    rf"\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|fortnight|while|stunden?|minuten?|tagen?|horas?"
+    r"|minutos?|dias|heures?|jours)\b"
+    r"|\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2}"
+    r"(?=\s*(?:[?!.,]|$|in |im |on |for |of |en |dans |hat |was ))"
 )
 _BETWEEN: Final = re.compile(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
@@ -164,7 +164,9 @@ def _reach(text: str, first: Sighted) -> tuple[Reach, int]:
     for reach, expression in _REACHES:
         match = expression.search(text, 0, first.start)
         if match is not None and not (reach == "before" and first.point.ago is not None):
-            return reach, match.start()
+            ofday = match[0].startswith("from") and first.point.clock is None and first.point.day is not None
+            on = text[first.end :].lstrip().startswith("on")  # "the run from yesterday", but "from Monday on"
+            return ("during" if ofday and not on else reach), match.start()
     return "during", first.start
 
 

@@ -48,10 +48,23 @@ _WHO_WORDS: Final = frozenset(
 _CAN: Final = frozenset(
     {"can", "could", "may", "might", "darf", "durfen", "kann", "puede", "pueden", "peut", "peuvent"}
 )
+_ANYBODY: Final = re.compile(
+    r"\b(?:does|can|could|may|do) (?:any|some)(?:body|one)\b|\b(?:darf|kann|hat) (?:sonst )?(?:noch )?jemand\b"
+    r"|\b(?:puede|tiene) (?:alguien|alguno)\b|\balguien (?:mas )?puede\b|\bquelqu.un (?:d.autre )?(?:peut|a)\b"
+    r"|\b(?:who|wer|quien|qui) (?:else|sonst|mas|d.autre)\b"
+)
 _SELF: Final = re.compile(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
 _PERSON: Final = re.compile(
     r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
     r"|([\w.+-]+@[\w.-]+\w)"
+)
+_SORTS: Final = (
+    (
+        "ServiceAccount ",
+        re.compile(r"\bservice ?accounts\b|\bdienstkonten\b|\bcuentas de servicio\b|\bcomptes de service"),
+    ),
+    ("User ", re.compile(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
+    ("Group ", re.compile(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
@@ -72,7 +85,8 @@ def asks_permission(question: Question, subject: Subject) -> bool:
 def _asks_who_may(question: Question) -> bool:
     who = not _WHO_WORDS.isdisjoint(question.words) and not _CAN.isdisjoint(question.words)
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
-    return bool(who and (resources or beginnings("everything").search(question.spoken)))
+    anybody = _ANYBODY.search(question.text) is not None and not _VERB_BY_WORD.keys().isdisjoint(question.words)
+    return bool((who or anybody) and (resources or beginnings("everything").search(question.spoken)))
 
 
 def _asks_of_role(question: Question, subject: Subject) -> bool:
@@ -86,6 +100,8 @@ def _asks_of_account(question: Question, subject: Subject) -> bool:
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
+    if (can or question.asks("permission")) and verbs and question.kinds and _PERSON.search(question.text):
+        return True
     subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
     return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
 
@@ -119,6 +135,10 @@ def permission(asked: Asked) -> FirstLook:
 
 def _of_people(asked: Asked, principal: str, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
     """Answer a question that names no account: about a user or a group, about everybody, or about the asking person."""
+    subject = asked.subject
+    if _left_out(asked) and not subject.namespaces:  # "who besides web may list pods in shop": shop is not left out
+        subject = replace(subject, namespaces=subject.excluded_namespaces, excluded_namespaces=())
+        asked = replace(asked, subject=subject)
     if verbs and kinds:
         return (_of_asker if _SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
     if principal:
@@ -133,6 +153,8 @@ def _verbs(asked: Asked) -> tuple[str, ...]:
     """Return the verbs of the request, without words that are names."""
     names = {each.name for each in asked.subject.objects}
     words = [word for word in asked.question.words if word not in names]
+    commanded = words[:1] == ["list"] and not _VERB_BY_WORD.keys().isdisjoint(words[1:])
+    words = words[1:] if commanded else words  # "list the accounts that may read pods"
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
     return verbs or (("create",) if asked.question.asks("exec") else ())
 
@@ -143,6 +165,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     found = [each for each in question.found if each.sense == "kind" and each.name not in _NO_RESOURCES]
     first = next((index for index, word in enumerate(question.words) if word in _VERB_BY_WORD), -1)
     after = [each.name for each in found if each.first > first]
+    if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
+        return ("Namespace",)
     return tuple(dict.fromkeys(after or [each.name for each in found]))
 
 
@@ -154,12 +178,26 @@ def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], ki
     return replace(looks[0], summary=" ".join(look.summary for look in looks[:_MOST_RULES]))
 
 
-def _principals(asked: Asked) -> list[str]:
-    """Return the users and groups that the question names, also without the domain of their address."""
+def _principals(asked: Asked, *, excluded: bool = False) -> list[str]:
+    """Return the users and groups that the question names, or leaves out, also without the domain of their address."""
     known = names_of(asked.state).principals
     local = {name.partition("@")[0]: name for name in known if "@" in name}
-    words = [word for word in asked.question.words if "-" in word or "." in word or "@" in word or word in known]
+    said, out = asked.question.words, _left_out(asked)
+    words = [
+        word
+        for word in said
+        if ("-" in word or "." in word or "@" in word or word in known) and (word in out) == excluded
+    ]
     return [word if word in known else local[word] for word in words if word in known or word in local]
+
+
+def _left_out(asked: Asked) -> frozenset[str]:
+    """Return the words after "except" or "else than", up to the verb or the place."""
+    question = asked.question
+    found = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
+    words = question.words[found[0] + 1 :] if found else ()
+    end = next((index for index, word in enumerate(words) if word in _VERB_BY_WORD or word in _CAN), len(words))
+    return frozenset(words[:end])
 
 
 def _of_asker(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
@@ -310,16 +348,23 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     """Answer who may do something, or whether a named user or group may. All of `verbs` must be allowed."""
     spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
-    rows = sorted(set.intersection(*every))
+    left_out = {f"ServiceAccount {each.ref.path}" for each in asked.subject.excluded}
+    left_out |= {f"{kind} {name}" for kind in ("User", "Group") for name in _principals(asked, excluded=True)}
+    rows = sorted(
+        row for row in set.intersection(*every) if row[0] not in left_out and row[0].startswith(_sorts(asked))
+    )
+    left_out &= {row[0] for each in every for row in each}
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
     named = _principals(asked)
     written = [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
     people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]
-    if _WHO_WORDS.isdisjoint(asked.question.words) and not asked.question.asks("list"):
+    everybody = not _WHO_WORDS.isdisjoint(asked.question.words) or _ANYBODY.search(asked.question.text)
+    if not everybody and not asked.question.asks("list"):
         people += [word for word in asked.subject.unknown if word not in _VERB_BY_WORD]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
-        text = f"{len({row[0] for row in rows})} may {asked_for}{f': {told}' if rows else ''}."
+        others = f" others than {', '.join(sorted(left_out))}" if left_out else ""
+        text = f"{len({row[0] for row in rows})}{others} may {asked_for}{f': {told}' if rows else ''}."
         return fact(asked, text, table_of(_WHO, rows))
     person = people[0]
     own = [row for row in rows if row[0].partition(" ")[2] == person]
@@ -327,6 +372,14 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
         return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(_WHO, own))
     text = f"No binding that was read allows `{person}` to {asked_for}. Its groups are known to the API server only."
     return fact(asked, text, table_of(_WHO, rows), "answered" if person in named else "inconclusive")
+
+
+def _sorts(asked: Asked) -> tuple[str, ...]:
+    """Return how the holders of a right begin that the question asks for: accounts, users or groups, or all of them."""
+    if not asked.question.asks("list"):
+        return ("",)
+    sorts = [sort for sort, words in _SORTS if words.search(asked.question.text)]
+    return tuple(sorts) if len(sorts) == 1 else ("",)
 
 
 def _granted(asked: Asked, verb: str, kind: str, spaces: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:

@@ -18,13 +18,13 @@ from holmes.triage.commands import (
     port_forward,
 )
 from holmes.triage.grammar import names_things, unknown_parts
-from holmes.triage.log_answers import asks_logs, log_answer
+from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
-from holmes.triage.suspicions import blames
+from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
 
 if TYPE_CHECKING:
@@ -74,14 +74,18 @@ def plan_of(question: Question, subject: Subject) -> Plan | None:
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
 
-_COMMANDS: Final = (how_to_change, port_forward, exec_command, log_command)
+_FACTS: Final = (how_to_change, port_forward, exec_command, log_command, moments, permission)
 
 
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
     plan = plan_of(question, subject)
     complains = question.complains or blames(question, subject)
-    if plan is None or not complains or plan.answer in (look_for_cause, *_COMMANDS):
+    exact = plan is not None and (
+        (plan.answer == log_answer and searches_lines(question))
+        or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
+    )
+    if plan is None or not complains or exact or plan.answer in (look_for_cause, *_FACTS):
         return (plan,) if plan is not None else ()
     return (_CAUSE, plan)
 
@@ -136,7 +140,11 @@ def _asks_amount(question: Question, subject: Subject) -> bool:
     stored = {"PersistentVolumeClaim", "PersistentVolume"}
     sized = extreme and stored & set(question.kinds)
     sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
-    return bool(question.asks("resources") or sized) and not _lacks_something(question)
+    bounds = any(beginnings(each).search(question.spoken) for each in ("request words", "limit words"))
+    measured = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu"))
+    return bool(question.asks("resources") or sized or (extreme and bounds and measured)) and not _lacks_something(
+        question
+    )
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
@@ -227,6 +235,11 @@ def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     return at and not question.symptoms and not question.asks("why", "trouble", "health", "logs", "count")
 
 
+def _asks_description(question: Question, subject: Subject) -> bool:
+    about = subject.named or subject.kinds or subject.namespaces
+    return bool(about) and question.asks("describe") and not question.asks("trouble")
+
+
 def _asks_settings(question: Question, subject: Subject) -> bool:
     about = question.asks("settings") and not question.asks("trouble", "health")
     return about and bool(subject.named) and not question.states and not _lacks_something(question)
@@ -310,7 +323,7 @@ _PLANS: Final = (
     Plan(fits=_calm("address"), answer=details.addresses),
     Plan(fits=_asks_amount_calmly, answer=resources),
     Plan(fits=_calm("replicas"), answer=details.replicas),
-    Plan(fits=_calm("describe"), answer=details.described),
+    Plan(fits=_asks_description, answer=details.described),
     Plan(fits=_asks_settings, answer=details.settings),
     Plan(fits=_asks_if_has, answer=inventory.number_or_list),
     Plan(fits=_asks_list, answer=inventory.number_or_list),

@@ -67,7 +67,7 @@ _GERMAN: Final = re.compile(
     r"|haben|lauft|laufen|gibt|geht|alles|alle|ein|eine|auf|mit|von|bei|noch|gerade)\b"
 )
 """In a German sentence, `hier` means here. In a French one, it means yesterday."""
-_QUOTED: Final = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)")
+_QUOTED: Final = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|[“„][^“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«")
 _AGED: Final = re.compile(r"\b(?:more|less|older|newer|longer|mehr|mas|plus|menos|moins) (?:than|als|de|que) $")
 
 
@@ -92,13 +92,14 @@ _WEEKEND: Final = (
     r"(?:(?:this|last|past|over the|on the|dieses|letztes|am|este|el|ce|le) )?"
     r"(?:weekend|wochenende|fin de semana|week-end)(?: pasado| dernier)?"
 )
+_EARLY: Final = r"in the (?:small|wee|early) hours"
 _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (rf"this morning|(?:heute|diesen) (?:{_MORNING})|esta manana|ce matin", Point(day=days_back(0), clock=(0, 12))),
     (_LAST_NIGHT, Point(day=days_back(1), clock=(18, 32))),
     (r"tonight|this night|heute nacht|esta noche|cette nuit|over ?night",
      Point(day=Day(begins=_night), clock=(18, 32))),
     (r"this (?:after)?noon|heute (?:nach)?mittag|esta tarde|cet apres-midi", Point(day=days_back(0), clock=(12, 18))),
-    (r"esta madrugada|heute in der fruhe|in den fruhen morgenstunden|early this morning|au petit matin",
+    (rf"{_EARLY}|esta madrugada|heute in der fruhe|in den fruhen morgenstunden|early this morning|au petit matin",
      Point(day=days_back(0), clock=(0, 7))),
     (r"this evening|heute abend|ce soir", Point(day=days_back(0), clock=(17, 24))),
     (rf"{_TODAY}", Point(day=days_back(0))),

@@ -35,7 +35,7 @@ _NUMBERS: Final = (
     "eight acht ocho huit", "nine neun nueve neuf", "ten zehn diez dix", "eleven elf once onze",
     "twelve zwolf doce douze",
 )  # fmt: skip
-_HALVES: Final = ("half", "halbe", "media", "demi")
+_HALVES: Final = ("half", "halb", "media", "demi")
 NUMBER_WORDS: Final = {word: number for number, words in enumerate(_NUMBERS, 1) for word in words.split()}
 ARTICLES: Final = r"(?:the |the past |the last |der |den |dem |la |las |los |les )?"
 
@@ -59,9 +59,8 @@ def number_of(written: str) -> float:
 def length_expression(number: str = "number", unit: str = "unit") -> str:
     """Return the expression for an amount of time, with the groups `number` and `unit`."""
     words = "|".join(NUMBER_WORDS)
-    return (
-        rf"(?P<{number}>\d{{1,6}}|(?:{words})\b|half an?\b|halben?|media|demi|couple of)?[\s-]*(?P<{unit}>{_UNITS})\b"
-    )
+    amount = rf"\d{{1,6}}|(?:{words})\b|half(?: an?)?\b|halb\w{{0,2}}\b|media|demi|couple of"
+    return rf"(?P<{number}>{amount})?[\s-]*(?P<{unit}>{_UNITS})\b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,7 @@ def _storage(asked: Asked) -> FirstLook:
         claims = (asked.state.find(one.ref) for one in near if one.ref.kind == "PersistentVolumeClaim")
         found = [each for each in claims if each is not None]
     elif not found:
-        found = [each for each in asked.state.of(kind) if asked.subject.contains(each) or not each.namespace]
+        found = [each for each in asked.state.of(kind) if _is_stored_in(asked, each)]
     sizes = [(each, each.text("status", "capacity", "storage") or _wanted_size(each)) for each in found]
     rows = [(str(each.ref), size or "-", _wanted_size(each) or "-") for each, size in sizes]
     if not rows:
@@ -184,6 +184,12 @@ def _storage(asked: Asked) -> FirstLook:
         else f"{counted(len(rows), kind)} {place_of(asked)}: {total} in total"
     )
     return fact(asked, f"{told}.", table_of(("object", "capacity", "requested"), rows) if len(rows) > 1 else None)
+
+
+def _is_stored_in(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether a claim, or the claim of a volume, is in the scope of the question."""
+    claimed = each.text("spec", "claimRef", "namespace")
+    return asked.subject.contains(each) if each.namespace else asked.subject.holds(claimed)
 
 
 def _wanted_size(each: ClusterObject) -> str:
@@ -201,7 +207,10 @@ def _of_containers(asked: Asked) -> FirstLook:
     ]  # fmt: skip
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
-        return fact(asked, f"No {names} are set {place_of(asked)}.")
+        kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")]
+        plurals = " and ".join(counted(2, kind).partition(" ")[2] for kind in kinds)
+        of_kinds = f" of {plurals}" if kinds and not asked.subject.named else ""
+        return fact(asked, f"No {names}{of_kinds} are set {place_of(asked)}.")
     if statistic_of(asked.question, asked.subject) == "average":
         return _average(
             asked,

@@ -9,6 +9,7 @@ from holmes.kubernetes.fields import text
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
 from holmes.triage.quantities import exact, wanted_resources
+from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -27,7 +28,8 @@ def asks_quota(question: Question, subject: Subject) -> bool:
     others = any(each.kind not in ("ResourceQuota", "Namespace", "Node") for each in subject.objects)
     if others and (question.asks("health", "trouble") or question.symptoms):
         return False
-    return quota and not question.asks("why", "changes", "when", "list", "age")
+    left = question.asks("count") and beginnings("left over").search(question.spoken)
+    return bool(quota and (left or not question.asks("why", "changes", "when", "list", "age")))
 
 
 def quota(asked: Asked) -> FirstLook:

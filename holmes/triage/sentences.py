@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import beginnings, folded, sightings, words_of
+from holmes.triage.vocabulary import beginnings, folded, sightings, vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,8 +35,19 @@ _JOINT: Final = re.compile(
     r"(?:(?:and|und|y|e|et|also|then|dann|luego|ensuite)\s+)?",
     re.IGNORECASE,
 )
+_NOUNS: Final = re.compile(
+    r"(?<=\s)(?P<joint>(?:and|und|y|et)\s+(?:also\s+)?)(?:the |le |la |l'|el |die |das |den )?"
+    r"(?:number|count|nombre|numero|anzahl|age|alter|edad|image|imagen|state|status|zustand|estado|etat|health"
+    r"|memory|cpu|logs?|limits?|requests?|replicas?)\b.{0,40} (?:of|de|d'|du|von|for|fur)\s"
+)
+_OF_NAME: Final = re.compile(r"\b(?:of|de|du|von|for|fur)\s+(\S+)\s*$")
+_PLACE: Final = re.compile(
+    r"\s(?:in|im|inside|within|en|dans|on|auf|sur)\s+(?:(?:the|der|el|le|namespace|nodes?|knoten|nodo)\s+)*"
+    r"[\w.-]{2,60}(?:\s+namespace)?\s*[?!.]*\s*$",
+    re.IGNORECASE,
+)
 _ELLIPTIC: Final = frozenset({"count", "list", "uses", "usage"})
-_FACTS: Final = frozenset({"replicas", "resources", "images", "address"})
+_FACTS: Final = frozenset({"replicas", "resources", "images", "address", "health", "when"})
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
 _SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
 """Concepts that make a question of two words: "what changed"."""
@@ -90,8 +101,28 @@ def parts_of(text: str) -> tuple[str, ...]:
     ends = [*(match.start() for match in cuts), len(text)]
     parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
     if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part, parts[0]) for part in parts):
-        return _by_facts(text)
-    return tuple(_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts))
+        return _by_nouns(text, plain) or _by_facts(text)
+    return _with_place([_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts)])
+
+
+def _with_place(parts: Sequence[str]) -> tuple[str, ...]:
+    """Add the place at the end of the last part to the parts before it that only count or list things of a kind.
+
+    In "how many pods and how many services in shop", the pods are in shop, too.
+    """
+    place = _PLACE.search(parts[-1])
+    if place is None or not all(map(_counts_kind, parts)):
+        return tuple(parts)
+    return (*(part if _PLACE.search(part) else f"{part} {place[0].strip()}" for part in parts[:-1]), parts[-1])
+
+
+def _counts_kind(part: str) -> bool:
+    """Return whether a part counts or lists things, and names none."""
+    words = words_of(folded(_PLACE.sub("", part)))
+    found = sightings(words)
+    known = {index for each in found for index in range(each.first, each.last + 1)}
+    rest = [word for index, word in enumerate(words) if index not in known and not vocabulary().is_ordinary(word)]
+    return any(each.sense == "kind" for each in found) and not rest
 
 
 def _opens(text: str) -> bool:
@@ -105,6 +136,16 @@ def _is_question(part: str, first: str) -> bool:
         return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
     fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
     return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
+
+
+def _by_nouns(text: str, plain: str) -> tuple[str, ...]:
+    """Split "the age of web and the number of restarts of db": two facts, each of its own object."""
+    match = _NOUNS.search(plain)
+    first = _OF_NAME.search(plain, 0, match.start()) if match is not None else None
+    if match is None or first is None:
+        return ()
+    parts = (text[: match.start()].strip(), text[match.end("joint") :].strip())
+    return _with_place(parts) if sightings((first[1],)) else parts
 
 
 def _by_facts(text: str) -> tuple[str, ...]:

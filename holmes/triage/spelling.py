@@ -27,6 +27,7 @@ _LIKE_A_NAME: Final = 0.85
 _LEAST_SWAPPED: Final = 4
 _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
+_LEAST_NEGATED: Final = 6
 _MOST_WORDS: Final = 60
 
 
@@ -76,6 +77,8 @@ def _meant(words: Sequence[str], index: int) -> str:
     possible = [each for each in _targets() if swappable and _is_swapped(word, each)]
     possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
+    if len(word) < _LEAST_NEGATED and not any(_is_swapped(word, each) for each in possible):  # "nadia" is not "nada"
+        covered = {each: found for each, found in covered.items() if "'negation'" not in found[1]}
     if len(word) < _LEAST_WRITTEN and not leads:  # "cups" are not "cpus"
         covered = {
             each: (size, what) for each, (size, what) in covered.items() if any(one[0] == "kind" for one in what)
