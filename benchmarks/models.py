@@ -4,8 +4,9 @@ Plays recorded incidents through the whole loop, with the real prompts and tools
 answers are right, how many are wrong with confidence (they state a cause or a healthy state that is not true), and how
 many are honest (they say that the cause was not found, or the run has no answer), with turns, tokens, cost and time.
 
-`--model` is a model as for `holmes ask`, with its key in the usual variable, or `weak`, which plays the scripted weak
-models of `tests/support/weak_models.py`, each with every case. `--save` writes one JSON line for each answer.
+`--model` is a model as for `holmes ask`, with its key in the usual variable. `weak` plays the scripted models of
+`tests/support/weak_models.py`, and `false` those of `tests/support/false_models.py`, each with every case. `--save`
+writes one JSON line for each answer.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.errors import HolmesError
 from holmes.values.model import ChatModel
+from tests.support.false_models import FALSE_BEHAVIOURS, false_model
 from tests.support.plays import Play, PlaySettings, opened, play
 from tests.support.recorded_incidents import RecordedIncident, recorded_incidents
 from tests.support.weak_models import BEHAVIOURS, weak_model
 
-WEAK = "weak"
+SCRIPTED = {
+    "weak": tuple(partial(weak_model, name) for name in BEHAVIOURS),
+    "false": tuple(partial(false_model, name) for name in FALSE_BEHAVIOURS),
+}
 DEFAULT_CASES = 60
 DEFAULT_MAX_STEPS = 12
 
@@ -47,7 +52,7 @@ def play_settings(options: argparse.Namespace, *, first_look: bool) -> PlaySetti
     """The settings of the shell, except for the cluster and the home folder, which are those of the recording."""
     variables = {name: value for name, value in os.environ.items() if name not in {"HOME", "KUBECONFIG"}}
     overrides: dict[str, object] = {"max_steps": options.max_steps, "first_look": first_look}
-    if options.model == WEAK:
+    if options.model in SCRIPTED:
         return PlaySettings(variables=variables, overrides={**overrides, "prompt": "short"}, scripted=True)
     overrides["model"] = options.model
     if options.model_list:
@@ -104,7 +109,7 @@ def save(path: Path, plays: Sequence[Play], title: str) -> None:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="CASE", help="ids of cases, with wildcards")
-    parser.add_argument("--model", required=True, help="model name, or `weak` for the scripted weak models")
+    parser.add_argument("--model", required=True, help="model name, or `weak` or `false` for scripted models")
     parser.add_argument("--model-list", type=Path, help="file that defines named models")
     parser.add_argument("--cases", type=int, default=DEFAULT_CASES, help="number of cases, 0 for all (default 60)")
     parser.add_argument("--max-steps", type=int, default=DEFAULT_MAX_STEPS, help="maximum number of turns (default 12)")
@@ -122,7 +127,7 @@ def first_looks(options: argparse.Namespace) -> tuple[bool, ...]:
 
 async def run(options: argparse.Namespace) -> int:
     incidents = chosen(options.names, options.cases)
-    models = [partial(weak_model, name) for name in BEHAVIOURS] if options.model == WEAK else [None]
+    models = SCRIPTED.get(options.model, (None,))
     print(HEADER)
     for first_look in first_looks(options):
         title = f"`{options.model}`{'' if first_look else ' without the first look'}"

@@ -62,13 +62,16 @@ class Known:
 
     words: frozenset[str]
     names: tuple[str, ...]
+    symptoms: frozenset[str]
 
     @classmethod
     def of(cls, question: str, objects: str = "") -> Known:
         """Collect the words of a question and the names in `objects`."""
         names = tuple(dict.fromkeys(_words(objects)))
         return cls(
-            words=frozenset((*_words(question), *names)), names=tuple(each for each in names if len(each) > _SHORT)
+            words=frozenset((*_words(question), *names)),
+            names=tuple(each for each in names if len(each) > _SHORT),
+            symptoms=_symptoms(question),
         )
 
     def has(self, word: str) -> bool:
@@ -113,7 +116,7 @@ def _is_source(message: Message) -> bool:
 def _supports(cause: str, citation: Citation, shown: frozenset[str], known: Known) -> bool:
     """Return whether the cited lines are about the cause, and not about another mechanism or a routine."""
     lines, plain, claim = _lines(citation), _without_marks(cause), causes_in(citation.claim)
-    own, seen, is_part = _symptoms(plain), _symptoms(lines), _letters(claim) in _letters(cause)
+    own, seen, is_part = _symptoms(plain) - known.symptoms, _symptoms(lines), _letters(claim) in _letters(cause)
     # The marks of a claim that is the cause itself do not tie the lines to the cause.
     rest = plain if is_part and len(_without_marks(claim).split()) > 1 else cause.replace(claim, " ")
     said = _content(rest, known) | {*_LONG_NUMBER.findall(rest)}

@@ -1,4 +1,8 @@
-"""A model never makes an answer worse, however weak it is. The scripted models know no fault."""
+"""A model never makes an answer worse, however weak it is, and leads where it is right and the rules are not.
+
+The scripted models play recorded incidents through the whole loop. Weak models know no fault, false models state causes
+in many forms with evidence that does not prove them. `make test` plays a share of the incidents, `make test-long` all.
+"""
 
 from __future__ import annotations
 
@@ -8,52 +12,161 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from holmes.values.events import AssistantReplied
+from tests.support.beyond_rules import DANGEROUS, dangerous_model, incidents_beyond_rules, understanding_model
+from tests.support.false_models import FALSE_BEHAVIOURS, false_model
+from tests.support.long_form import cases
 from tests.support.plays import PlaySettings, opened, play
-from tests.support.recorded_incidents import case_incidents, scenario_incidents
+from tests.support.recorded_incidents import case_incidents, hard_incidents, scenario_incidents
 from tests.support.weak_models import BEHAVIOURS, weak_model
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from holmes.values.model import ChatModel
+    from tests.support.beyond_rules import BeyondRules
     from tests.support.plays import Play
     from tests.support.recorded_incidents import RecordedIncident
 
 MOST_REPLIES: Final = 4
+LEAST_RIGHT_WITHOUT_LOOK: Final = 20
 RANK: Final = {"right": 0, "honest": 1, "wrong": 2}
-SAMPLE: Final = ("claim-missing", "liveness-wrong-port", "dev-unseen-01")
 VARIABLES: Final = {"PATH": os.environ["PATH"]}
 BUILT_IN: Final = PlaySettings(variables=VARIABLES, overrides={"model": "builtin/triage"})
+PLAIN: Final = (
+    "anti-affinity-one-node", "claim-missing", "configmap-key-renamed", "configmap-wrong-port", "cpu-request-too-large",
+    "crash-required-variable-removed", "cronjob-image-missing", "host-name-typo", "image-tag-typo",
+    "ingress-service-missing", "init-migration-fails", "job-gives-up", "limit-range-exceeded", "liveness-wrong-port",
+    "must-not-run-as-root", "network-policy-names-wrong-label", "node-selector-typo", "oom-after-limit-lowered",
+    "pod-security-privileged", "probe-program-missing", "pull-secret-missing", "quota-blocks-rollout",
+    "role-lacks-resource", "scaled-to-zero-in-use", "secret-deleted", "service-account-missing",
+    "service-selector-typo", "storage-class-missing", "target-port-wrong-number", "wrong-command",
+)  # fmt: skip
+"""Plain faults with one object to blame, which the rules name."""
 UNSEEN: Final = tuple(each for each in case_incidents("development", "questions") if each.id.startswith("dev-unseen"))
+"""Questions about faults that nothing in the cluster shows."""
+BEYOND: Final = incidents_beyond_rules()
 INCIDENTS: Final = {each.id: each for each in (*scenario_incidents(), *UNSEEN)}
+EMPTY_HANDED: Final = ("invents all", "contradicts", "says nothing")
+LIES: Final = {name: partial(false_model, name) for name in FALSE_BEHAVIOURS}
+WEAK: Final = {name: partial(weak_model, name) for name in BEHAVIOURS}
 
 
-async def _played(incident: RecordedIncident, *, first_look: bool) -> tuple[Play, dict[str, Play]]:
-    """The answer of the rules alone, and the answer with each weak model."""
+async def _rules(incident: RecordedIncident) -> Play:
+    """The answer of the rules alone."""
     async with opened(incident, BUILT_IN) as investigator:
-        rules = await play(investigator, incident)
+        return await play(investigator, incident)
+
+
+async def _plays(
+    incident: RecordedIncident, models: Mapping[str, Callable[[], ChatModel]], *, first_look: bool = True
+) -> dict[str, Play]:
+    """The answer with each model."""
     overrides: dict[str, object] = {"first_look": first_look, "prompt": "short", "max_steps": 8}
     settings = PlaySettings(variables=VARIABLES, overrides=overrides, scripted=True)
     async with opened(incident, settings) as investigator:
-        return rules, {name: await play(investigator, incident, partial(weak_model, name)) for name in BEHAVIOURS}
+        return {name: await play(investigator, incident, model) for name, model in models.items()}
 
 
-def _worse(rules: Play, plays: dict[str, Play]) -> dict[str, str]:
+def _worse(rules: Play, plays: Mapping[str, Play]) -> dict[str, str]:
     return {name: each.text for name, each in plays.items() if RANK[each.outcome] > RANK[rules.outcome]}
 
 
-def _too_many_replies(plays: dict[str, Play]) -> list[str]:
-    return [name for name, each in plays.items() if each.turns > MOST_REPLIES]
+def _replies(each: Play) -> int:
+    """The number of replies of the scripted model, without those of its fallback."""
+    return sum(isinstance(event, AssistantReplied) and event.model.startswith("scripted") for event in each.events)
 
 
-@pytest.mark.parametrize("name", SAMPLE)
-async def test_a_weak_model_with_a_first_look_is_as_right_as_the_rules(name: str) -> None:
-    rules, plays = await _played(INCIDENTS[name], first_look=True)
+async def _not_right(names: Sequence[str], *, first_look: bool) -> dict[str, list[str]]:
+    """For each weak model, the plain faults that it does not end in the right cause of, within four replies."""
+    missed = dict[str, list[str]]()
+    for name in names:
+        for model, each in (await _plays(INCIDENTS[name], WEAK, first_look=first_look)).items():
+            if each.outcome != "right" or _replies(each) > MOST_REPLIES:
+                missed.setdefault(model, []).append(name)
+    return missed
+
+
+async def test_a_weak_model_ends_in_the_right_cause_of_a_plain_fault() -> None:
+    assert await _not_right(("liveness-wrong-port",), first_look=True) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_weak_models_end_in_the_right_cause_of_all_plain_faults() -> None:
+    assert len(PLAIN) == 30
+    assert await _not_right(cases(PLAIN, 6), first_look=True) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_weak_models_without_a_first_look_end_in_most_right_causes() -> None:
+    names = cases(PLAIN, 6)
+    missed = await _not_right(names, first_look=False)
+    least = LEAST_RIGHT_WITHOUT_LOOK * len(names) / len(PLAIN)
+    assert {model: ids for model, ids in missed.items() if len(names) - len(ids) < least} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_a_cause_that_cannot_be_seen_stays_unknown() -> None:
+    assert len(UNSEEN) == 15
+    for incident in cases(UNSEEN, 8):
+        plays = await _plays(incident, {**WEAK, **LIES})
+        kinds = {name: each.verdict.kind if each.verdict else None for name, each in plays.items()}
+        assert {name: kind for name, kind in kinds.items() if kind != "inconclusive"} == {}, incident.id
+
+
+async def test_a_model_that_knows_nothing_is_as_right_as_the_rules() -> None:
+    incident = INCIDENTS["claim-missing"]
+    rules = await _rules(incident)
     assert rules.outcome == "right"
-    assert _worse(rules, plays) == {}
-    assert not INCIDENTS[name].plain or _too_many_replies(plays) == []
+    assert _worse(rules, await _plays(incident, {**WEAK, **LIES})) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_no_recorded_fault_is_answered_worse() -> None:
+    """A model that invents everything, contradicts the facts or says nothing."""
+    recorded = (*scenario_incidents(), *case_incidents("development"), *hard_incidents("development"))
+    faults = [each for each in recorded if "cause_found" in each.verdicts]
+    assert len(faults) >= 250
+    models = {name: WEAK[name] for name in EMPTY_HANDED}
+    worse = {each.id: _worse(await _rules(each), await _plays(each, models)) for each in cases(faults, 12)}
+    assert {name: texts for name, texts in worse.items() if texts} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_no_answer_gets_worse_with_a_false_cause() -> None:
+    """Faults, healthy clusters and questions of fact."""
+    questions = case_incidents("development", "questions")
+    recorded = (*scenario_incidents(), *case_incidents("development"), *hard_incidents("development"), *questions)
+    worse = {each.id: _worse(await _rules(each), await _plays(each, LIES)) for each in cases(recorded[7::9], 5)}
+    assert {name: texts for name, texts in worse.items() if texts} == {}
+
+
+async def _leads(case: BeyondRules) -> Play:
+    plays = await _plays(case.incident, {"understands": partial(understanding_model, case)})
+    return plays["understands"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_no_recorded_fault_is_answered_worse_with_a_weak_model() -> None:
-    faults = [each for each in INCIDENTS.values() if each.plain]
-    worse = {each.id: _worse(*await _played(each, first_look=True)) for each in (*faults[::2], *UNSEEN)}
-    assert {name: texts for name, texts in worse.items() if texts} == {}
+@pytest.mark.parametrize("case", BEYOND, ids=lambda each: each.incident.id)
+async def test_a_model_that_is_right_leads_where_the_rules_are_not(case: BeyondRules) -> None:
+    assert (await _rules(case.incident)).outcome == "honest"
+    answer = await _leads(case)
+    assert answer.verdict is not None
+    assert (answer.outcome, answer.verdict.kind, answer.verdict.by) == ("right", "cause_found", "model"), answer.text
+    assert answer.text.startswith("**Root cause:** ")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", cases(BEYOND, 4), ids=lambda each: each.incident.id)
+async def test_a_wrong_cause_with_a_real_citation_does_not_lead(case: BeyondRules) -> None:
+    models = {name: partial(dangerous_model, name, case) for name in DANGEROUS}
+    for name, each in (await _plays(case.incident, models)).items():
+        assert each.verdict is not None
+        assert (each.verdict.kind, each.verdict.by) == ("inconclusive", "rules"), f"{name}: {each.text}"

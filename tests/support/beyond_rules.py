@@ -6,7 +6,7 @@ The dangerous models read the same lines, and cite lines that exist. Their cause
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -86,9 +86,8 @@ def understanding_model(case: BeyondRules) -> ScriptedModel:
 
 def _unsupported(case: BeyondRules, request: ModelRequest) -> str:
     """Cites the decisive line for a cause that it does not show."""
-    text, mark = next(_lines_with(request, case.shows))
-    cause = f"**Root cause:** The memory limit of Deployment `{case.culprit}` is too low. {mark}"
-    return f"{cause}\n\nIts log is {len(text)} long."
+    _, mark = next(_lines_with(request, case.shows))
+    return f"**Root cause:** The memory limit of Deployment `{case.culprit}` is too low. {mark}"
 
 
 def _about_another_thing(case: BeyondRules, request: ModelRequest) -> str:
@@ -131,7 +130,7 @@ def dangerous_model(name: str, case: BeyondRules) -> ScriptedModel:
     return _reading(case, partial(DANGEROUS[name], case))
 
 
-def _reading(case: BeyondRules, answer: Any) -> ScriptedModel:  # noqa: ANN401
+def _reading(case: BeyondRules, answer: Callable[[ModelRequest], str]) -> ScriptedModel:
     def reply(request: ModelRequest) -> ScriptedReply:
         if not any(isinstance(each, AssistantMessage) for each in request.messages):
             return ScriptedReply(tool_calls=tuple(_calls(case)))

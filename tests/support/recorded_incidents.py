@@ -6,6 +6,7 @@ needed, because `serve_snapshot` serves a recording as a read-only API.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,8 @@ from holmes.snapshot.recording import LogKey, RecordedLog, RecordedObjects, Reco
 from holmes.values.json_types import JsonObject
 from holmes.values.verdicts import VerdictKind
 from tests.diagnosis.row_cases import NOW, bodies_of, event_bodies_of, log_texts_of
-from tests.diagnosis.scenarios.model import Places, Scenario, Target, load_scenarios, replace_placeholders
-from tests.diagnosis.scenarios.recording import recorded_names, unpack
+from tests.diagnosis.scenarios.model import HARD, Places, Scenario, Target, load_scenarios, replace_placeholders
+from tests.diagnosis.scenarios.recording import PLACES, RECORDINGS, recorded_names, unpack
 from tests.triage.corpus.loading import DEMO, Case, Corpus, Half, cluster_of, read_corpus
 
 _TIMED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?: |$)")
@@ -49,6 +50,7 @@ class RecordedIncident:
     verdicts: tuple[VerdictKind, ...]
     causes: tuple[Cause, ...]
     source: Scenario | Case = field(repr=False)
+    recordings: Path = RECORDINGS
 
     @property
     def plain(self) -> bool:
@@ -59,7 +61,7 @@ class RecordedIncident:
         """Return the recording. Its files are written into `folder`, which must be empty."""
         if isinstance(self.source, Case):
             return recording_of(cluster_of(self.source), folder)
-        unpack(self.source.name, folder)
+        unpack(self.source.name, folder, self.recordings)
         return load_recording(folder)
 
 
@@ -71,7 +73,14 @@ def recorded_incidents() -> tuple[RecordedIncident, ...]:
 def scenario_incidents() -> tuple[RecordedIncident, ...]:
     """The recorded scenarios. Each is asked about its namespace as a whole."""
     recorded = recorded_names()
-    return tuple(_of_scenario(each) for each in load_scenarios() if each.name in recorded)
+    return tuple(_of_scenario(each, RECORDINGS) for each in load_scenarios() if each.name in recorded)
+
+
+def hard_incidents(half: Half) -> tuple[RecordedIncident, ...]:
+    """The recorded scenarios of the hard set, with their own questions."""
+    folder = RECORDINGS / "hard" / half
+    recorded = recorded_names(folder)
+    return tuple(_of_scenario(each, folder) for each in load_scenarios(folder=HARD / half) if each.name in recorded)
 
 
 def case_incidents(half: Half, corpus: Corpus = "classes") -> tuple[RecordedIncident, ...]:
@@ -83,14 +92,15 @@ def case_incidents(half: Half, corpus: Corpus = "classes") -> tuple[RecordedInci
     )
 
 
-def _of_scenario(scenario: Scenario) -> RecordedIncident:
-    places = _places(scenario.name)
+def _of_scenario(scenario: Scenario, recordings: Path) -> RecordedIncident:
+    places = _places(recordings / f"{scenario.name}.recorded.json")
     namespace = places[scenario.header.namespaces[0]]
+    question = replace_placeholders(scenario.header.question, places)
     faulty = scenario.expectation == "faults"
     return RecordedIncident(
         id=scenario.name,
-        question=f"What is wrong in namespace {namespace}?",
-        namespace="",
+        question=question or f"What is wrong in namespace {namespace}?",
+        namespace=namespace if scenario.header.namespace else "",
         verdicts=("cause_found",) if faulty else ("healthy", "inconclusive"),
         causes=tuple(
             Cause(
@@ -103,15 +113,12 @@ def _of_scenario(scenario: Scenario) -> RecordedIncident:
             for expected in scenario.header.expected
         ),
         source=scenario,
+        recordings=recordings,
     )
 
 
-def _places(name: str) -> Places:
-    import json
-
-    from tests.diagnosis.scenarios.recording import PLACES, RECORDINGS
-
-    packed = json.loads((RECORDINGS / f"{name}.recorded.json").read_text(encoding="utf-8"))
+def _places(recording: Path) -> Places:
+    packed = json.loads(recording.read_text(encoding="utf-8"))
     places: Places = packed[PLACES]
     return places
 

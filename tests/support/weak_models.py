@@ -1,7 +1,7 @@
 """Scripted models that behave like small language models. None of them knows a fault, and all cases get the same model.
 
 They read a conversation only in ways that need no understanding: the namespace and the longest name in the question,
-and the first lines of the last tool result.
+and the lines of results. `false_models.py` has models that state false causes in other forms, with evidence for them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 from holmes.llm.scripted import ScriptedCall, ScriptedModel, ScriptedReply, scripted_call
 from holmes.values.messages import AssistantMessage, ToolMessage, UserMessage, is_user_message
 from holmes.values.model import ModelLimits, ModelRequest
-from holmes.values.tools import LINES_TOOL, label_of, output_text
+from holmes.values.tools import LINES_TOOL, output_text
 
 Behaviour: TypeAlias = Callable[[ModelRequest], ScriptedReply]
 
 SMALL_WINDOW: Final = ModelLimits(context_window_tokens=16_384, max_output_tokens=1_024, encoding=None)
-_INVENTED_ID: Final = "a1b2c3d4e5f6"
+INVENTED_ID: Final = "a1b2c3d4e5f6"
 _NAMESPACE: Final = re.compile(r"\bnamespace ([a-z0-9][a-z0-9-]*)")
 _WORD: Final = re.compile(r"[a-z0-9][a-z0-9-]{2,}")
 _INVENTED_CAUSE: Final = (
@@ -33,20 +33,7 @@ def weak_model(behaviour: str) -> ScriptedModel:
     return ScriptedModel(BEHAVIOURS[behaviour], name=f"scripted {behaviour}", limits=SMALL_WINDOW)
 
 
-def named_cause(cause: str) -> ScriptedModel:
-    """Return a model that reads the objects, and then states `cause` with a citation of the last result."""
-    return ScriptedModel(lambda request: _states(request, cause), name="scripted right", limits=SMALL_WINDOW)
-
-
-def _states(request: ModelRequest, cause: str) -> ScriptedReply:
-    if _turn(request) == 0:
-        return _calling(scripted_call("kubectl_get", kind="deployments,pods", namespace=_namespace(request)))
-    results = [each for each in request.messages if isinstance(each, ToolMessage)]
-    label = re.search(r"\[result ([0-9a-f]+)\]", label_of(results[-1]) or "") if results else None
-    return ScriptedReply(text=f"**Root cause:** {cause} [[{label[1]}:1]]" if label else f"**Root cause:** {cause}")
-
-
-def _turn(request: ModelRequest) -> int:
+def turn_of(request: ModelRequest) -> int:
     """The number of replies to the last question."""
     asked = max((i for i, each in enumerate(request.messages) if is_user_message(each, "request")), default=0)
     return sum(isinstance(each, AssistantMessage) and not _is_first_look(each) for each in request.messages[asked:])
@@ -56,19 +43,19 @@ def _is_first_look(message: AssistantMessage) -> bool:
     return any(call.id.startswith("first-look") for call in message.tool_calls)
 
 
-def _question(request: ModelRequest) -> str:
+def question_of(request: ModelRequest) -> str:
     asked = [each.text for each in request.messages if isinstance(each, UserMessage) and each.kind == "request"]
     return asked[-1].lower() if asked else ""
 
 
-def _namespace(request: ModelRequest) -> str:
-    match = _NAMESPACE.search(_question(request))
+def namespace_of(request: ModelRequest) -> str:
+    match = _NAMESPACE.search(question_of(request))
     return match[1] if match else "*"
 
 
-def _name(request: ModelRequest) -> str:
+def name_of(request: ModelRequest) -> str:
     """The word of the question that looks most like a name: with a hyphen, else the last one."""
-    words: list[str] = _WORD.findall(_NAMESPACE.sub("", _question(request))) or ["app"]
+    words: list[str] = _WORD.findall(_NAMESPACE.sub("", question_of(request))) or ["app"]
     return next((word for word in words if "-" in word), words[-1])
 
 
@@ -77,7 +64,7 @@ def _last_result(request: ModelRequest) -> str:
     return output_text(results[-1]) if results else ""
 
 
-def _calling(*calls: ScriptedCall) -> ScriptedReply:
+def calling(*calls: ScriptedCall) -> ScriptedReply:
     return ScriptedReply(tool_calls=calls)
 
 
@@ -85,44 +72,44 @@ def _repeats(request: ModelRequest) -> ScriptedReply:
     """Repeats one call that finds nothing, whatever comes back."""
     if request.tool_choice == "none":
         return ScriptedReply(text="I need to look at the pods first.")
-    return _calling(scripted_call("kubectl_get", kind="pods", name=_name(request), namespace="default"))
+    return calling(scripted_call("kubectl_get", kind="pods", name=name_of(request), namespace="default"))
 
 
 def _invents_ids(request: ModelRequest) -> ScriptedReply:
     """Reads results that do not exist, and cites one of them."""
-    if _turn(request) < 2:
-        return _calling(scripted_call(LINES_TOOL, result_id=_INVENTED_ID, first_line=1 + _turn(request)))
-    return ScriptedReply(text=f"**Root cause:** The readiness probe of the pod fails. [[{_INVENTED_ID}:12]]")
+    if turn_of(request) < 2:
+        return calling(scripted_call(LINES_TOOL, result_id=INVENTED_ID, first_line=1 + turn_of(request)))
+    return ScriptedReply(text=f"**Root cause:** The readiness probe of the pod fails. [[{INVENTED_ID}:12]]")
 
 
 def _mixes_kinds(request: ModelRequest) -> ScriptedReply:
     """Writes `kind/name` where a name or a kind belongs, and answers with what it saw last."""
-    name, namespace = _name(request), _namespace(request)
+    name, namespace = name_of(request), namespace_of(request)
     calls = (
         scripted_call("kubectl_describe", kind=f"pods/{name}", namespace=namespace),
         scripted_call("kubernetes_logs", name=f"deployments/{name}", kind="deployments", namespace=namespace),
     )
-    return _calling(calls[_turn(request)]) if _turn(request) < len(calls) else _echo(request)
+    return calling(calls[turn_of(request)]) if turn_of(request) < len(calls) else _echo(request)
 
 
 def _wrong_namespace(request: ModelRequest) -> ScriptedReply:
     """Looks into the namespace `default`, whatever the question says."""
     calls = (
         scripted_call("kubectl_get", kind="pods", namespace="default"),
-        scripted_call("kubectl_describe", kind="deployment", name=_name(request), namespace="default"),
+        scripted_call("kubectl_describe", kind="deployment", name=name_of(request), namespace="default"),
     )
-    if _turn(request) < len(calls):
-        return _calling(calls[_turn(request)])
+    if turn_of(request) < len(calls):
+        return calling(calls[turn_of(request)])
     return ScriptedReply(text="**Not found:** The namespace `default` has no such pods, so nothing is deployed.")
 
 
 def _workload_as_pod(request: ModelRequest) -> ScriptedReply:
     """Passes the name of a workload where the name of a pod belongs, and answers with what it saw last."""
     calls = (
-        scripted_call("kubectl_describe", kind="pod", name=_name(request), namespace=_namespace(request)),
-        scripted_call("kubernetes_logs", kind="Pod", name=_name(request), namespace=_namespace(request)),
+        scripted_call("kubectl_describe", kind="pod", name=name_of(request), namespace=namespace_of(request)),
+        scripted_call("kubernetes_logs", kind="Pod", name=name_of(request), namespace=namespace_of(request)),
     )
-    return _calling(calls[_turn(request)]) if _turn(request) < len(calls) else _echo(request)
+    return calling(calls[turn_of(request)]) if turn_of(request) < len(calls) else _echo(request)
 
 
 def _echo(request: ModelRequest) -> ScriptedReply:

@@ -35,9 +35,10 @@ async def ask(
     reviewer: RulesReviewer | None = None,
     earlier: tuple[Message, ...] = (SYSTEM,),
     more: tuple[FunctionToolset, ...] = (),
+    store: MemoryStore | None = None,
 ) -> tuple[AnswerFinished, ShopToolset]:
-    toolset = ShopToolset()
-    loop = build_loop([model], [toolset, *more], store=MemoryStore(), max_steps=6, reviewer=reviewer or RulesReviewer())
+    toolset, store = ShopToolset(), store or MemoryStore()
+    loop = build_loop([model], [toolset, *more], store=store, max_steps=6, reviewer=reviewer or RulesReviewer())
     events = await events_of(loop, (*earlier, user_text(question)))
     finished = events[-1]
     assert isinstance(finished, AnswerFinished), events[-1]
@@ -170,6 +171,141 @@ async def test_a_failed_call_does_not_run_twice() -> None:
     assert len(toolset.seen) == 2, "the opening, and the first of four identical calls"
     assert "brought nothing new" in answer.text
     assert RULES in answer.text
+
+
+READ_LOCKS = "catalog-1: worker 7 waits for lock orders_pkey\nbilling-1: worker 3 is idle\n"
+
+
+async def ask_with_locks(text: str, question: str = "is catalog healthy?") -> AnswerFinished:
+    """Ask a model that reads `READ_LOCKS` and then answers `text`, in which `{id}` is the id of the result."""
+
+    async def waits(_: ToolInvocation) -> ToolResult:
+        return ToolResult(status="success", data=READ_LOCKS)
+
+    reading = FunctionToolset(bodies=((tool("read_locks"), waits),))
+    saying = lambda request: ScriptedReply(text=text.replace("{id}", last_result_id(request)))  # noqa: E731
+    model = ScriptedModel([ScriptedReply(tool_calls=(scripted_call("read_locks"),)), saying, saying])
+    answer, _ = await ask(model, question, more=(reading,))
+    return answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Root cause:** The log shows `worker 7 waits for lock orders_pkey`, so catalog hesitates. [[{id}:1]]",
+        "**Root cause:** A lock stops catalog.\n\n- `worker 7 waits for lock orders_pkey` [[{id}:1]]",
+        "**Ursache:** Eine Sperre: `worker 7 waits for lock orders_pkey` [[{id}:1]]",
+        "## Root cause\n\ncatalog has a lock: `waits for lock orders_pkey` [[{id}:1]]",
+    ],
+)
+async def test_a_cause_with_decisive_lines_leads(text: str) -> None:
+    answer = await ask_with_locks(text)
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "model"), answer.text
+    assert "The built-in rules find no fault" in answer.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Root cause:** The memory limit is too low. [[{id}:1]]",
+        "**Root cause:** The memory limit of catalog is too low, see `worker 3 is idle`. [[{id}:2]]",
+        "**Root cause:** catalog is slow.\n\n- `catalog-1` is listed. [[{id}:1]]",
+        "**Root cause:** The database `orders-pg-0` holds `lock orders_pkey`. [[{id}:1]]",
+        "**Root cause:** `billing-1` blocks catalog: `worker 3 is idle`. [[{id}:1]]",
+        "The pool of catalog is exhausted, and the rest is fine. [[{id}:1]]",
+        '{"root_cause": "the pool is exhausted"}',
+    ],
+)
+async def test_a_cause_without_decisive_lines_does_not_lead(text: str) -> None:
+    answer = await ask_with_locks(text)
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("healthy", "rules"), answer.text
+    assert "not proved" in answer.text
+
+
+async def test_an_object_without_a_connection_is_not_the_cause() -> None:
+    text = "**Root cause:** Deployment `payments` waits: `worker 7 waits for lock orders_pkey` [[{id}:1]]"
+    answer = await ask_with_locks(text)
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("healthy", "rules"), answer.text
+
+
+async def test_a_cause_for_what_does_not_exist_is_not_found() -> None:
+    text = "**Root cause:** `worker 7 waits for lock orders_pkey` stops everything. [[{id}:1]]"
+    answer = await ask_with_locks(text, "why does kafka lag?")
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("not_found", "rules"), answer.text
+
+
+async def test_another_mechanism_of_the_same_culprit_follows_the_facts() -> None:
+    text = "**Root cause:** payments has a lock: `worker 7 waits for lock orders_pkey`. [[{id}:1]]"
+    answer = await ask_with_locks(text, WHY)
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("cause_found", "rules")
+    assert "names another mechanism" in answer.text
+    assert "> **Root cause:** payments has a lock" in answer.text
+
+
+async def test_the_evidence_of_the_facts_proves_nothing_else() -> None:
+    def other(request: ModelRequest) -> ScriptedReply:
+        (look,) = looks_in(request)[-1:]
+        line = next(number for number, each in enumerate(look.splitlines()) if RULES in each)
+        text = f"**Root cause:** catalog is broken.\n\n- `{RULES}` is missing. [[{last_result_id(request)}:{line}]]"
+        return ScriptedReply(text=text)
+
+    answer, _ = await ask(ScriptedModel([other, other]))
+    assert answer.verdict is not None
+    assert answer.verdict.by == "rules"
+
+
+async def test_a_citation_of_an_earlier_turn_proves_nothing_about_another_subject() -> None:
+    store = MemoryStore()
+    first, _ = await ask(ScriptedModel([facts]), store=store)
+    text = f"**Root cause:** catalog has no key `{RULES}`. [[{first.citations[0].result_id}:2]]"
+    model = ScriptedModel([ScriptedReply(text=text)] * 2)
+    answer, _ = await ask(model, "is catalog healthy?", earlier=first.messages, store=store)
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("healthy", "rules"), answer.text
+
+
+async def test_an_addition_that_nothing_shows_is_not_given() -> None:
+    def adds(request: ModelRequest) -> ScriptedReply:
+        return ScriptedReply(text=f"{facts(request).text} The node `worker-9` is out of memory, too.")
+
+    answer, _ = await ask(ScriptedModel([adds, adds]))
+    assert answer.verdict is not None
+    assert answer.verdict.by == "rules"
+
+
+async def test_a_paragraph_that_nothing_shows_is_marked() -> None:
+    def adds(request: ModelRequest) -> ScriptedReply:
+        return ScriptedReply(text=f"{facts(request).text}\n\nThe pod `cache-7d9f8b6c5-x2x4z` restarts often.")
+
+    answer, _ = await ask(ScriptedModel([adds]))
+    assert answer.text.startswith("**Root cause:** `payments` needs the key")
+    assert answer.text.endswith("No result shows `cache-7d9f8b6c5-x2x4z`.")
+
+
+@pytest.mark.parametrize("question", ["what does CrashLoopBackOff mean?", "how do I write a NetworkPolicy?"])
+async def test_an_answer_about_kubernetes_itself_stays_as_it_is(question: str) -> None:
+    text = "The kubelet restarts a container that ends, and waits longer each time."
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), question)
+    assert answer.text == text
+
+
+@pytest.mark.parametrize(("text", "by"), [("There are 3 pods.", "model"), ("There are 7 pods.", "rules")])
+async def test_a_number_without_a_citation_is_that_of_the_rules(text: str, by: str) -> None:
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), "how many pods are in shop?")
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("answered", by)
+
+
+async def test_a_change_that_was_not_made_is_not_claimed() -> None:
+    text = "I have scaled payments to 3 replicas."
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)] * 2), "scale payments to 3")
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("declined", "rules")
 
 
 async def test_an_answer_for_a_program_stays_as_it_is() -> None:
