@@ -78,7 +78,9 @@ def _meant(words: Sequence[str], index: int) -> str:
     possible = possible or [each for each in _targets() if _is_missed(word, each, least=_LEAST_WRITTEN - leads)]
     covered = {each: _covered((*words[:index], each, *words[index + 1 :]), index) for each in possible}
     if len(word) < _LEAST_NEGATED and not any(_is_swapped(word, each) for each in possible):  # "nadia" is not "nada"
-        covered = {each: found for each, found in covered.items() if "'negation'" not in found[1]}
+        covered = {
+            each: (size, what) for each, (size, what) in covered.items() if all(one[1] != "negation" for one in what)
+        }
     if len(word) < _LEAST_WRITTEN and not leads:  # "cups" are not "cpus"
         covered = {
             each: (size, what) for each, (size, what) in covered.items() if any(one[0] == "kind" for one in what)

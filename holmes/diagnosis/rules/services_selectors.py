@@ -33,7 +33,11 @@ _ANSWER: Final = re.compile(
     r"\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) (?P<route>/[^\s?\"]{0,200})[^\n]{0,60}?"
     r"(?<![\d.:/-])(?P<status>[2-5]\d\d)(?![\d.:/-])"
 )
-_ERROR: Final = re.compile(r"(?i)\berror\b|\bfail|(?<![\d.:/-])[45]\d\d(?![\d.:/-])|refused|time[d-]? ?out")
+_ERROR: Final = re.compile(
+    r"(?i)\berror\b|\bfail|refused|time[d-]? ?out"
+    r"|(?:->|\bstatus(?:[_ ]?code)?|\bHTTP/[\d.]{1,3}\"?|\breturned|\banswered|\bgot|(?<!\d):)[\"' :=]{0,3}[45]\d\d"
+    r"(?![\w.:/-])"
+)
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _NUMBER: Final = re.compile(r"\d+")
 _FIRST_ERROR: Final = 400
