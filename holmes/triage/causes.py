@@ -25,6 +25,7 @@ from holmes.triage.past import is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
+from holmes.triage.told_by_clients import told_by_clients
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
 
@@ -159,7 +160,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     upstream = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
-    look = without_cause(asked, named, upstream)
+    look = told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
 

@@ -42,6 +42,12 @@ _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
     "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
 })  # fmt: skip
 """Kinds that a server answers about itself."""
+_STATE: Final = re.compile(
+    r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
+    r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
+    r"|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
+)
+"""The words with which a server answers that its own state keeps it from serving."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
@@ -224,7 +230,7 @@ def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef
     group = last.group
     if group.kind == "tls" and _OTHER_NAME.search(group.record):
         return workloads[0].ref if workloads else service
-    if group.kind in _OF_SERVERS and workloads:
+    if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:
         return workloads[0].ref
     if group.kind not in REACHED and group.weight != "status":
         return None

@@ -50,6 +50,8 @@ _BEFORE_SUBJECT: Final = frozenset(_BEFORE_SUBJECT_WORDS.split())
 _QUESTION_WORDS: Final = frozenset(
     {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
 )
+_QUANTITIES: Final = frozenset({"memory", "disk"})
+"""Symptoms that a question about an amount mentions, too: "is it close to its memory limit"."""
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
@@ -242,7 +244,8 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
             return looks[-1]
     look = looks[0] if asked.question.complains else looks[-1]
     asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)
-    if look.verdict != "inconclusive" or asks or not asked.question.wants_cause or len(looks) > 1:
+    tells = asked.question.wants_reason or asked.question.symptoms - _QUANTITIES
+    if look.verdict != "inconclusive" or asks or not tells or len(looks) > 1:
         return look
     cause = weighed(asked, look_for_cause(replace(asked, ledger=asked.ledger.copy())))
     return cause if cause.verdict == "cause_found" else look

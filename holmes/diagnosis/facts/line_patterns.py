@@ -297,6 +297,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\((?:no|without) primary\)|\bno primary (?:found|available|server)\b",
         r"\bhas no server available\b|<NOSRV>.{0,40} 503 |\bVault is sealed\b",
         r"\bis unreachable\b",
+        r"\bREADONLY You can't write|\bin a read-only transaction\b|read-only option so it cannot execute",
+        r"\bNOREPLICAS Not enough\b|\bNotWritablePrimary\b",
     ),
     "connection timeout": (
         r"\btimed[ -]out\b|\bETIMEDOUT\b|deadline exceeded\b|i/o timeout\b|TimeoutError\b(?! alias|::|\]|,)",

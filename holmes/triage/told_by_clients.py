@@ -1,0 +1,53 @@
+"""Reports of clients about a server that shows no fault itself.
+
+A cache that is full refuses writes and logs nothing. Only its clients report it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.diagnosis.facts.edges import edges
+from holmes.triage.asked import look_about
+from holmes.triage.log_blame import blamed
+from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_troubles import workloads_of
+from holmes.triage.past import past_period
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import ObjectRef
+    from holmes.values.first_look import FirstLook
+
+
+def told_by_clients(asked: Asked, named: Named) -> FirstLook | None:
+    """Return the cause that clients of a server report, or that it is in doubt, or None if no client reports any."""
+    servers = {each.ref for each in workloads_of(asked.state, named.objects)}
+    doubts = None
+    for client in _clients(asked, named):
+        told = cause_in_logs(asked.state, asked.question, (client,), past_period(asked))
+        if told is None or client.ref in servers:
+            continue
+        if told.culprit in servers:
+            return blamed(asked, told, named)
+        if told.clean is not None and told.clean in _services(asked, named):
+            doubts = doubts or told
+    if doubts is None:
+        return None
+    text = f"Nothing is wrong with {named.objects[0].ref} itself. {doubts.sentence}."
+    return look_about(asked, named, "inconclusive", text)
+
+
+def _services(asked: Asked, named: Named) -> set[ObjectRef]:
+    pods = (pod for each in workloads_of(asked.state, named.objects) for pod in asked.state.pods_of(each)[:1])
+    return {service.ref for pod in pods for service in asked.state.services_of(pod)}
+
+
+def _clients(asked: Asked, named: Named) -> Iterator[ClusterObject]:
+    used = edges(asked.state)
+    found = {edge.consumer.ref: edge.consumer for each in _services(asked, named) for edge in used.get(each, ())}
+    yield from found.values()
