@@ -1,7 +1,7 @@
 """Command line of the corpora: `python -m tests.triage.corpus [--half development] [--corpus questions] [--failed]`.
 
 Prints the scores of all cases. `--failed` also prints the failed cases of the development half. It never prints cases
-of the blind half, so that the code is not adjusted to them.
+of the other halves, so that the code is not adjusted to them.
 """
 
 from __future__ import annotations

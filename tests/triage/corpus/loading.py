@@ -26,7 +26,7 @@ from holmes.values.verdicts import VERDICT_KINDS, VerdictKind
 from tests.diagnosis.row_cases import state_of
 from tests.triage.corpus.servers import log_name, log_text, server_objects
 
-Half: TypeAlias = Literal["blind", "development"]
+Half: TypeAlias = Literal["blind", "unseen", "development"]
 Corpus: TypeAlias = Literal["questions", "alerts", "classes"]
 
 HALVES: Final[tuple[Half, ...]] = get_args(Half)
@@ -161,7 +161,8 @@ def _shared_scan(half: Half, name: str) -> ScanResult:
 
 
 def _shared_cluster(half: Half, name: str) -> Mapping[str, Any]:
-    cluster: Mapping[str, Any] = _read(FOLDER / half / "clusters" / f"{name}.yaml")
+    own, shared = (FOLDER / each / "clusters" / f"{name}.yaml" for each in (half, "development"))
+    cluster: Mapping[str, Any] = _read(own if own.exists() else shared)
     return cluster
 
 
