@@ -7,12 +7,13 @@ else, but "how many pods does it have" does.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import sightings, symptoms_in, word_list, words_of
+from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_list, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 _CLAUSE: Final = re.compile(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-\u2013\u2014]|&)\s")
@@ -29,26 +30,61 @@ _FACTS: Final = frozenset({
 })  # fmt: skip
 
 
+_BESIDE: Final = _FACTS | {"logs", "events", "changes", "history", "describe", "settings", "address", "replicas"}
+_JUDGED: Final = frozenset({"running", "ready"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A part of a folded question. `asked` means that a question mark ends it."""
+
+    text: str
+    words: tuple[str, ...]
+    asked: bool
+
+
+def _clauses(text: str) -> tuple[_Clause, ...]:
+    return tuple(each for each in _cut(text) if each.words)
+
+
+def _cut(text: str) -> Iterator[_Clause]:
+    start = 0
+    for end in (*_CLAUSE.finditer(text), None):
+        part, mark = text[start : end.start() if end else None], end[0] if end else ""
+        yield _Clause(part, tuple(words_of(part)), "?" in mark)
+        start = end.end() if end else 0
+
+
 def complains(text: str) -> bool:
     """Return whether a folded question states trouble, and asks for no fact beside it."""
-    clauses = [(words_of(each), each) for each in _CLAUSE.split(text)]
-    clauses = [each for each in clauses if each[0]]
-    stated = any(_states_trouble(words, clause) for words, clause in clauses)
-    return stated and not _is_list(clauses[0][0]) and not any(_asks_fact(words) for words, _ in clauses)
+    clauses = _clauses(text)
+    stated = any(map(_states_trouble, clauses)) or (len(clauses) > 1 and any(map(_asks_health, clauses)))
+    return stated and not _is_list(clauses[0].words) and not any(map(_asks_fact, clauses))
 
 
-def _states_trouble(words: Sequence[str], clause: str) -> bool:
+def asks_beside(text: str) -> bool:
+    """Return whether a clause of a complaint asks for something else than its cause: "show me its errors"."""
+    clauses = _clauses(text)
+    if len(clauses) == 1 and clauses[0].asked:
+        return True
+    judged = any(map(_asks_health, clauses))  # "restart count 2" beside it only tells why
+    others = [each for each in clauses if not _asks_health(each)]
+    return any(_wants_fact(each) or (_is_phrase(each.words) and (each.asked or not judged)) for each in others)
+
+
+def _states_trouble(clause: _Clause) -> bool:
+    words = clause.words
     if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words):
         return False
     found = sightings(words)
     told = {each.name for each in found if each.sense == "concept"} & _TROUBLED
     told |= {each.name for each in found if each.sense == "state"} & TROUBLED_STATES
     told |= (symptoms_in(words) & TROUBLED_SYMPTOMS) | word_list("signs of trouble").intersection(words)
-    return bool(told) or _STATUS.search(clause) is not None
+    return bool(told) or _STATUS.search(clause.text) is not None
 
 
 def _is_question(words: Sequence[str]) -> bool:
-    """Return whether a clause begins like a question or a request."""
+    """Return whether words begin like a question or a request."""
     plain = [word for word in words if word not in word_list("fillers")] or words
     asks = word_list("interrogatives") | {"wann", "quand", "cuando", "when"}
     first = word_list("asking") | word_list("requests") | word_list("yes or no")
@@ -56,11 +92,28 @@ def _is_question(words: Sequence[str]) -> bool:
 
 
 def _is_phrase(words: Sequence[str]) -> bool:
-    """Return whether a clause only names objects or a measure: "pods without limits", "p95 latency of web"."""
+    """Return whether words only name objects or a measure: "pods without limits", "p95 latency of web"."""
     if not word_list("verbs of state").isdisjoint(words):
         return False
-    first = [each for each in sightings(words) if each.first == 0]
+    lead = next((index for index, word in enumerate(words) if word not in vocabulary().stop), 0)
+    first = [each for each in sightings(words) if each.first == lead]
+    if any(each.name == "negation" for each in sightings(words) if each.first == 0):
+        return False
     return any(each.sense in ("kind", "word", "state") or each.name in _FACTS for each in first)
+
+
+def _asks_health(clause: _Clause) -> bool:
+    """Return whether a clause asks if something is well. The other clauses tell why."""
+    found = sightings(clause.words)
+    concepts = {each.name for each in found if each.sense == "concept"}
+    works = clause.asked and any(each.sense == "state" and each.name in _JUDGED and each.first == 0 for each in found)
+    asks = (_is_question(clause.words) or clause.asked) and bool(concepts & {"health", "trouble"})
+    return (asks or works) and not concepts & _FACTS
+
+
+def _wants_fact(clause: _Clause) -> bool:
+    concepts = {each.name for each in sightings(clause.words) if each.sense == "concept"}
+    return clause.words[0] in word_list("requests") or (_is_question(clause.words) and bool(concepts & _BESIDE))
 
 
 def _is_list(words: Sequence[str]) -> bool:
@@ -69,7 +122,7 @@ def _is_list(words: Sequence[str]) -> bool:
     return words[0] in word_list("requests") or (_is_phrase(words) and bool(concepts & _FACTS))
 
 
-def _asks_fact(words: Sequence[str]) -> bool:
+def _asks_fact(clause: _Clause) -> bool:
     """Return whether a clause asks for a fact: a number, a time or a command."""
-    concepts = {each.name for each in sightings(words) if each.sense == "concept"}
-    return _is_question(words) and bool(concepts & _FACTS) and not concepts & {"why", "trouble"}
+    concepts = {each.name for each in sightings(clause.words) if each.sense == "concept"}
+    return _is_question(clause.words) and bool(concepts & _FACTS) and not concepts & {"why", "trouble"}

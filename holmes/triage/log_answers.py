@@ -115,7 +115,7 @@ def asks_logs(question: Question, subject: Subject) -> bool:
 
 def searches_lines(question: Question) -> bool:
     """Return whether a question wants lines or their share whatever they say: "grep timeout", "the share of 5xx"."""
-    share = beginnings("share words").search(question.spoken) is not None
+    share = beginnings("share words").search(question.spoken) is not None and not question.complains
     lines = beginnings("line words").search(question.spoken) is not None and not question.complains
     return "grep" in question.words or share or lines or _shows(question)
 

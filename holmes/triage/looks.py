@@ -13,6 +13,7 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
+from holmes.triage.complaints import asks_beside
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
@@ -240,7 +241,8 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
         for sense in plan.takes:
             own.ledger.take(sense)
         looks.append(weighed(own, plan.answer(own)))
-        if looks[-1].verdict == "cause_found" or (len(looks) > 1 and looks[-1].verdict == "answered"):
+        wanted = len(looks) > 1 and (not asked.question.complains or asks_beside(asked.question.text))
+        if looks[-1].verdict == "cause_found" or (wanted and looks[-1].verdict == "answered"):
             return looks[-1]
     look = looks[0] if asked.question.complains else looks[-1]
     asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)

@@ -46,12 +46,16 @@ _PASSIVE: Final = re.compile(
     r" (?:\w+ed|shut down|undone)$"
     r"|\b(?:muss|soll|sollte|mussen) .{0,80}(?:werden)$"
 )
+_MOST_SUGGESTED: Final = 4
+"""The number of words of a change that a question suggests: "kill the collector?"."""
 _PHRASES: Final = ("get rid of", "shut down", "tear down", "take down", "spin up", "spin down", "make it", "make sure")
 _ASKING: Final = word_list("asking")
 _NOUNS: Final = word_list("after nouns")
 _ORDERS: Final = word_list("orders")
 _INFINITIVES: Final = word_list("order infinitives")
 _BEFORE_NOUNS: Final = frozenset({"im", "beim", "vom", "zum", "das", "am"})
+_ARTICLES: Final = frozenset({"der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "bitte"})
+_STATES: Final = word_list("verbs of state")
 _YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "esta", "tiene", "est", "a")
 
 
@@ -149,8 +153,9 @@ def _orders(question: Question) -> Iterator[bool]:
     """Yield for each clause whether it is an order."""
     if question.asks("why", "count"):
         return
-    for clause in _CLAUSES.split(question.text):
-        plain = clause.strip()
+    for plain, suggested in _clauses(question):
+        if suggested:
+            continue
         words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
         yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
@@ -161,11 +166,28 @@ def _orders(question: Question) -> Iterator[bool]:
         yield words[:1] != () and words[0] not in _ASKING and _PASSIVE.search(plain) is not None
 
 
+def _clauses(question: Question) -> Iterator[tuple[str, bool]]:
+    """Yield each clause, and whether it only suggests a change: "the pods crash. rollback?"."""
+    start = 0
+    for end in (*_CLAUSES.finditer(question.text), None):
+        plain = question.text[start : end.start() if end else None].strip()
+        most = _MOST_SUGGESTED if question.complains else 1
+        bare = _LEADING.sub("", plain) == plain and len(words_of(plain)) <= most
+        yield plain, bool(end and end[0] == "?" and start and bare)
+        start = end.end() if end else 0
+
+
 def _begins_with_order(words: tuple[str, ...]) -> bool:
     """Return whether words begin with the verb of an order. "Scale of checkout" is a question."""
     while words and words[0] in word_list("fillers"):
         words = words[1:]
-    if not words or words[0] not in _ORDERS:
+    if not words or words[0] not in _ORDERS or _states(words):
         return False
     following = [word for word in words[1:3] if word not in ("a", "an", "the", "out", "back")]
     return not following or following[0] not in _NOUNS
+
+
+def _states(words: tuple[str, ...]) -> bool:
+    """Return whether words that look like an order state something: "deploy web is green", "andere Pods gehen"."""
+    other = words[0] == "andere" and words[1:2] != () and words[1] not in _ARTICLES
+    return other or (words[2:3] != () and words[2] in _STATES)

@@ -63,7 +63,7 @@ def of_scope(asked: Asked) -> FirstLook:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
         text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
-    elif asked.question.wants_reason and (symptoms - VISIBLE or unknown):
+    elif asked.question.wants_reason and (symptoms - VISIBLE or (unknown and not asked.question.asks("health"))):
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
         return look_about(asked, None, "healthy", f"No fault was found {where}.")

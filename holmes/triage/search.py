@@ -41,6 +41,10 @@ _CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives"
 _INFINITIVES: Final = frozenset({"to", "zu"})
 _PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
+_TEMPORAL: Final = word_list("temporal")
+_PLURAL_VERBS: Final = frozenset({
+    "are", "were", "have", "do", "fail", "get", "return", "time", "take", "hang", "crash", "stay", "keep", "stop",
+})  # fmt: skip
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
@@ -270,7 +274,8 @@ class _Search:
     def _is_verb_or_adjective(self, index: int) -> bool:
         """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
         follower = self.words[index + 1] if index + 1 in self.question.clause(index) else ""
-        return self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
+        several = self.words[index].endswith("s") and follower in _PLURAL_VERBS  # "half of the claim uploads fail"
+        return several or self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))
@@ -283,7 +288,7 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure):
+            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure) and not self._is_moment(index):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 far = [each for each in self.names.named(plain) if each.kind != "Namespace"]
@@ -313,6 +318,11 @@ class _Search:
         follower = index + 1
         known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
         return leads and not known
+
+    def _is_moment(self, index: int) -> bool:
+        """Return whether a word tells when something began: "since the config-move", "seit dem db-umzug"."""
+        before = [word for word in self.words[max(0, index - 3) : index] if word not in _DETERMINERS]
+        return bool(before) and before[-1] in _TEMPORAL
 
     def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
         """Return whether a word that names no object cannot be an ordinary word."""

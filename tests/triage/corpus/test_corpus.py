@@ -26,7 +26,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=45, wholly_right=38, false=8),
     ("development", "questions"): Score(cases=1283, verdict_right=1283, wholly_right=1283, false=0),
-    ("development", "classes"): Score(cases=699, verdict_right=648, wholly_right=634, false=17),
+    ("development", "classes"): Score(cases=759, verdict_right=697, wholly_right=676, false=22),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
