@@ -111,6 +111,9 @@ def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, St
 
 def _parts(phrase: str) -> Iterator[str]:
     """Split a phrase into words. An elided article becomes a separate word, as in claims."""
+    if "'" not in phrase:
+        yield from phrase.split("_")
+        return
     for part in phrase.split("_"):
         start, sign, rest = part.partition("'")
         if sign and rest and start in _PRONOUNS:

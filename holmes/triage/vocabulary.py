@@ -95,7 +95,10 @@ class Vocabulary:
 
 def folded(text: str) -> str:
     """Return `text` in lower case and without accents: `für` becomes `fur`."""
-    plain = unicodedata.normalize("NFKD", text.lower().translate(_LETTERS))
+    lowered = text.lower().translate(_LETTERS)
+    if lowered.isascii():
+        return lowered
+    plain = unicodedata.normalize("NFKD", lowered)
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
