@@ -23,8 +23,6 @@ from holmes.core.context_usage import compact_conversation, context_usage
 from holmes.core.loop_run import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.llm.litellm_loader import preload
-from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.stores.conversation_store import ConversationStore
@@ -150,8 +148,7 @@ async def open_assembly(
     """
     mask_process(guards.redactor)
     chain = build_models(settings)
-    if any(isinstance(model, LitellmModel) for model in chain.configured):
-        preload()  # the import takes seconds and runs during the checks, which wait for I/O
+    chain.preload()  # runs during the checks, which wait for I/O
     try:
         opened = await _checked(settings, chain.configured, toolsets())
         if guards.store is None and settings.storage.results_enabled:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
-from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
 from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.values.errors import ConfigError
@@ -42,6 +41,8 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
         return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
     if config.model == TRIAGE_MODEL:
         return TriageModel(name=config.name)
+    from holmes.llm.litellm_model import LitellmModel  # the built-in rules need nothing of it
+
     return LitellmModel(config)
 
 
@@ -54,6 +55,13 @@ class BuiltModels:
 
     models: tuple[LoopModel, ...]
     configured: tuple[ConfiguredModel, ...]
+
+    def preload(self) -> None:
+        """Import litellm in the background, if a model needs it. This takes seconds."""
+        if not all(isinstance(model, (ScriptedModel, TriageModel)) for model in self.configured):
+            from holmes.llm.litellm_loader import preload
+
+            preload()
 
 
 def build_models(settings: Settings) -> BuiltModels:

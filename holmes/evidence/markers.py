@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from holmes.values.expressions import expression
 from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
@@ -39,26 +40,26 @@ _OUTCOME = rf"(?: (?:{_CITED}|{_NOT_FOUND}(?:: [^\[\]\n]{{1,150}})?))?"
 _BRACKET = rf"\[\[(?=[^\]]{{1,{MAX_MARKER_CHARACTERS - 4}}}\]\]) ?{_ITEM}(?: ?[,;] ?(?:{_ITEM}|{_LINES}))*"
 _MARKER = rf"{_BRACKET}{_OUTCOME} ?\]\]"
 _BETWEEN = r"[ \t,;]{0,3}"
-_GROUP = re.compile(rf"{_MARKER}(?:{_BETWEEN}{_MARKER}){{0,{_MAX_FURTHER_MARKERS}}}")
-_ONE_MARKER = re.compile(rf"(?P<lines>{_BRACKET})(?P<outcome>{_OUTCOME}) ?\]\]")
+_GROUP = expression(rf"{_MARKER}(?:{_BETWEEN}{_MARKER}){{0,{_MAX_FURTHER_MARKERS}}}")
+_ONE_MARKER = expression(rf"(?P<lines>{_BRACKET})(?P<outcome>{_OUTCOME}) ?\]\]")
 _OPEN_LINES = r"[0-9a-fA-F:,; \-–]*"  # noqa: RUF001
-_OPEN_MARKER = re.compile(rf"\[(?:\[{_OPEN_LINES}(?: [cn](?<=\d \w)[^\[\]\n]*)?\]?)?")
-_OPEN_GROUP = re.compile(rf"{_BETWEEN}(?:{_OPEN_MARKER.pattern})?")
-_SPACE_BEFORE_STOP = re.compile(r"[ \t]{1,9}(?=[.,;:!?])")
-_NOT_SHOWN = re.compile(r"[\[\]`,\s]+")
-_PART = re.compile(r"(?:(?P<id>[0-9a-fA-F]{12,64}): ?)?(?P<first>\d{1,9})(?: ?[-–] ?(?P<last>\d{1,9}))?")  # noqa: RUF001
+_OPEN_MARKER = expression(rf"\[(?:\[{_OPEN_LINES}(?: [cn](?<=\d \w)[^\[\]\n]*)?\]?)?")
+_OPEN_GROUP = expression(rf"{_BETWEEN}(?:{_OPEN_MARKER.pattern})?")
+_SPACE_BEFORE_STOP = expression(r"[ \t]{1,9}(?=[.,;:!?])")
+_NOT_SHOWN = expression(r"[\[\]`,\s]+")
+_PART = expression(r"(?:(?P<id>[0-9a-fA-F]{12,64}): ?)?(?P<first>\d{1,9})(?: ?[-–] ?(?P<last>\d{1,9}))?")  # noqa: RUF001
 MAX_CLAIM_CHARACTERS = 240
 UNVERIFIED: Final = "(unverified)"
-_QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
-_FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
-_ITEM_START = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[|>]|#{1,6}\s)")
-_ENDS_BEFORE_TEXT = re.compile(r"\s*(?:#{1,6}\s|\||`{3}|~{3})")
+_QUOTED = expression(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
+_FENCE = expression(r" {0,3}(?:`{3,}|~{3,})")
+_ITEM_START = expression(r"\s*(?:[-*+•]|\d{1,3}[.)]|[|>]|#{1,6}\s)")
+_ENDS_BEFORE_TEXT = expression(r"\s*(?:#{1,6}\s|\||`{3}|~{3})")
 _ABBREVIATIONS = "".join(
     rf"(?<!\b{each})"
     for each in ("ca", "approx", "vs", "bzw", "Nr", "No", "max", "min", "incl", "vgl", "e\\.g", "z\\. B", "d\\. h")
 )
-_SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}[.!?][\"')\]*]*\s+(?![a-z])")
-_DECORATION = re.compile(r"\*\*|__|^\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|[|>])\s+", re.MULTILINE)
+_SENTENCE_END = expression(rf"{_ABBREVIATIONS}[.!?][\"')\]*]*\s+(?![a-z])")
+_DECORATION = expression(r"\*\*|__|^\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|[|>])\s+", re.MULTILINE)
 _EDGES = " \t\n|,;:.—–-("  # noqa: RUF001  models write dashes
 
 

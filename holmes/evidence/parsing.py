@@ -14,6 +14,7 @@ from holmes.evidence.indented import objects_of
 from holmes.evidence.records import Field, Record, parts_of, plain_key
 from holmes.evidence.sources import UNKNOWN_SOURCE
 from holmes.evidence.words import lexicon
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Line = tuple[int, str]
 
 _HEADER_CELL: Final = r"[A-Z][A-Z0-9()%/_.:-]*(?:\([a-z]+\))?(?: [A-Z(][A-Z0-9()%/_.:-]*){0,2}"
-_HEADER = re.compile(rf"{_HEADER_CELL}(?:(?:[ ]{{2,200}}|\t){_HEADER_CELL})+\s*")
-_TIGHT_HEADER = re.compile(r"[A-Z][A-Z()%-]+(?: [A-Z][A-Z()%-]+){2,20}")
+_HEADER = expression(rf"{_HEADER_CELL}(?:(?:[ ]{{2,200}}|\t){_HEADER_CELL})+\s*")
+_TIGHT_HEADER = expression(r"[A-Z][A-Z()%-]+(?: [A-Z][A-Z()%-]+){2,20}")
 _TWO_WORDS: Final = frozenset(
     {"LAST SEEN", "NOMINATED NODE", "READINESS GATES", "ACCESS MODES", "RECLAIM POLICY", "APP VERSION",
      "FIRST SEEN", "LAST SCHEDULE", "MIN AVAILABLE", "MAX UNAVAILABLE", "ALLOWED DISRUPTIONS", "NODE SELECTOR"}
@@ -36,22 +37,22 @@ _ABBREVIATED: Final = {
     for end, whole in (("req", "requests"), ("requests", "requests"), ("lim", "limits"), ("limits", "limits"))
 }
 _FEW_COLUMNS: Final = 3
-_GAP = re.compile(r"\t|[ ]{2,}")
-_STAMP = re.compile(
+_GAP = expression(r"\t|[ ]{2,}")
+_STAMP = expression(
     r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d:\d\d"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)"
 )
-_STACK = re.compile(r"\s|at |Caused by|Traceback|\.\.\. \d+ more|goroutine |panic: |\}|\)")
-_LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|FATAL|PANIC|CRITICAL)\b", re.IGNORECASE)
-_KLOG = re.compile(r"([IWEF])\d{4} ")
+_STACK = expression(r"\s|at |Caused by|Traceback|\.\.\. \d+ more|goroutine |panic: |\}|\)")
+_LEVEL = expression(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|FATAL|PANIC|CRITICAL)\b", re.IGNORECASE)
+_KLOG = expression(r"([IWEF])\d{4} ")
 _KLOG_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "fatal"}
-_PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,60})=(\"[^\"\n]{0,500}\"|[^\s,;\"]{1,300})")
-_HTTP_STATUS = re.compile(r"HTTP/\d(?:\.\d)?\"? (\d{3})\b")
-_ERROR_LINE = re.compile(r"(?i:error(?: from server)?[ :(])")
-_HEADING = re.compile(r"(?:===|---|#|\$) ?.*|\[result .*|showing .*")
-_ANY_KEY = re.compile(r"\"?[A-Za-z][\w./ ()-]{0,60}\"?:(?:\s|$)")
-_NAME_ONLY = re.compile(r"([a-z]{2,40}(?:\.[a-z0-9.-]{1,60})?)/([a-z0-9][a-z0-9.-]{0,252})\s*")
-_OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|Name|Events|- [A-Za-z]\w*)\s*:")
+_PAIR = expression(r"(?<![\w.-])([A-Za-z_][\w.-]{0,60})=(\"[^\"\n]{0,500}\"|[^\s,;\"]{1,300})")
+_HTTP_STATUS = expression(r"HTTP/\d(?:\.\d)?\"? (\d{3})\b")
+_ERROR_LINE = expression(r"(?i:error(?: from server)?[ :(])")
+_HEADING = expression(r"(?:===|---|#|\$) ?.*|\[result .*|showing .*")
+_ANY_KEY = expression(r"\"?[A-Za-z][\w./ ()-]{0,60}\"?:(?:\s|$)")
+_NAME_ONLY = expression(r"([a-z]{2,40}(?:\.[a-z0-9.-]{1,60})?)/([a-z0-9][a-z0-9.-]{0,252})\s*")
+_OBJECT_LINE = expression(r"(?:apiVersion|kind|metadata|spec|status|items|data|Name|Events|- [A-Za-z]\w*)\s*:")
 
 
 def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
+from holmes.values.expressions import expression
+
 Dimension: TypeAlias = Literal["count", "memory", "cpu", "time", "percent", "ratio", "clock", "moment"]
 
 _UNITS: Final[dict[str, tuple[tuple[Dimension, Fraction], ...]]] = {}
@@ -62,7 +64,7 @@ _SPOKEN = (
     r"(?: (?P<hour>\d\d:\d\d(?::\d\d)?)(?: (?P<zone>[+-]\d{4}|UTC|GMT))?)?"
 )
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?!\d|:\d)"
-QUANTITY: Final = re.compile(
+QUANTITY: Final = expression(
     rf"(?P<moment>{_MOMENT})|(?P<spoken>{_SPOKEN})|(?P<date>\d{{4}}-\d\d-\d\d)(?![\w-])|(?P<clock>(?<![\d:]){_CLOCK})"
     r"|(?P<ratio>(?<![\w./])\d{1,9}/\d{1,9})(?![\w/%])"
     r"|(?P<compound>(?<![\w.-])(?:\d{1,6}(?:ms|[ywdhms])){2,6})(?![\w-])"
@@ -70,7 +72,7 @@ QUANTITY: Final = re.compile(
     rf"(?:(?![ \u00a0][yw]\b)[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?!\w))?"
     r"(?!\w|:\S|/\d|[.-]\w)"
 )
-_COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
+_COMPOUND_PART = expression(r"(\d{1,6})(ms|[ywdhms])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from holmes.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,19 +25,19 @@ _FILE: Final = Path(__file__).with_name("lexicon.yaml")
 _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
 Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
 MAX_TOKENS: Final = 200
-_QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
-_COMMAND = re.compile(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
-_PIECE = re.compile(
+_QUOTED = expression(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
+_COMMAND = expression(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
+_PIECE = expression(
     rf"(?P<quantity>{QUANTITY.pattern})"
     r"|(?P<name>[^\W\d_][\w]*(?:[-./:@=+]+\w+)+|\d[\w]*(?:[-./:@=+]+\w+)+|\w*(?:\d\w*[^\W\d]|[^\W\d]\w*\d|_\w)\w*)"
     r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|:(?=\s|$)|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
 )
-_CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+_CAMEL_CASE = expression(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _LONGEST_PHRASE = 4
-_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
+_LABEL = expression(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
 _OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
 _NEW: Final = frozenset({";", ".", "!", "?"})
-_TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
+_TIMES_SUFFIX = expression(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,9 @@ def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, St
 
 def _parts(phrase: str) -> Iterator[str]:
     """Split a phrase into words. An elided article becomes a separate word, as in claims."""
+    if "'" not in phrase:
+        yield from phrase.split("_")
+        return
     for part in phrase.split("_"):
         start, sign, rest = part.partition("'")
         if sign and rest and start in _PRONOUNS:

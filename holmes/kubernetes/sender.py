@@ -184,9 +184,9 @@ class RequestSender:
     async def _send(
         self, path: str, params: Mapping[str, str], credentials: Credentials, accept: str
     ) -> httpx.Response:
+        client = await self._client(credentials)  # imports httpx in a thread
         import httpx
 
-        client = await self._client(credentials)
         headers = {"Authorization": credentials.authorization} if credentials.authorization else {}
         if accept:
             headers["Accept"] = accept

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
 
     Raises `ClusterUnreachable` if certificates or the proxy are not valid.
     """
+    # This entry refuses the import of httpx's own command line, whose modules take as long as all others of httpx.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     import httpx
 
     cluster = access.cluster

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from holmes.llm.overflow import names_another_cause, overflow_window
 from holmes.redaction.redactor import without_known_keys
 from holmes.values.errors import ContextOverflow, ModelError, masked
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
 _TRACEBACK = "Traceback (most recent call last)"  # litellm messages can contain a traceback
 _REPETITION = "The model is repeating the same chunk"
-_NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
+_NOISE = expression(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
-_PASSING_TROUBLE = re.compile(r"overloaded|rate.?limit|429|503|529", re.IGNORECASE)
-_NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
+_PASSING_TROUBLE = expression(r"overloaded|rate.?limit|429|503|529", re.IGNORECASE)
+_NEVER_RETRIED = expression(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
 _REFUSED = ("rejected the request for {model}", "check the model settings")

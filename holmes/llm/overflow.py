@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from holmes.values.expressions import expression
+
 _NUMBER = r"(?P<window>\d[\d,_]*)"
 _FLAGS = re.IGNORECASE | re.DOTALL
 
@@ -21,26 +23,26 @@ class Overflow:
     window_tokens: int | None
 
 
-_RATE_LIMIT = re.compile(
+_RATE_LIMIT = expression(
     r"rate.?limit|tokens per (min|day)|requests per (min|day)|\bTPM\b|quota|throttl|please wait|try again in \d", _FLAGS
 )
-_LARGER_THAN_ALLOWANCE = re.compile(rf"limit[: ]+{_NUMBER}\D+?requested[: ]+(?P<requested>\d[\d,_]*)", _FLAGS)
-_ABOUT_THE_REPLY = re.compile(
+_LARGER_THAN_ALLOWANCE = expression(rf"limit[: ]+{_NUMBER}\D+?requested[: ]+(?P<requested>\d[\d,_]*)", _FLAGS)
+_ABOUT_THE_REPLY = expression(
     r"max_tokens is too large: \d+\. this model supports at most|greater than `?thinking\.budget_tokens"
     r"|maximum allowed number of output tokens|maximum tokens you requested exceeds",
     _FLAGS,
 )
-_ABOUT_A_FIELD = re.compile(r"(string|array) too long\. expected (a|an) (string|array) with maximum length", _FLAGS)
-_ABOUT_THE_MESSAGES = re.compile(r"invalid '(messages|input)\b[^']*(content|text|input)[^']*': string too long", _FLAGS)
-_ABOUT_AN_ATTACHMENT = re.compile(
+_ABOUT_A_FIELD = expression(r"(string|array) too long\. expected (a|an) (string|array) with maximum length", _FLAGS)
+_ABOUT_THE_MESSAGES = expression(r"invalid '(messages|input)\b[^']*(content|text|input)[^']*': string too long", _FLAGS)
+_ABOUT_AN_ATTACHMENT = expression(
     r"\b(image|file|pdf|audio|video)s?\b.{0,60}(too large|too big|exceed|larger than|maximum)", _FLAGS
 )
 # Validators quote their input, which may be a log about another model's context window.
-_QUOTED_INPUT = re.compile(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
+_QUOTED_INPUT = expression(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
 
 # Patterns for messages that contain the context window. The first match applies, so specific patterns come first.
 _WITH_WINDOW = tuple(
-    re.compile(pattern, _FLAGS)
+    expression(pattern, _FLAGS)
     for pattern in (
         rf"too long: \d[\d,_]* tokens ?> ?{_NUMBER} maximum",
         rf"exceed context limit: \d[\d,_]* ?\+ ?\d[\d,_]* ?> ?{_NUMBER}",
@@ -65,13 +67,13 @@ _WITH_WINDOW = tuple(
 )
 # Messages about other limits also match these patterns. A match is an overflow only if the number is large enough.
 _GENERIC_WITH_WINDOW = tuple(
-    re.compile(pattern, _FLAGS)
+    expression(pattern, _FLAGS)
     for pattern in (
         rf"(context|prompt|sequence|model) (length|window|size|len)( of| is|:)?( only)?( (?!by\b)\w+)?:? \(?{_NUMBER}",
         rf"tokens? (count )?(of \d[\d,_]* )?exceeds? the (configured )?limit of {_NUMBER}",
     )
 )
-_WITHOUT_WINDOW = re.compile(
+_WITHOUT_WINDOW = expression(
     r"context_length_exceeded|model_context_window_exceeded|context length exceeded|prompt (is )?too long"
     r"|input is too long|request was too long|request too large|request_too_large|exceeds the maximum size"
     r"|exceeds the context window|context window exceeds limit|exceeds the available context size"
@@ -86,7 +88,7 @@ _WITHOUT_WINDOW = re.compile(
 )
 # These statuses mean a wrong key, permission or model. A shorter conversation does not help.
 _ABOUT_THE_CALLER = frozenset({401, 403, 404, 407})
-_STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
+_STATED_ASIDE = expression(rf"\bn_ctx={_NUMBER}")
 _MIN_WINDOW_TOKENS = 1_000
 
 

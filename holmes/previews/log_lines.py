@@ -24,35 +24,36 @@ from holmes.previews.severity import (
     status_of,
     word_severity,
 )
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.previews.budget import PreviewKind
 
 
 _MASKED_CHARACTERS = 400
-_POD_PREFIX = re.compile(r"\[pod/[^\]\s]+\]\s?|\[[a-z0-9-]+/[a-z0-9./-]+\]\s")
-_RUNTIME_PREFIX = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ")
-_TIMESTAMP = re.compile(
+_POD_PREFIX = expression(r"\[pod/[^\]\s]+\]\s?|\[[a-z0-9-]+/[a-z0-9./-]+\]\s")
+_RUNTIME_PREFIX = expression(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ")
+_TIMESTAMP = expression(
     r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[\d.,:]*\s?(?:Z|UTC|[+-]\d\d:?\d\d)?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d[.\d]*|\d\d:\d\d:\d\d[.,\d]*)[\])]?\s*"
 )
-_CLOCK = re.compile(r"(?<![\d:])(\d\d:\d\d:\d\d)(?![\d:])")
-_VARIABLE = re.compile(r"(?<![\w.@-])[A-Za-z_.@-]*\d[\w.@:+-]*")
-_POD_LIKE = re.compile(r"(?<![\w-])[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdfghjklmnpqrstvwxz2456789]{5,10}(?![\w-])")
-_REPEATED = re.compile(r"\*(?:[\s,;:/|-]*\*)+")
-_INDENTED = re.compile(
+_CLOCK = expression(r"(?<![\d:])(\d\d:\d\d:\d\d)(?![\d:])")
+_VARIABLE = expression(r"(?<![\w.@-])[A-Za-z_.@-]*\d[\w.@:+-]*")
+_POD_LIKE = expression(r"(?<![\w-])[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdfghjklmnpqrstvwxz2456789]{5,10}(?![\w-])")
+_REPEATED = expression(r"\*(?:[\s,;:/|-]*\*)+")
+_INDENTED = expression(
     r"[ \t]+\S|Caused by:|\.\.\. \d+ more|goroutine \d+ |created by |main\.|\tat |Traceback \(most recent call last\)"
     r"|The above exception was|During handling of the above|# (?:Query_time|Schema|Bytes_sent|Thread_id): "
     r"|SET timestamp=|(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):? "
 )
-_DETAIL = re.compile(r"(?:[\w@.:\[\]/-]{1,80} ){0,6}(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  ")
-_CAUSE = re.compile(
+_DETAIL = expression(r"(?:[\w@.:\[\]/-]{1,80} ){0,6}(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  ")
+_CAUSE = expression(
     r"\s*(?:Caused by: |---> |\[cause\]: "
     r"|(?:[A-Za-z_]\w*(?:\.|::|\\))*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b[:\s])"
 )
-_NAMED = re.compile(r"(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]: ")
-_USUAL_START = re.compile(r"(?:ts|time|level|lvl)=\S|[DIWEF], \[|\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:")
+_NAMED = expression(r"(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]: ")
+_USUAL_START = expression(r"(?:ts|time|level|lvl)=\S|[DIWEF], \[|\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:")
 _LEVEL_KEYS = ("level", "severity", "lvl", "log.level", "levelname", "loglevel", "@l")
 _MESSAGE_KEYS = ("msg", "message", "log", "event", "text", "body", "short_message", "@m", "@mt", "fields")
 _ERROR_KEYS = (
@@ -66,11 +67,11 @@ LineRole = Literal["head", "indented", "stray"]
 _SAMPLE_CHARACTERS = 60_000
 _SAMPLE_LINES = 300
 _HEADER_WORD = r"[A-Z][A-Z0-9_%/.-]*(?:\([A-Za-z%]+\))?"
-_TABLE_HEADER = re.compile(rf"{_HEADER_WORD}(?: {_HEADER_WORD})*(?: {{2,}}{_HEADER_WORD}(?: {_HEADER_WORD})*)+ *$")
-_EVENT_HEADER = re.compile(r"(?=.*\bTYPE\b)(?=.*\bREASON\b)(?=.*\bMESSAGE\b)")
-_YAML_LINE = re.compile(r"\s*(?:- )*(?:\"[^\"]+\"|'[^']+'|[\w.$/@*-][\w .$/@()-]*):(?: |$)|\s*- \S|---|\s*#|\s*$")
-_YAML_START = re.compile(r"(?m)^(?:apiVersion|kind|items|metadata): ?|^- \w+:")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
+_TABLE_HEADER = expression(rf"{_HEADER_WORD}(?: {_HEADER_WORD})*(?: {{2,}}{_HEADER_WORD}(?: {_HEADER_WORD})*)+ *$")
+_EVENT_HEADER = expression(r"(?=.*\bTYPE\b)(?=.*\bREASON\b)(?=.*\bMESSAGE\b)")
+_YAML_LINE = expression(r"\s*(?:- )*(?:\"[^\"]+\"|'[^']+'|[\w.$/@*-][\w .$/@()-]*):(?: |$)|\s*- \S|---|\s*#|\s*$")
+_YAML_START = expression(r"(?m)^(?:apiVersion|kind|items|metadata): ?|^- \w+:")
+_CONTROL = expression(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

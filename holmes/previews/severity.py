@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,30 +30,30 @@ LEVELS: Final = {
     **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
 }
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
-_LETTER = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[")
-_CHANNEL = re.compile(r"\b[A-Za-z_]\w{0,40}\.(DEBUG|INFO|NOTICE|WARNING|ERROR|CRITICAL|ALERT|EMERGENCY): ")
-_LEVEL_FIELD = re.compile(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
-_LEVEL_BRACKET = re.compile(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
-_LEVEL_TOKEN = re.compile(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=-]|/(?![A-Z]))")
-_LEVEL_AT_START = re.compile(
+_LETTER = expression(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[")
+_CHANNEL = expression(r"\b[A-Za-z_]\w{0,40}\.(DEBUG|INFO|NOTICE|WARNING|ERROR|CRITICAL|ALERT|EMERGENCY): ")
+_LEVEL_FIELD = expression(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
+_LEVEL_BRACKET = expression(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
+_LEVEL_TOKEN = expression(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=-]|/(?![A-Z]))")
+_LEVEL_AT_START = expression(
     rf"\s*(?:((?i:{_LEVEL_WORDS})):"
     r"|((?i:trace|debug|info|warn|warning|error|fatal|panic)) (?!rates?\b|budget|counts?\b))"
 )
 _LEVEL_WINDOW = 110
 _READ_CHARACTERS = 3_000
 
-_HARMLESS = re.compile(
+_HARMLESS = expression(
     r"(?i)\b(?:no|0|zero|without|any) (?:\w+ )?(?:errors?|failures?|failed|exceptions?|panics?|warnings?|timeouts?)\b"
     r'|\b[\w.-]{0,40}(?:errors?|failures?|failed|exceptions?|timeouts?|rejected|dropped|denied|lost)(?:_total|_count|s)?"?'
     r'\s*[=:]\s*"?(?:0(?:\.0+)?|nil|null|none|false|<nil>)\b(?!\.)'
     r"|\berror (?:budget|rate|reporting|handler|handling|page|tracking|logging)\b|\b(?:fail|fall)[- ]?(?:over|back)\b"
     r"|\b(?:on|for|if|of) (?:errors?|failures?)\b|\btimeout[=: ]+\d+|/[\w/-]{0,60}errors?[\w/.-]{0,60}"
 )
-_FATAL_WORDS = re.compile(
+_FATAL_WORDS = expression(
     r"(?i)\bpanic\b|\bfatal\b|OOM-?Kill|\bout of memory\b|\boom[-_ ]|segfault|segmentation fault|core dumped"
     r"|\bkilled process|OutOfMemory|data loss|\bSIG(?:SEGV|ABRT|KILL)|no space left|disk full|read-only file system"
 )
-_STRONG_WORDS = re.compile(
+_STRONG_WORDS = expression(
     r"(?i)exception\b|traceback|(?:authentication|authorization) failed|connection (?:refused|reset|timed out)"
     r"|no such (?:host|file)|permission denied|access denied|\bforbidden\b|unauthori[sz]ed|x509"
     r"|certificate (?:has )?expired"
@@ -60,7 +61,7 @@ _STRONG_WORDS = re.compile(
     r"|exit(?:ed)?(?: with)?[ _]?(?:code|status)?[=: ]+[1-9]|unhealthy|not ?ready|backoff|unreachable|\bbroken pipe"
     r"|\bmissing\b|\babort|(?-i:[a-z](?:Error|Exception)\b)|read-?only\b|not set\b|\bexpired\b"
 )
-_MILD_WORDS = re.compile(
+_MILD_WORDS = expression(
     r"(?i)\berrors?\b|\bfail(?:ed|ure|s|ing)?\b|\bwarn|time[d ]*[- ]?out\b|\bdenied\b|\brefused\b|\brejected\b"
     r"|\bunable to\b"
     r"|\bcannot\b|\bcould not\b|\bnot found\b|\binvalid\b|\blost\b|\bkilled\b|\bthrottl|\bunknown\b|\bdropp|\bslow\b"
@@ -79,7 +80,7 @@ _HINTS = (
     "timed", "timeout", "too many", "traceback", "unable", "unauthori", "unexpected", "unhealthy", "unknown",
     "unreachable", "warn", "x509",
 )  # fmt: skip
-STATUS: Final = re.compile(
+STATUS: Final = expression(
     r'" (\d{3}) |\b(?:status|[Ss]tatus_?[Cc]ode|(?:http|response|upstream|downstream)_(?:status|code)'
     r"|(?:Origin|Downstream|Upstream)Status|code|response)"
     r'"?[=: ]\s*"?(\d{3})\b'
@@ -107,8 +108,8 @@ _BAD = (
 _MILDLY_BAD = ("terminating", "pending", "containercreating", "podinitializing", "false", "released", "suspended")
 NEGATIVE_CONDITIONS = ("Pressure", "Unavailable", "Failed", "Failure", "Degraded", "Stalled", "Disruption", "Problem",
                        "Deadlock", "Terminating", "Dangling", "FailureTarget", "NonStructuralSchema")  # fmt: skip
-_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(%|[num]|[kKMGT]i?|[EP]i|)(?: \(.*)?$")
-_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?: ago)?$")
+_NUMBER = expression(r"(-?\d+(?:\.\d+)?)(%|[num]|[kKMGT]i?|[EP]i|)(?: \(.*)?$")
+_DURATION = expression(r"(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?: ago)?$")
 _UNITS = {
     "": 1.0, "%": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,

@@ -25,6 +25,7 @@ from holmes.redaction.values import (
     is_word,
     looks_random,
 )
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,51 +34,51 @@ if TYPE_CHECKING:
     from holmes.redaction.pieces import Window
 
 _ASSIGNED: Final = {
-    keyword: re.compile(
+    keyword: expression(
         keyword + r"[a-z0-9_.\-\xdf-\xff]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t\xa0]{0,60}+"
         r"(?P<op>=>|:=|=(?!=)|:(?![:=]|//))[ \t]{0,200}+"
     )
     for keyword in KEYWORDS
 }
 _OPTION: Final = {
-    keyword: re.compile(
+    keyword: expression(
         keyword + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}"
         r"|\\{0,7}[\"'](?:,|[ \t])(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
         r"|[\"']?\n[ \t]{0,60}-[ \t]{1,4})(?![\s\-])"
     )
     for keyword in KEYWORDS
 }
-_ANY_OPTION: Final = re.compile(r"-(?<![A-Za-z0-9_.\-]-)-?[A-Za-z]")
+_ANY_OPTION: Final = expression(r"-(?<![A-Za-z0-9_.\-]-)-?[A-Za-z]")
 # Matches the text that may precede a name at the start of a line.
-_LINE_START: Final = re.compile(
+_LINE_START: Final = expression(
     r"[\s\-+#>|*]*(?:(?:export|set|env|declare -x|env:)[ \t]{1,4}|\$env:|-e[ \t]{1,4})?\\{0,7}[\"'`]?$", re.IGNORECASE
 )
-_RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
+_RUN: Final = expression(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
 _ENDS: Final = ".,:;)]}>"
 # An unquoted value ends at the next pair or at an end tag: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`.
-_CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
+_CUT: Final = expression(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
 # An ODBC password, in which braces are doubled: `PWD={a;b}}c};`.
-_BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
+_BRACED: Final = expression(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
 # A password may start with a brace. If text follows the closing brace, the value is not a map.
 _MAP_SIGNS: Final = frozenset("}:,\"'=")
-_BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
-_COMMENT: Final = re.compile(r"[ \t]#")
+_BRACED_START: Final = expression(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
+_COMMENT: Final = expression(r"[ \t]#")
 # A command may follow a variable: `PGPASSWORD=x psql -h db`.
-_COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
-_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
+_COMMAND: Final = expression(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
+_NUMBER: Final = expression(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
 # Printed values may have wrappers: `Some("...")`, `SecretString("...")`, `Just "..."`.
-_WRAPPER: Final = re.compile(
+_WRAPPER: Final = expression(
     r"[bru](?=[\"'])|(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
     r"|SensitiveString|Sensitive|Password|Token|Str|String|Text|Value|Box|Arc|Rc|Cow|Owned|Borrowed|new String"
     r"|u?str|b?u?r|NSString|@)(?:[(\[][ \t]{0,2}|[ \t]{1,2}(?=\\{0,7}\"))){1,3}(?=\\{0,7}[\"'])"
 )
-_OPTIONAL: Final = re.compile(r"(?:Some|Just|Optional|Present|Right|Ok)[(\[](?P<secret>[^()\[\]\n\"']{1,200})[)\]]")
-_CONFIGMAP_VALUE: Final = re.compile(r"\r?\n-{4}\r?\n")
-_WORD_BELOW: Final = re.compile(
+_OPTIONAL: Final = expression(r"(?:Some|Just|Optional|Present|Right|Ok)[(\[](?P<secret>[^()\[\]\n\"']{1,200})[)\]]")
+_CONFIGMAP_VALUE: Final = expression(r"\r?\n-{4}\r?\n")
+_WORD_BELOW: Final = expression(
     r"[ \t]{0,8}\r?\n[ \t]{1,40}(?P<word>[^\s:=\"'{}()/\[\]<>]{6,200})[ \t]{0,8}(?=\r?\n|$)"
 )
-_NEXT_FIELD: Final = re.compile(r" [A-Z][A-Za-z0-9]{1,40}:[^ \n]|[}\]]")
+_NEXT_FIELD: Final = expression(r" [A-Z][A-Za-z0-9]{1,40}:[^ \n]|[}\]]")
 _LINE_PREFIX: Final = 200
 _NAME_LETTERS: Final = frozenset(NAME_CHARACTERS)
 

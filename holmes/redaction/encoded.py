@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.redaction.kinds import SECRET, Span
 from holmes.redaction.pieces import BASE64_LETTERS, LONG_WORD, WORD_CLASSES
 from holmes.redaction.values import lines_from
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,25 +31,25 @@ if TYPE_CHECKING:
 
 LABEL: Final = "private-key"
 # The length of the key type is limited, so that matching a row of dashes takes linear time.
-_BORDER: Final = re.compile(
+_BORDER: Final = expression(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
-_BREAKS: Final = re.compile(r"(?:\s|\\+[nrt])*")
-_KEY_LINE: Final = re.compile(
+_BREAKS: Final = expression(r"(?:\s|\\+[nrt])*")
+_KEY_LINE: Final = expression(
     r"[+\-]?[\s|>#*\"',]*(?:[A-Za-z0-9+/=]{1,80}|(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash): [^\n]{1,200})?"
     r"[\"',\\nr]*$"
 )
-_KEY_TEXT: Final = re.compile(r"[ \t]{0,40}[A-Za-z0-9+/=]{1,80}\s{1,4}")
-_ONE_LINE_BODY: Final = re.compile(r"(?:[A-Za-z0-9+/=:,. \t\-]|\\+[nrt/])*+")
+_KEY_TEXT: Final = expression(r"[ \t]{0,40}[A-Za-z0-9+/=]{1,80}\s{1,4}")
+_ONE_LINE_BODY: Final = expression(r"(?:[A-Za-z0-9+/=:,. \t\-]|\\+[nrt/])*+")
 _KEY_CHARACTERS: Final = 64 * 1024
 _LINE_CHARACTERS: Final = 200
-_RUN: Final = re.compile(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
+_RUN: Final = expression(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
 # Matches a line break in a string, comment, quotation or table, up to the text of the next line.
-_BREAK: Final = re.compile(
+_BREAK: Final = expression(
     r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|=]?[ \t]{0,4}\\{0,7}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
     r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?"
 )
-_LINE_END: Final = re.compile(r"\\{0,7}[\"',;)\]}]{0,4}(?:[ \t@&|]|\\{0,7}[\"'rn]|\r?\n|$)")
+_LINE_END: Final = expression(r"\\{0,7}[\"',;)\]}]{0,4}(?:[ \t@&|]|\\{0,7}[\"'rn]|\r?\n|$)")
 _BEFORE_CHARACTERS: Final = 8
 _MOST_WRAPPED_LINES: Final = 32
 _FEWEST_LINES: Final = 4
@@ -68,13 +69,13 @@ _FIRST, _SECOND, _THIRD = (
     "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
 )
 # Matches base64 text of ASCII bytes, which have no high bit. One in four thousand random words also matches.
-_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
-_HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
+_TEXT: Final = expression(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
+_HEX_TEXT: Final = expression(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
+_HEX: Final = expression(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
 # Beginnings of base64 words that contain gzip or zlib data, or UTF-16 text with a byte order mark.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
-_WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
-_LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
+_WORD: Final = expression(r"[A-Za-z0-9+/_\-]+")
+_LINE: Final = expression(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
 
 def private_keys(window: Window) -> Iterator[Span]:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction import families
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +29,10 @@ _SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
 # `key=` before a long word, as in URL queries. All kinds of this form share one search.
-LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
+LONG_ARGUMENT: Final = expression(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
 # Command options that take a secret. All commands with these options share one search.
-OPTION: Final = re.compile(
+OPTION: Final = expression(
     r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
 )
 
@@ -134,7 +135,7 @@ def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), 
     return Kind(
         name=name,
         literals=literals or (prefix,),
-        pattern=re.compile(first + body + END),
+        pattern=expression(first + body + END),
         prefixed=True,
         long_word=long_word,
     )
@@ -161,7 +162,7 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
     """Return the kinds that need no context, with a pattern for their literals."""
     shapes = tuple(kind for kind in kinds() if "secret" not in kind.pattern.groupindex)
     literals = {re.escape(literal) for kind in shapes for literal in kind.literals}
-    return re.compile("|".join(sorted(literals))), shapes
+    return expression("|".join(sorted(literals))), shapes
 
 
 @cache
@@ -179,7 +180,7 @@ def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool]
         groups.setdefault((_own_gate(kind), _sign_of(kind)), []).append(kind)
     return tuple(
         (
-            re.compile(gate) if gate else _gate_of(sign, members),
+            expression(gate) if gate else _gate_of(sign, members),
             tuple(members),
             sum(len(kind.literals) for kind in members) <= _FEW_LITERALS,
         )
@@ -210,4 +211,4 @@ def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     )
     first = "" if any(kind.before for kind in members) else rf"(?<=[{last}]{re.escape(sign)})"
     rest = r"(?=[A-Za-z0-9_\-]{4,15}+(?:[A-Za-z0-9_\-]|[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n)))"
-    return re.compile(rf"{re.escape(sign)}{first}{rest}(?:{before})")
+    return expression(rf"{re.escape(sign)}{first}{rest}(?:{before})")

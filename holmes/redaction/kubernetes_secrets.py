@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import Span
@@ -24,32 +23,33 @@ from holmes.redaction.values import (
     is_variable,
     lines_from,
 )
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.redaction.pieces import Window
 
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}+={0,2}$")
+_BASE64: Final = expression(r"[A-Za-z0-9+/]{4,}+={0,2}$")
 _PRIVATE: Final = "PRIVATE KEY"
 _BLANK: Final = r"(?:\s|\\+[nrt]){0,40}"
-_JSON_KIND: Final = re.compile(
+_JSON_KIND: Final = expression(
     rf"kind(?P<quote>\\{{0,15}}\"){_BLANK}:{_BLANK}(?P=quote)Secret(?P<list>List)?(?P=quote)|stringData(?P<bare>\\{{0,15}}\"){_BLANK}:{_BLANK}\{{"
 )
-_BRACE: Final = re.compile(r"[{}]")
-_PART: Final = re.compile(r"(?<!\\)\\*+\"|[{}\[\]]")
-_COLON: Final = re.compile(rf"{_BLANK}:{_BLANK}")
+_BRACE: Final = expression(r"[{}]")
+_PART: Final = expression(r"(?<!\\)\\*+\"|[{}\[\]]")
+_COLON: Final = expression(rf"{_BLANK}:{_BLANK}")
 _MAPS: Final = frozenset({"data", "stringData"})
 # The maximum size of an object in etcd is 1.5 MiB.
 _OBJECT_CHARACTERS: Final = 3 * 1024 * 1024
 _STEP_CHARACTERS: Final = 64 * 1024
 _WORK_PER_CHARACTER: Final = 3
-_YAML_KIND: Final = re.compile(r"kind:[ \t]{1,8}[\"']?Secret(?P<list>List)?[\"']?[ \t]{0,40}(?=\r?\n|$|#)")
-_WORD: Final = re.compile(r"Secret(?<=[ \t\"']Secret)")
-_STRING_DATA: Final = re.compile(r"stringData:[ \t]{0,40}(?=\r?\n|\{|#)")
-_DATA: Final = re.compile(r"[\"']?(?:data|stringData)[\"']?:(?=\s|$)")
-_ENTRY: Final = re.compile(r"[ \t+\-]*(?P<name>[\"']?[A-Za-z0-9_.\-]{1,253}[\"']?):(?:[ \t]+|$)")
-_FLOW_ENTRY: Final = re.compile(r"(?P<name>[\w.\-]{1,253})[\"']?\s{0,4}:\s{0,4}[\"']?(?P<value>[^,\"'}\s]+)")
+_YAML_KIND: Final = expression(r"kind:[ \t]{1,8}[\"']?Secret(?P<list>List)?[\"']?[ \t]{0,40}(?=\r?\n|$|#)")
+_WORD: Final = expression(r"Secret(?<=[ \t\"']Secret)")
+_STRING_DATA: Final = expression(r"stringData:[ \t]{0,40}(?=\r?\n|\{|#)")
+_DATA: Final = expression(r"[\"']?(?:data|stringData)[\"']?:(?=\s|$)")
+_ENTRY: Final = expression(r"[ \t+\-]*(?P<name>[\"']?[A-Za-z0-9_.\-]{1,253}[\"']?):(?:[ \t]+|$)")
+_FLOW_ENTRY: Final = expression(r"(?P<name>[\w.\-]{1,253})[\"']?\s{0,4}:\s{0,4}[\"']?(?P<value>[^,\"'}\s]+)")
 _MARKS: Final = frozenset(" \t+-")
 _LINE_START: Final = 300
 _FREE_WORK: Final = 64 * 1024

@@ -15,6 +15,7 @@ from holmes.redaction.kinds import Span
 from holmes.redaction.kubernetes_secrets import may_be_shown, secret_span
 from holmes.redaction.names import label_of, strength_of
 from holmes.redaction.values import is_reference, looks_random
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
 
 
 _NUMBERS: Final = r"(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3})(?:,?[ \t]{1,4}(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3})){2,8000}"
-_NAMED_BYTES: Final = re.compile(
+_NAMED_BYTES: Final = expression(
     rf"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{{0,100}})\\{{0,7}}\"?:[ \t]{{0,4}}(?:\[\](?:uint8|byte)\{{|\[)"
     rf"(?P<secret>{_NUMBERS}),?[\]}}]"
 )
-_NAMED_CAST: Final = re.compile(
+_NAMED_CAST: Final = expression(
     r"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{0,100})\\{0,7}\"?:[ \t]{0,4}(?:\(\*?[a-z\[\]0-9]{1,20}\)[ \t]{0,2}"
     r"(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
     r"|\[\]byte\()\\{0,7}\"(?P<secret>[^\"\n\\]{1,4000})"
 )
 # Matches an environment variable that is printed without field names: `{DB_PASSWORD x nil}`.
-_NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
+_NAMELESS: Final = expression(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
 # Text that marks an adjacent map in the same dump as part of a Secret.
-_OF_SECRET: Final = re.compile(
+_OF_SECRET: Final = expression(
     r"kind:Secret\b|\bSecret\{|StringData:|Type:(?:Opaque|kubernetes\.io/)|type:(?:Opaque|kubernetes\.io/)"
 )
-_DATA: Final = re.compile(r"\b(?:[Dd]ata|[sS]tringData):[ \t]{0,2}map\[(?:string\](?:\[\](?:uint8|byte)|string)\{)?")
-_ENTRY: Final = re.compile(
+_DATA: Final = expression(r"\b(?:[Dd]ata|[sS]tringData):[ \t]{0,2}map\[(?:string\](?:\[\](?:uint8|byte)|string)\{)?")
+_ENTRY: Final = expression(
     r"\s{0,4},?\s{0,4}\\{0,7}\"?(?P<name>[A-Za-z0-9_.\-]{1,253})\\{0,7}\"?:[ \t]{0,4}"
     rf"(?:(?:\[\](?:uint8|byte)\{{|\[)(?P<bytes>{_NUMBERS})?,?[\]}}]"
     r"|\[\](?:uint8|byte)\(\\{0,7}\"(?P<text>[^\"\n\\]{1,4000})\\{0,7}\"\)"
@@ -62,38 +63,38 @@ _FIELD: Final = (
     rf"{_BREAK}){{0,3}}"
 )
 _NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
-_NAME_FIRST: Final = re.compile(
+_NAME_FIRST: Final = expression(
     rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_./\-]{{0,100}}+){_Q},?"
     rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
 )
-_VALUE_FIRST: Final = re.compile(
+_VALUE_FIRST: Final = expression(
     rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
     r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
     rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
 )
-_ATTRIBUTE: Final = re.compile(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
-_NAME_ATTRIBUTE: Final = re.compile(
+_ATTRIBUTE: Final = expression(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
+_NAME_ATTRIBUTE: Final = expression(
     rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
 )
-_VALUE_ATTRIBUTE: Final = re.compile(
+_VALUE_ATTRIBUTE: Final = expression(
     rf"\b{_VALUES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
 )
-_BROKEN_ATTRIBUTE: Final = re.compile(
+_BROKEN_ATTRIBUTE: Final = expression(
     r"(?P<name>[a-z_][a-z0-9_:.\-]{0,60})(?:[ \t]{0,8}\n\s{0,80}=\s{0,80}|[ \t]{0,8}=[ \t]{0,8}\n\s{0,80})"
     r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{1,1000})(?P=quote)"
 )
-_ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
-_OPENING: Final = re.compile(
+_ELEMENT: Final = expression(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
+_OPENING: Final = expression(
     r"<(?P<tag>[A-Za-z_][\w.:\-]{0,60})(?P<attributes>[ \t\n][^<>]{0,400})?>\s{0,80}(?:<!\[CDATA\[)?"
 )
 _VALUE_TAG: Final = r"(?:string|value|param-value|property-value|val)"
 _NAME_TAG: Final = r"(?:key|name|string|entry|param-name|property-name)"
-_LABELS: Final = re.compile(
+_LABELS: Final = expression(
     rf"<(?:{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})</[a-z\-]{{1,30}}|(?P<tag>[a-z_]{{1,30}}[ \t]"
     rf"[^<>]{{1,200}}))>"
     rf"\s{{0,80}}<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})<"
 )
-_TURNED_LABELS: Final = re.compile(
+_TURNED_LABELS: Final = expression(
     rf"<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})</[a-z\-]{{1,30}}>"
     rf"\s{{0,80}}<{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})<"
 )

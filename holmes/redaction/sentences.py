@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import PASSWORD, Span
 from holmes.redaction.names import label_of, strength_of
 from holmes.redaction.values import is_object_name, is_reference, is_word, looks_random
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from holmes.redaction.pieces import Window
@@ -30,7 +31,7 @@ _AFTER_VERB: Final = (
     r"|now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
 )
 _SENTENCE: Final = {
-    keyword: re.compile(
+    keyword: expression(
         keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]\-]{1,24}+){0,8}?)"
         rf"(?:[ \t\xa0]{{1,3}}(?P<verb>{_VERB}{_AFTER_VERB})|(?=:))[ \t]{{0,2}}(?P<colon>:?)[ \t]{{1,3}}"
         r"\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(\[{][^\s\"'`\\<>]{3,200})"
@@ -39,19 +40,19 @@ _SENTENCE: Final = {
 }
 # A secret without a verb: `password x`. The value must mix more kinds of characters than an ordinary word.
 _BARE: Final = {
-    keyword: re.compile(
+    keyword: expression(
         keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>(?:[\"'`]|\xab[ \xa0]?)?)"
         r"(?P<secret>[^\s\"'`\\<>(){}\[\]=:]{6,200})"
     )
     for keyword in ("pass", "kennwort", "contrase", "senha", "clave", "secret", "token", "key")
 }
 # In `login with password 'x'`, the quoted word is the password.
-_WITH: Final = re.compile(
+_WITH: Final = expression(
     r"\b(?:with|using|mit|avec|con|com)[ \t]{1,2}(?:(?:the|dem|le|la|a|o)[ \t]{1,2})?(?:[a-z\xdf-\xff]{1,12}[ \t])?$"
 )
-_LAST_WORD: Final = re.compile(r"[a-z]{2,16}[ _-]$")
+_LAST_WORD: Final = expression(r"[a-z]{2,16}[ _-]$")
 _SHORTEST_SECRET: Final = 12
-_LOGIN: Final = re.compile(
+_LOGIN: Final = expression(
     r"(?:cred[a-z]{4,8}|login|log(?:ged)? in|zugangsdaten|anmeldedaten)"
     r"[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
     r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et"
@@ -60,16 +61,16 @@ _LOGIN: Final = re.compile(
 )
 _LOGIN_WORDS: Final = ("cred", "login", "log in", "logged in", "daten")
 # In `user: bob, password: x`, the last word is not a description such as `expired`.
-_LOGIN_FIELD: Final = re.compile(
+_LOGIN_FIELD: Final = expression(
     r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
     r"[ \t]{0,2}[:=][ \t]{0,2}"
     r"[^\s,;:=]{1,64}[,;]?[ \t]{1,4}(?:and |und |et |y |e )?$"
 )
 _LOGIN_FIELD_CHARACTERS: Final = 100
-_BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
+_BEFORE: Final = expression(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
 # Words that end the name of a secret, such as `for` in `the password for bob is`.
-_FUNCTION_WORDS: Final = re.compile(
+_FUNCTION_WORDS: Final = expression(
     r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du"
     r"|para|del|da|do|per|di|de)(?=[ \t]|$)"
 )
@@ -101,7 +102,7 @@ _ARTICLES: Final = frozenset(
 _JOINTS: Final = frozenset("/_:$")
 _COMPOUND_JOINTS: Final = _JOINTS | set("-.")
 _ENDS: Final = ".,;:!?)]}"
-_ADJECTIVE: Final = re.compile(
+_ADJECTIVE: Final = expression(
     r"(?:ed|ing|ible|able|ent|ect|ous|ory|id|ido|ida|ado|ada|ato|ata|ig|lich|ert|en|ch|sch|ant|eur|ta|to)$"
 )
 _WORD_CHARACTERS: Final = 8
@@ -109,8 +110,8 @@ _SHORTEST_NAMED: Final = 6
 # Verbs that state equality. After these verbs, a numeric code is also treated as a password.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
 # An email address is the recipient of a message, not a secret.
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
-_CODE: Final = re.compile(r"[0-9]{6,12}")
+_ADDRESS: Final = expression(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
+_CODE: Final = expression(r"[0-9]{6,12}")
 
 
 def told_secrets(window: Window) -> Iterator[Span]:

@@ -6,15 +6,16 @@ whether its value is a secret. Lines of `.pgpass` files are also read as rows.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import PASSWORD, Span
 from holmes.redaction.names import label_of, strength_of
 from holmes.redaction.pieces import COMMON, KEYWORDS
 from holmes.redaction.values import is_reference, is_word
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from holmes.redaction.pieces import Window
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _HEADING_END: Final = r"\"?(?:[ ]{0,40}[|,;\t\r\n]|[ ]{2})"
 # Matches a keyword in a heading, up to the end of its cell.
 _HEADING: Final = {
-    keyword: re.compile(rf"{keyword}[a-z0-9_\-]{{0,30}}+{_HEADING_END}")
+    keyword: expression(rf"{keyword}[a-z0-9_\-]{{0,30}}+{_HEADING_END}")
     for keyword in KEYWORDS
     if keyword not in {"key", "cred", "auth"}
 }
@@ -30,45 +31,45 @@ NAME_TITLES: Final = frozenset(
     {"k", "key", "name", "variable", "property", "setting", "field", "parameter", "env", "option"}
 )
 VALUE_TITLES: Final = frozenset({"v", "val", "value", "current value", "setting"})
-_VALUE_HEADING: Final = re.compile(rf"(?<![a-z0-9_\-])value{_HEADING_END}")
+_VALUE_HEADING: Final = expression(rf"(?<![a-z0-9_\-])value{_HEADING_END}")
 _CELL: Final = {
-    "|": re.compile(r"[^|\n]+|(?<=\|)(?=\||$)"),
-    "\t": re.compile(r"[^\t\n]+|(?<=\t)(?=\t|$)"),
-    ",": re.compile(r"\"(?:[^\"\n]|\"\"){0,400}\"|[^,\n]+|(?<=,)(?=,|$)"),
-    ";": re.compile(r"[^;\n]+|(?<=;)(?=;|$)"),
-    "  ": re.compile(r"\S+(?: \S+)*"),
+    "|": expression(r"[^|\n]+|(?<=\|)(?=\||$)"),
+    "\t": expression(r"[^\t\n]+|(?<=\t)(?=\t|$)"),
+    ",": expression(r"\"(?:[^\"\n]|\"\"){0,400}\"|[^,\n]+|(?<=,)(?=,|$)"),
+    ";": expression(r"[^;\n]+|(?<=;)(?=;|$)"),
+    "  ": expression(r"\S+(?: \S+)*"),
 }
-_TITLE: Final = re.compile(r"[A-Za-z_][\w.\-]{0,40}(?: [\w.\-]{1,20}){0,2}")
-_RULE: Final = re.compile(r"[\s|+\-=:─┼│]*[\-=─]{3}[\s|+\-=:─┼│]*")
+_TITLE: Final = expression(r"[A-Za-z_][\w.\-]{0,40}(?: [\w.\-]{1,20}){0,2}")
+_RULE: Final = expression(r"[\s|+\-=:─┼│]*[\-=─]{3}[\s|+\-=:─┼│]*")
 _LONGEST_LINE: Final = 2000
 
 _Cells = list[tuple[int, int]]
-_NETRC: Final = re.compile(r"password(?:\s|\\+[nrt]){1,8}\\{0,7}[\"']?(?P<secret>[^\s\\\"']{1,200})")
-_NETRC_HEAD: Final = re.compile(
+_NETRC: Final = expression(r"password(?:\s|\\+[nrt]){1,8}\\{0,7}[\"']?(?P<secret>[^\s\\\"']{1,200})")
+_NETRC_HEAD: Final = expression(
     r"(?:machine(?:\s|\\+[nt]){1,8}(?:[a-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|localhost)|(?:^|\n|\\n|[\"'])"
     r"[ \t]{0,40}default)"
     r"(?:(?:\s|\\+[nrt]){1,80}(?:login|account)(?:\s|\\+[nrt]){1,8}[^\s\\]{1,200}){0,2}(?:\s|\\+[nrt]){1,80}$"
 )
 _NETRC_CHARACTERS: Final = 500
-_INSERT: Final = re.compile(
+_INSERT: Final = expression(
     r"insert\s{1,8}(?:ignore\s{1,8})?into\s{1,8}[^\s(]{1,200}\s{0,8}\((?P<columns>[^()]{1,4000})\)\s{0,8}values\s{0,8}(?=\()"
 )
-_ROW: Final = re.compile(
+_ROW: Final = expression(
     r"\s{0,8},?\s{0,8}\((?P<fields>(?:'(?:[^'\n]|''){0,2000}+'|[^()'\n]{1,400}+|\([^()\n]{0,200}\)){1,400}+)\)"
 )
-_FIELD: Final = re.compile(
+_FIELD: Final = expression(
     r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000}+)\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
 )
 # Matches host, port, database, user and password, without other text in the line.
-_PGPASS: Final = re.compile(
+_PGPASS: Final = expression(
     r"[ \t]{0,40}(?:[A-Za-z0-9_.*/\-]{1,200}+|\[[0-9a-fA-F:]{2,40}\]):(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:"
     r"[A-Za-z_*][^\s:/\"'=]{0,63}+:"
     r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t\r]*"
 )
-_SURE_PGPASS: Final = re.compile(r":\*:|:[56]432:")
+_SURE_PGPASS: Final = expression(r":\*:|:[56]432:")
 _COLONS: Final = 4
 # `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form as a `.pgpass` line.
-_SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|json|tf):")
+_SOURCE: Final = expression(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|json|tf):")
 
 
 class ColumnSecrets:

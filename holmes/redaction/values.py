@@ -14,20 +14,21 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.names import strength_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-QUOTE: Final = re.compile(r"\\{0,7}[\"'`]")
-_DOUBLE_QUOTED: Final = re.compile(r"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+")
+QUOTE: Final = expression(r"\\{0,7}[\"'`]")
+_DOUBLE_QUOTED: Final = expression(r"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+")
 # The lookbehind ensures that a run of backslashes matches only once.
-_ESCAPED_QUOTE: Final = re.compile(r"(?<!\\)\\*+(\"|')|\n")
+_ESCAPED_QUOTE: Final = expression(r"(?<!\\)\\*+(\"|')|\n")
 _SCAN_CHARACTERS: Final = 256 * 1024
-BLOCK_SCALAR: Final = re.compile(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
+BLOCK_SCALAR: Final = expression(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
 _MARKS: Final = " +-\t"
 # Matches a complete reference, which other text may follow.
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = expression(
     r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
     r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
     r"|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\$(?P<name>[A-Za-z_]\w*)|\$[0-9?*@](?![A-Za-z0-9_])"
@@ -35,9 +36,9 @@ _VARIABLE: Final = re.compile(
     r"|\{[A-Za-z_]*(?:\.[a-z_]+)*\}|\{\d\}|<(?P<tag>[^<>\n]{0,120})>|`[^`\n]+`|\((?i:redacted)"
 )
 # A variable name has no digits in place of letters, unlike `$tr0ngPass`.
-_LEET: Final = re.compile(r"[a-z][0-9]+[a-z]")
-_ESCAPED_TAG: Final = re.compile(r"\\u003[ce]")
-_PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
+_LEET: Final = expression(r"[a-z][0-9]+[a-z]")
+_ESCAPED_TAG: Final = expression(r"\\u003[ce]")
+_PATH: Final = expression(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
 _ROOTS: Final = frozenset(
     {
         "app", "apps", "bin", "certs", "config", "credentials", "data", "dev", "etc", "home", "keys", "lib", "media",
@@ -45,25 +46,25 @@ _ROOTS: Final = frozenset(
         "vault", "workspace",
     }
 )  # fmt: skip
-_FILE: Final = re.compile(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|pfx|pwd|secret|token|txt|ya?ml)$")
+_FILE: Final = expression(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|pfx|pwd|secret|token|txt|ya?ml)$")
 # A folder is a word, optionally with a number at its end: `db-1`, `v2`.
-_FOLDER: Final = re.compile(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
-_CALL: Final = re.compile(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
-_MASKED_CALL: Final = re.compile(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
-_FETCH: Final = re.compile(
+_FOLDER: Final = expression(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
+_CALL: Final = expression(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
+_MASKED_CALL: Final = expression(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
+_FETCH: Final = expression(
     r"(?:get|fetch|load|read|lookup|decode|decrypt|random|env|file|base64|generate|create|secret|read)", re.IGNORECASE
 )
-_MIXED_NAME: Final = re.compile(r"[._]|[a-z][A-Z]")
-_ARGUMENT: Final = re.compile(r"\s*(?:\)|[\"'$.&]|[A-Za-z_][\w.]*[.(,]|[A-Za-z_][\w.]*$)")
-_NUMBER: Final = re.compile(r"\d+\)?$")
-_ATTRIBUTE: Final = re.compile(
+_MIXED_NAME: Final = expression(r"[._]|[a-z][A-Z]")
+_ARGUMENT: Final = expression(r"\s*(?:\)|[\"'$.&]|[A-Za-z_][\w.]*[.(,]|[A-Za-z_][\w.]*$)")
+_NUMBER: Final = expression(r"\d+\)?$")
+_ATTRIBUTE: Final = expression(
     r"(?:var|local|data|module|self|this|os|config|settings|process|secrets?|vault|env|args|opts|options|params|request|"
     r"ctx|context|cfg|conf|props|properties|values|spec)(?:\.[A-Za-z_]+|\[[\"']?[A-Za-z_.\-]+[\"']?\]|\[\d\])+[;,)]?$",
     re.IGNORECASE,
 )
 # An attribute of a resource: `random_password.db.result`.
-_RESOURCE: Final = re.compile(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-]+[\"']?\])?){2,6}[;,)]?$")
-_YAML_TAG: Final = re.compile(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
+_RESOURCE: Final = expression(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-]+[\"']?\])?){2,6}[;,)]?$")
+_YAML_TAG: Final = expression(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
 _MIXED_LENGTH: Final = 6
 _MOST_VARIABLES: Final = 8
 PLACEHOLDER_START: Final = "(REDACTED"
@@ -78,23 +79,23 @@ _NOTHING: Final = frozenset(
         "requerido", "requis", "richiesto", "ung\xfcltig",
     }
 )  # fmt: skip
-_MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$|[-{}()\[\]?]{1,3}$")
-_ELSEWHERE: Final = re.compile(
+_MASKED: Final = expression(r"[*xX.•\-#_]{3,}+$|\*+$|[-{}()\[\]?]{1,3}$")
+_ELSEWHERE: Final = expression(
     r"(?:file|vault|ssm|env|op|ref\+\w+|arn:aws[\w\-]*|projects/[\w\-]+/secrets|secret[sm]?|k8s)(?:://|:|/)"
     r"|https?://|[a-z][a-z0-9+.\-]{1,20}://|system:|sha(?:256|512|1):"
 )
-_VARIABLE_NAME: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_AMOUNT: Final = re.compile(
+_VARIABLE_NAME: Final = expression(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+_AMOUNT: Final = expression(
     r"[+\-]?\d[\d.,_]*\s?(?:ns|us|µs|ms|s|m|h|d|k|mb|kb|gb|b|[kmg]i|%|bytes?|m\d+s)?$", re.IGNORECASE
 )
-_SIZE: Final = re.compile(r"\d+ bytes?$")
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$")
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d$")
-_PUBLIC: Final = re.compile(
+_SIZE: Final = expression(r"\d+ bytes?$")
+_TIME: Final = expression(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$")
+_DATE: Final = expression(r"\d{4}-\d\d-\d\d$")
+_PUBLIC: Final = expression(
     r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
 )
 # A type in source code: `Option<String>`, `SecretStr`, `&'static str`.
-_TYPE: Final = re.compile(
+_TYPE: Final = expression(
     r"(?:&(?:'\w+ )?)?(?:(?:Option|Optional|Box|Vec|Arc|Rc|Cow|Result|List|Maybe|Secret|Promise)[<\[])*"
     r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)"
     r"[>\]]*(?: = \w{1,20})?[,;]?$"
@@ -108,11 +109,11 @@ _STOP_WORDS: Final = frozenset(
         "unset", "was", "were", "when", "which", "while", "will", "with", "within", "without", "you", "your",
     }
 )  # fmt: skip
-_OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
+_OBJECT_NAME: Final = expression(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
+_UUID: Final = expression(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
 # Masking a cookie also removes the words that mark the line as prose. The rest of the line must not be masked as a
 # secret.
-_MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
+_MASKED_COOKIE: Final = expression(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
 # Number of leading characters that are checked for a random mix of letters.
 _JUDGED_CHARACTERS: Final = 128

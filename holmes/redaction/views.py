@@ -10,13 +10,15 @@ also applied to the view, and the spans are masked in the original text.
 from __future__ import annotations
 
 import html
-import re
 from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from holmes.values.expressions import expression
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from holmes.redaction.pieces import Window
@@ -26,7 +28,7 @@ _ESCAPED: Final = r"\\{1,8}+(?:[eE]|0?033|33|x1[bB]|[xu]\{1[bB]\}|u001[bB]|U0000
 _TEXTUAL: Final = rf"(?:{_ESCAPED}|\^\[|#033|<ESC>|\u241b)"
 _TEXTUAL_END: Final = rf"(?:\^G|\\{{1,8}}(?:a|0?07|x07|u0007)|{_TEXTUAL}\\{{1,8}}|\x07|\x1b\\)"
 _FORWARD: Final = r"(?:\x1b\[|\x9b)[0-9]{0,4}C"
-_REAL: Final = re.compile(
+_REAL: Final = expression(
     rf"(?P<blank>{_FORWARD})"
     r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\r\n]*+(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
@@ -35,13 +37,13 @@ _REAL: Final = re.compile(
     # The remaining part of a broken sequence. Two remaining parts could form a new sequence.
     r"|[\x1b\x90\x98\x9b-\x9f]"
 )
-_WRITTEN: Final = re.compile(
+_WRITTEN: Final = expression(
     rf"(?P<blank>{_TEXTUAL}\[[0-9]{{0,4}}C)"
     rf"|{_TEXTUAL}\[[0-9;:?]{{0,64}}[A-Za-z]"
     rf"|{_TEXTUAL}\][0-9]{{1,4}};[^\r\n\x07\x1b\\^\u241b]{{0,2048}}+{_TEXTUAL_END}"
 )
-_ESCAPED_START: Final = re.compile(_ESCAPED + r"[\[\]]")
-_C1: Final = re.compile("[\x90\x98\x9b\x9d-\x9f\u241b]")
+_ESCAPED_START: Final = expression(_ESCAPED + r"[\[\]]")
+_C1: Final = expression("[\x90\x98\x9b\x9d-\x9f\u241b]")
 _ASCII: Final = bytes(range(128))
 _STEP_CHARACTERS: Final = 256 * 1024
 _URL: Final = r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
@@ -56,27 +58,27 @@ _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
-_RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
-_UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
+_RARE: Final = expression(f"[{_UNSEEN}]+|[{_WIDE}]")
+_UNSEEN_SIGN: Final = expression(f"[\x00{_UNSEEN}]")
 # Indications of an encoding: a character that is fast to search, and a pattern that starts with it.
 _TRACES: Final = (
-    ("%", re.compile(_URL)),
-    ("&", re.compile(_ENTITY)),
-    ("\\", re.compile(_ESCAPE)),
-    ("\x00", re.compile("\x00+")),
-    ("\x1b", re.compile(_SEQUENCE)),
+    ("%", expression(_URL)),
+    ("&", expression(_ENTITY)),
+    ("\\", expression(_ESCAPE)),
+    ("\x00", expression("\x00+")),
+    ("\x1b", expression(_SEQUENCE)),
 )
 # `kubectl describe` prints a command below these names, one word per line.
 _COMMAND_NAMES: Final = ("Command:", "Args:")
-_COMMAND: Final = re.compile(
+_COMMAND: Final = expression(
     r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
     r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
 )
-_WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
+_WORD_BREAK: Final = expression(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
 # Number of characters around a decoded span. The context is extended to the next word border.
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
-_BORDERS: Final = re.compile(r"[\s\"',;]")
+_BORDERS: Final = expression(r"[\s\"',;]")
 # Separates two spans, so that no match crosses the gap.
 _GAP: Final = "\n---\n"
 _PARTS_AT_ONCE: Final = 4096
@@ -189,7 +191,7 @@ def decoded_view(text: str, beyond: str) -> View | None:
         traces.append(_RARE.pattern)
     if not traces:
         return None
-    pattern = re.compile("|".join(traces))
+    pattern = expression("|".join(traces))
     view = View(len(text))
     position = 0
     for start, end in _surroundings(text, pattern):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, get_type_hints
 
 from pydantic import (
@@ -356,10 +357,16 @@ def _shown(value: object) -> str | None:
             return str(value)
 
 
+@cache
+def _types_of(part: str) -> dict[str, Any]:
+    """Return the types of the fields of a part of the policy. `part` is empty for the policy itself."""
+    owner = type(policy_field(ContextPolicy(), part)) if part else ContextPolicy
+    return get_type_hints(owner, include_extras=True)
+
+
 def _field(key: ContextKey) -> tuple[Any, Any]:
     part, _, name = key.field.rpartition(".")
-    owner = type(policy_field(ContextPolicy(), part)) if part else ContextPolicy
-    kind = get_type_hints(owner, include_extras=True)[name]
+    kind = _types_of(part)[name]
     if kind == tuple[str, ...]:
         kind = CommaSeparated
     default = _shown(policy_field(ContextPolicy(), key.field))

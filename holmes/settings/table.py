@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -96,13 +99,35 @@ def _section(title: str, rows: Iterable[str]) -> str:
 
 def _rows(group: type[SettingsGroup]) -> dict[str, str]:
     """Return the rows of a group by config key."""
-    fields = group.model_fields.items()
-    return {str(setting_of(group, name).file_key): _row(setting_of(group, name), field) for name, field in fields}
+    documented = meanings(group)
+    settings = {name: setting_of(group, name) for name in group.model_fields}
+    return {
+        str(setting.file_key): _row(setting, group.model_fields[name], documented[name])
+        for name, setting in settings.items()
+    }
 
 
-def _row(setting: Setting, field: FieldInfo) -> str:
+def meanings(group: type[SettingsGroup]) -> dict[str, str]:
+    """Return the documentation of each field: its description, or the docstring under it.
+
+    Pydantic can also read the docstrings, but it does so when the class is imported, which delays each command.
+    """
+    found = {name: field.description or "" for name, field in group.model_fields.items()}
+    classes = {each.__name__ for each in group.__mro__}
+    for each in ast.parse(inspect.getsource(sys.modules[group.__module__])).body:
+        if isinstance(each, ast.ClassDef) and each.name in classes:
+            for field, text in pairwise(each.body):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
+                        found[name] = meaning
+                    case _:
+                        pass
+    return found
+
+
+def _row(setting: Setting, field: FieldInfo, documented: str) -> str:
     names = [f"`{text}`" if text else "" for text in (setting.file_key, setting.env, setting.option)]
-    meaning = " ".join((field.description or "").split())
+    meaning = " ".join(documented.split())
     if setting.aliases:
         meaning += f" Also accepted: {', '.join(f'`{alias}`' for alias in setting.aliases)}."
     return f"| {' | '.join(names)} | {_default(setting, field)} | {meaning.replace('|', chr(92) + '|')} |"

@@ -6,17 +6,24 @@ The first line is the verdict. `details` adds everything that the short form omi
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.facts import MOST_ROWS
 from holmes.triage.markdown import code, counted, fenced, plain, table
 from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from holmes.triage.conversation import SeenLook
     from holmes.values.first_look import FirstLook
 
 NO_LLM: Final = "No LLM was used: this answer comes from the built-in rules of Holmes (builtin/triage)."
+_MOST: Final = 20
+"""The lines of an answer without its details. Rows of a table do not count."""
 _MOST_LINES: Final = 3
+_MOST_STEPS: Final = 6
 _LINE_CHARACTERS: Final = 300
 _MOST_OTHERS: Final = 2
 """The other incidents that an answer names, if it is about a namespace or the whole cluster."""
@@ -26,20 +33,55 @@ _TIMES: Final = re.compile(r", (?:once|\d+ times)(?: (?:at|from) \S+(?: to \S+)?
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Lines of an answer. `around` counts the blank line before them, a title and a fence."""
+
+    lines: Sequence[str]
+    around: int = 1
+
+
 def answer_text(seen: SeenLook, *, details: bool = False, origin: str = NO_LLM) -> str:
-    """Format the answer as Markdown. `origin` is the last line, which says where the answer comes from."""
+    """Format the answer as Markdown. `origin` is the last line, which says where the answer comes from.
+
+    Without `details`, the answer has at most 20 lines, and at most 15 rows of a table.
+    """
     look = seen.look
-    parts = [
-        _headline(seen),
-        _evidence(seen, details=details),
-        _chain(look),
-        _against(look),
-        _table(seen),
-        _fix(look),
-        _rest(look, details=details),
-        origin,
-    ]
+    head, table = _headline(seen), _table(seen, details=details)
+    blocks = {
+        "evidence": _Block(lines=_evidence(seen, details=details)),
+        "fix": _Block(lines=[line for each in look.fix for line in each.splitlines()], around=4),
+        "against": _Block(lines=_against(look)),
+        "rest": _Block(lines=_rest(look, details=details)),
+        "chain": _Block(lines=_chain(look)),
+    }
+    written = [head, *([table] if table else []), origin]
+    around = sum(len(text.splitlines()) + 1 for text in written) - 1 - _rows(look, details=details)
+    shown = {name: block.lines for name, block in blocks.items()} if details else _fitted(blocks, _MOST - around)
+    path, against, rest = ("\n".join(shown[name]) for name in ("chain", "against", "rest"))
+    parts = [head, "\n".join(shown["evidence"]), path, against, table, _fix(look, shown["fix"]), rest, origin]
     return "\n\n".join(part for part in parts if part)
+
+
+def _fitted(blocks: Mapping[str, _Block], room: int) -> dict[str, Sequence[str]]:
+    """Return the lines that fit into so many lines: first one line of each block, then the others, block by block."""
+    counts = dict.fromkeys(blocks, 0)
+    for name, block in blocks.items():
+        if block.lines and block.around < room:
+            counts[name], room = 1, room - block.around - 1
+    for name, block in blocks.items():
+        if counts[name]:
+            more = min(len(block.lines) - 1, room)
+            counts[name], room = 1 + more, room - more
+    return {name: _cut(name, block.lines, counts[name]) for name, block in blocks.items()}
+
+
+def _cut(name: str, lines: Sequence[str], count: int) -> Sequence[str]:
+    """Return `count` lines. The last one says how many notes or lines of a script are missing."""
+    if count in (0, len(lines)) or name == "evidence":
+        return lines[:count]
+    missing = counted(len(lines) - count + 1, "more line")
+    return [*lines[: count - 1], f"# {missing}: ask `details`" if name == "fix" else f"{missing}: ask `details`."]
 
 
 def _headline(seen: SeenLook) -> str:
@@ -66,14 +108,14 @@ def _kept_ends(text: str) -> str:
     return f"{start}{plain(text)}{end}" if text.strip() else start
 
 
-def _evidence(seen: SeenLook, *, details: bool) -> str:
+def _evidence(seen: SeenLook, *, details: bool) -> list[str]:
     """Write the evidence: at most three lines, without what the summary already says, or all of it with `details`."""
     look = seen.look
     lines = [(line, line) for line in (*look.evidence, *look.lines)]
     if not details:
         places = [(line, _unrepeated(line, look.summary)) for line, _ in lines]
         lines = ([pair for pair in places if pair[1]] or [(line, _place(line)) for line, _ in lines[:1]])[:_MOST_LINES]
-    return "\n".join(f"- {code(shown, _LINE_CHARACTERS)}{cite(seen, line)}" for line, shown in lines)
+    return [f"- {code(shown, _LINE_CHARACTERS)}{cite(seen, line)}" for line, shown in lines]
 
 
 def _unrepeated(line: str, summary: str) -> str:
@@ -92,33 +134,43 @@ def _place(line: str) -> str:
     return _TIMES.sub("", line.partition(": ")[0])
 
 
-def _chain(look: FirstLook) -> str:
-    return f"Path: {' → '.join(code(each) for each in look.chain)}" if len(look.chain) > 1 else ""
+def _chain(look: FirstLook) -> list[str]:
+    if len(look.chain) <= 1:
+        return []
+    steps = [code(each) for each in look.chain]
+    if len(steps) > _MOST_STEPS:
+        steps[_MOST_STEPS // 2 : 1 - _MOST_STEPS // 2] = [f"… {len(steps) - _MOST_STEPS + 1} more …"]
+    return [f"Path: {' → '.join(steps)}"]
 
 
-def _against(look: FirstLook) -> str:
-    return f"Against this cause: {plain('; '.join(look.against))}." if look.against else ""
+def _against(look: FirstLook) -> list[str]:
+    return [f"Against this cause: {plain('; '.join(look.against))}."] if look.against else []
 
 
-def _table(seen: SeenLook) -> str:
-    found = seen.look.table
-    if found is None:
+def _rows(look: FirstLook, *, details: bool) -> int:
+    rows = len(look.table.rows) if look.table else 0
+    return rows if details else min(rows, MOST_ROWS)
+
+
+def _table(seen: SeenLook, *, details: bool) -> str:
+    found, most = seen.look.table, _rows(seen.look, details=details)
+    if found is None or not most:
         return ""
-    rows = [row.split(" | ") for row in found.rows]
-    text = table(found.header.split(" | "), rows)
+    rows = found.rows[:most]
+    text = table(found.header.split(" | "), [row.split(" | ") for row in rows])
     more = f"\n\n{len(rows)} of {found.total}." if found.total > len(rows) else ""
-    marker = cite(seen, found.rows[0], found.rows[-1])
+    marker = cite(seen, rows[0], rows[-1])
     return f"{text}{more}{f'{chr(10)}{chr(10)}Source:{marker}' if marker else ''}"
 
 
-def _fix(look: FirstLook) -> str:
-    if not look.fix:
+def _fix(look: FirstLook, lines: Sequence[str]) -> str:
+    if not lines:
         return ""
     title = "Likely fix (not run)" if look.verdict == "cause_found" else "Command (not run)"
-    return f"{title}:\n{fenced(look.fix, 'sh')}"
+    return f"{title}:\n{fenced(lines, 'sh')}"
 
 
-def _rest(look: FirstLook, *, details: bool) -> str:
+def _rest(look: FirstLook, *, details: bool) -> list[str]:
     """Write the notes, the other incidents and the failed checks: one line each, or all of them with `details`."""
     lines = [_prose(note) for note in look.notes if not _is_told(note, look.summary)]
     if details:
@@ -128,7 +180,7 @@ def _rest(look: FirstLook, *, details: bool) -> str:
             ("Not checked", look.not_checked),
         ):
             lines += [f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
-        return "\n".join(lines)
+        return lines
     shown = look.others[:_MOST_OTHERS] if not look.subject else ()
     lines += [f"Also {plain(each, _LINE_CHARACTERS)}" for each in shown]
     if len(look.others) > len(shown):
@@ -136,7 +188,7 @@ def _rest(look: FirstLook, *, details: bool) -> str:
         lines.append(f"{more} {look.scope or 'in the cluster'}; `holmes scan` lists them.")
     if look.not_checked:
         lines.append(f"Not checked: {plain('; '.join(look.not_checked), 200)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _is_told(note: str, summary: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from holmes.triage.filters import pod_spec
 from holmes.triage.log_lines import asks_previous
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import beginnings, folded
+from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
@@ -30,28 +30,28 @@ _ENTERED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"
 _LOCAL_START: Final = 8080
 _PRIVILEGED: Final = 1024
 _MOST_PORT: Final = 65_535
-_PAIR: Final = re.compile(r"(?<![\d.:])(\d{2,5}):(\d{2,5})(?![\d:])")
-_LOCAL: Final = re.compile(
+_PAIR: Final = expression(r"(?<![\d.:])(\d{2,5}):(\d{2,5})(?![\d:])")
+_LOCAL: Final = expression(
     r"\b(?:localhost|127\.0\.0\.1):(\d{2,5})"
     r"|\b(?:locally|local|lokal(?:en|er|em)?)\s+(?:\w+\s+)?(?:port |puerto )?(\d{2,5})\b"
     r"|\b(?:puerto|port) local (\d{2,5})\b|\b(\d{2,5}) (?:locally|lokal|en local)\b"
     r"|\b(?:my|meinem|mi|mon) (?:port|puerto) (\d{2,5})\b"
 )
-_PORT: Final = re.compile(r"(?<![\w.:=-])(\d{2,5})(?![\w.:=-])")
+_PORT: Final = expression(r"(?<![\w.:=-])(\d{2,5})(?![\w.:=-])")
 _PROGRAMS: Final = (
     r"psql|pg_dump|redis-cli|valkey-cli|mysql|mariadb|mongosh?|cqlsh|sqlite3|bash|zsh|printenv|rails console|etcdctl"
     r"|rabbitmqctl|jstack|jcmd|nslookup"
 )
 _WORDS: Final = r"sh|ash|env|ps|df|top|python3?|node|irb|dig|curl|wget|ls|cat|id|whoami|hostname|free|date|mount|du"
 """Programs whose names are also other words. They count after a verb such as "run", or before one in German."""
-_PROGRAM: Final = re.compile(
+_PROGRAM: Final = expression(
     rf"(?<![\w./-])(?:(?P<program>(?:{_PROGRAMS})(?![\w./-])(?: (?:-[\w-]+|ping|info|status|list|version)(?!\S))*)"
     r"|(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+)\s+(?:the |a |an |el |un |la |le )?"
     rf"(?P<word>{_WORDS})(?![\w./-])"
     rf"|(?P<german>{_WORDS})(?![\w./-])(?= .{{0,60}}\bausfuhr))"
 )
-_RUNS_QUOTED: Final = re.compile(r"\b(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+|ausfuhr\w*)\s+[`'\"]")
-_AFTER: Final = re.compile(r"(?<!\S)--\s+(?P<command>.{1,200}?)\s*$")
+_RUNS_QUOTED: Final = expression(r"\b(?:run|execute|ejecut\w+|lanz\w+|lanc\w+|execut\w+|ausfuhr\w*)\s+[`'\"]")
+_AFTER: Final = expression(r"(?<!\S)--\s+(?P<command>.{1,200}?)\s*$")
 _SIDECARS: Final = ("istio-proxy", "linkerd-proxy", "envoy", "vault-agent", "cloud-sql-proxy")
 
 

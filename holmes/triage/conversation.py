@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.expressions import expression
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
 from holmes.values.tools import label_of, output_text
@@ -21,24 +22,24 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
     from holmes.values.messages import Message
 
-_DEFAULT_NAMESPACE: Final = re.compile(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
-_FENCED: Final = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
-_ALERT: Final = re.compile(r"^alert \d+ of \d+\n((?:  .*\n?)+)", re.MULTILINE)
-_NAME: Final = re.compile(r"^  name: (\".*\")$", re.MULTILINE)
-_LABELS: Final = re.compile(r"^  labels: (.*)$", re.MULTILINE)
-_PAIR: Final = re.compile(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
-_ANNOTATION: Final = re.compile(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
-_RESULT_ID: Final = re.compile(r"\[result ([\w.-]{1,120})\]")
+_DEFAULT_NAMESPACE: Final = expression(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
+_FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_ALERT: Final = expression(r"^alert \d+ of \d+\n((?:  .*\n?)+)", re.MULTILINE)
+_NAME: Final = expression(r"^  name: (\".*\")$", re.MULTILINE)
+_LABELS: Final = expression(r"^  labels: (.*)$", re.MULTILINE)
+_PAIR: Final = expression(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
+_ANNOTATION: Final = expression(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
+_RESULT_ID: Final = expression(r"\[result ([\w.-]{1,120})\]")
 FIRST_LOOK_NOTE: Final = "first_look"
 SECOND_LOOK_NOTE: Final = "second_look"
 SHOWN: Final = "\nCited lines show: "
 """Begins each line of a claim that repeats what cited lines show."""
-_NOTED: Final = re.compile(
+_NOTED: Final = expression(
     rf"\[Hook '(?P<name>\w+)' called {FIRST_LOOK_TOOL}\]\n(?P<text>.*?)\n?(?P<label>\[result [\w.-]{{1,120}}\])?\s*\Z",
     re.DOTALL,
 )
 _KIND_NAMES: Final = "|".join(kind.name for kind in KINDS if kind.namespaced)
-_OBJECT: Final = re.compile(rf"\b(?:{_KIND_NAMES}) [a-z0-9][a-z0-9-]{{0,62}}/[a-z0-9][a-z0-9.-]{{0,252}}")
+_OBJECT: Final = expression(rf"\b(?:{_KIND_NAMES}) [a-z0-9][a-z0-9-]{{0,62}}/[a-z0-9][a-z0-9.-]{{0,252}}")
 _DETAILS: Final = ("details", "/details", "show details", "more details", "show me the details")
 _MOST_EARLIER: Final = 4
 _MOST_EARLIER_CHARACTERS: Final = 300

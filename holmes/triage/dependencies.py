@@ -17,6 +17,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,42 +36,42 @@ _REFERRED: Final = frozenset({"ConfigMap", "Secret", "PersistentVolumeClaim", "S
 """Kinds that are only used through references in pod templates, so that no reference means no use."""
 _POLICIES: Final = frozenset({"NetworkPolicy", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Service"})
 """Kinds that only select pods. They are not clients of them."""
-_ASKING: Final = re.compile(
+_ASKING: Final = expression(
     r"\b(?:who|whom|whose|what|which|anything|anyone|something|wer|was|wen|wem|wovon|womit|worauf|woran|wohin|welche[rsnm]?"
     r"|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?|lequel|where|wo|donde)\b|^(?:does|do|is|are|did|hat|ist|esta|est)\b"
 )
-_WHICH: Final = re.compile(
+_WHICH: Final = expression(
     r"\b(?:who|whom|what|which|anything|anyone|anybody|something|somebody|etwas|jemand|irgend\w+|algo|alguien|wer|was|wen|wem|wovon|welche[rsnm]?|quien(?:es)?|que|cual(?:es)?|qui|quoi|quels?|quelles?)\b"
 )
-_OUTGOING: Final = re.compile(
+_OUTGOING: Final = expression(
     r"\ban (?:welche\w*|was|wem)\b|\bde (?:que|quien|quoi|quels?|quelles?|qui)(?: \w+)? depend"
     r"|\b(?:wovon|womit|worauf|woran|wohin|wen|whom|de que depende|de quien depende|de quoi depend|de qui depend"
     r"|a quien|a que servicios?|con quien|avec (?:quoi|qui)|a qui|que necesita|de quoi|qu'appelle|qu'utilise)\b"
     r"|\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\b"
 )
-_DEPENDS: Final = re.compile(
+_DEPENDS: Final = expression(
     r"\b(?:hangt|hangen)\b.*\bab\b|\b(?:hangt|hangen) an\b|\ban (?:welche\w*|was|wem)\b.*\bhang"
 )
 """The German verbs "abhängen" and "hängen an" mean to depend. Alone, the verb means to hang."""
 _OBJECT_OF: Final = (
     r"\b(?:by|via|through|von|durch|uber|por|par|via)\s+(?:the |dem |der |den |el |la |le |les )?(?:\w+ )?$"
 )
-_CLIENTS_OF: Final = re.compile(
+_CLIENTS_OF: Final = expression(
     r"\b(?:clients?|callers?|consumers?|dependents?|aufrufer|konsumenten|clientes|consumidores|utilisateurs)\s+"
     r"(?:of|von|de|du|des|d')\b"
 )
-_NEEDS_OF: Final = re.compile(
+_NEEDS_OF: Final = expression(
     r"\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\s+(?:of|von|de|du|des|d')\b"
 )
-_AUXILIARY: Final = re.compile(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
-_AUXILIARY_IT: Final = re.compile(r"\b(?:does|do|did) (?:it|they|this|that)\b")
-_OF_THE_NAME: Final = re.compile(
+_AUXILIARY: Final = expression(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
+_AUXILIARY_IT: Final = expression(r"\b(?:does|do|did) (?:it|they|this|that)\b")
+_OF_THE_NAME: Final = expression(
     r"\b(?:on|from|von|de|of|to|with|mit|con|a|au|avec)\s+(?:the |dem |der |el |la |le )?(?:\w+ )?$"
 )
-_OWN: Final = re.compile(
+_OWN: Final = expression(
     r"\b(?:its|their|his|sein(?:e[mnrs]?)?|ihr(?:e[mnrs]?)?|su|sus|son|sa|ses|leur) (?:own )?[a-z]+\b"
 )
-_OBJECT_FIRST: Final = re.compile(r"\s*(?:und )?(?:was|que|qu)\b")
+_OBJECT_FIRST: Final = expression(r"\s*(?:und )?(?:was|que|qu)\b")
 """In "was nutzt web" and "que usa web", the workload is the user."""
 _LAST: Final = ("HorizontalPodAutoscaler", "NetworkPolicy", "Node", "ServiceAccount")
 """Kinds that every workload has, which come last in a list of what it needs."""

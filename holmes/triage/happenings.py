@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import all_changes
@@ -16,6 +15,7 @@ from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,20 +36,20 @@ _CHANGED: Final = (
 _MOST_NEEDED: Final = 4
 """The number of kinds without which a list of changes is not complete."""
 _SORTS: Final[tuple[Sort, ...]] = ("rollout", "scaling", "creation")
-_WHENEVER: Final = re.compile(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
+_WHENEVER: Final = expression(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
 _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 """Kinds whose rollouts are only visible as edits."""
 
 
 _OF_CHANGES: Final = frozenset({"rollout", "scaling", "image", "job"})
 """Symptoms whose words also name changes."""
-_HAPPENED: Final = re.compile(
+_HAPPENED: Final = expression(
     r"\b(?:were|was) there\b|\bgab es\b|\bhubo\b|\by a-t-il eu\b|\by a eu\b"
     r"|\b(?:latest|recent|letzten?|neuesten?|ultimos|recientes|derniers) (?:deployments?|despliegues|deploiements)\b"
     r"|\bdespliegues recientes\b|\bderniers deploiements\b|\bdeploiements recents\b"
 )
 """In "were there deployments yesterday", `deployments` means changes."""
-_LATEST: Final = re.compile(
+_LATEST: Final = expression(
     r"\b(?:last|latest|most recent|newest|letzte[nrs]?|neueste[nrs]?|jungste[nrs]?|ultim[oa]s?|derniere?s?)"
     r" (?P<number>\d{1,2}|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre"
     r"|cinq|dix)?\s?(?:rollouts?|deployments?|deploys?|releases?|changes?|scalings?|anderung(?:en)?|ausrollung(?:en)?"

@@ -5,7 +5,6 @@ The words of a question name topics. `object_times.py` knows the times of each k
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from holmes.triage.object_times import duration_of_run, times_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _TOPICS: Final[tuple[tuple[tuple[Topic, ...], tuple[str, ...]], ...]] = (
 )
 """The topics of a question, the most specific first, and the kinds of subjects. The vocabulary has the words of the
 first topic of each group. The first topic that objects have decides."""
-_NOT_READY: Final = re.compile(
+_NOT_READY: Final = expression(
     r"\b(?:not|n't|no longer|nicht|no|pas|plus) (?:\w+ ){0,2}(?:ready|available|reachable|healthy|bereit|verfugbar"
     r"|erreichbar|dispon|list[oa]|pret|accessible)"
 )
@@ -64,14 +64,14 @@ _NONE: Final = (
     (("issued",), "No issue date"),
 )
 
-SINCE_WHEN: Final = re.compile(
+SINCE_WHEN: Final = expression(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
     r"|\b(?:how many|wie viele|cuant[oa]s|combien de) (?:days?|hours?|minutes?|weeks?|tagen?|stunden?|dias|horas|jours"
     r"|heures)\b|\bseit (?:wann|wie lange|welche[rm])|\bdesde (?:cuando|que (?:hora|dia|fecha)|hace cuanto)"
     r"|\b(?:hace )?cuanto (?:tiempo )?(?:lleva|hace)|\bhace cuanto|\ba partir de (?:cuando|que hora)"
     r"|\bdepuis (?:quand|combien|quelle heure)"
 )
-_NOUN: Final = re.compile(
+_NOUN: Final = expression(
     r"\b(?:first|erste[rsn]?|primera?|premiere?"
     r"|last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
     r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|kill|oom|end|failure|success|start|scaling|rollout"
@@ -79,17 +79,17 @@ _NOUN: Final = re.compile(
     r"|redemarrage|plantage|demarrage|deploiement|time|renewal)\b"
     r"|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
 )
-_TOOK: Final = re.compile(
+_TOOK: Final = expression(
     r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|braucht|brauchte|benotigt|tarda|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
-_FUTURE: Final = re.compile(r"\b(?:will|wird|werden)\b")
-_DID: Final = re.compile(
+_FUTURE: Final = expression(r"\b(?:will|wird|werden)\b")
+_DID: Final = expression(
     r"(?:did|has|have|hat|haben|ist|sind|wurden?|se ha|se han|ha|han|est-ce que|a-t-il"
     r"|.{1,60} (?:a-t-il|s'est-il|a-t-elle))\b"
 )
-_FIRST: Final = re.compile(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
+_FIRST: Final = expression(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
 _WHAT: Final = frozenset({"what", "who", "which", "was", "wer", "quien", "qui", "que", "qu", "anything", "any", "did"})
 
 

@@ -6,7 +6,6 @@ names the object, and the command that a person can run.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from holmes.triage.change_commands import change_command
 from holmes.triage.facts import fact
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
-_CLAUSES: Final = re.compile(r"[,;:!?.](?=\s|$)|\s[-\u2013\u2014]\s|\s(?:and then|then|und dann|y luego|et puis)\s")
-_TOOL: Final = re.compile(
+_CLAUSES: Final = expression(r"[,;:!?.](?=\s|$)|\s[-\u2013\u2014]\s|\s(?:and then|then|und dann|y luego|et puis)\s")
+_TOOL: Final = expression(
     r"\b(?:kubectl|oc|helm) (?:-\S+ (?:\S+ )?)?(?:delete|apply|create|scale|patch|edit|replace|drain|cordon|uncordon"
     r"|taint|label|annotate|set|expose|autoscale|evict|rollout (?:restart|undo|pause|resume)|upgrade|install|uninstall"
     r"|rollback)\b"
 )
-_LEADING: Final = re.compile(
+_LEADING: Final = expression(
     r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
     r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
     r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
-_WISHES: Final = re.compile(
+_WISHES: Final = expression(
     r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|habria que|deberiamos|il faut|faudrait"
     r"|veuillez|on (?:doit|devrait)|je veux|je voudrais|peux-tu|pouvez-vous|tu peux|vous pouvez|on peut|merci de"
     r"|ich will|ich mochte|wir (?:sollten|mussen)|man sollte|kannst du|konntest du|kannst)\b"
 )
-_PASSIVE: Final = re.compile(
+_PASSIVE: Final = expression(
     r"\b(?:needs? to be|should be|must be|has to be|have to be|(?:i |we )?(?:need|want)s? .{0,60})"
     r" (?:\w+ed|shut down|undone)$"
     r"|\b(?:muss|soll|sollte|mussen) .{0,80}(?:werden)$"

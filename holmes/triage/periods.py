@@ -6,15 +6,16 @@ a recording is asked about its own days.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.point_search import points_in
 from holmes.triage.points import ARTICLES, DAY_SECONDS, Point, length_expression, seconds_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from holmes.triage.point_search import Sighted
@@ -23,7 +24,7 @@ Reach: TypeAlias = Literal["during", "within", "since", "until", "before"]
 
 _HALF_HOUR: Final = 1_800.0
 _LAST: Final = r"last|past|previous|letzte[nrms]?|vergangene[nrms]?|ultim[oa]s?|pasad[oa]s?|dernier\w*"
-_WITHIN: Final = re.compile(
+_WITHIN: Final = expression(
     rf"\b(?:(?:in|within|during|over|for|of|im|en|dans|durant|innerhalb|pendant|au cours|while)\s+{ARTICLES}(?:{_LAST})"
     rf"|(?:the|los|las|les|der|den|die) (?:{_LAST})|within|ultim[oa]s?|letzte[nrsm]?|dernieres?|past|last)\s+"
     rf"(?:(?:{_LAST}) )?{length_expression()}(?! ago)"
@@ -32,20 +33,20 @@ _WITHIN: Final = re.compile(
     rf"|\b(?P<opens>since|seit|desde hace|depuis)\s+{ARTICLES}(?:about |etwa |unos |unas |environ )?(?:(?:{_LAST}) )?"
     rf"{length_expression('amount', 'units')}(?! ago)"
 )
-_PLAIN_LAST: Final = re.compile(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
-_UNREAD: Final = re.compile(
+_PLAIN_LAST: Final = expression(r"\b(?:last|past|letzte|ultima|derniere) (?!night)")
+_UNREAD: Final = expression(
     rf"\b(?:{_LAST})(?: \w+){{0,2}} (?:hours?|minutes?|days?|weeks?|fortnight|while|stunden?|minuten?|tagen?|horas?"
     r"|minutos?|dias|heures?|jours)\b"
     r"|\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2}"
     r"(?=\s*(?:[?!.,]|$|in |im |on |for |of |en |dans |hat |was ))"
 )
-_BETWEEN: Final = re.compile(
+_BETWEEN: Final = expression(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
     r"(?:the |dem |el |la |las |le |les |l')*$"
 )
-_JOINED: Final = re.compile(r"\s*(?:and|to|und|bis|y|et|a|al|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\s+"
+_JOINED: Final = expression(r"\s*(?:and|to|und|bis|y|et|a|al|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\s+"
     r"(?:the |zum |dem |el |la |las |le |les |l'|um |at )*$|\s*[-\u2013]\s*$")  # fmt: skip
-_UP_TO: Final = re.compile(r"\s*(?:to|bis|al|a|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\b|\s*[-\u2013]")
+_UP_TO: Final = expression(r"\s*(?:to|bis|al|a|au|hasta|jusqu'a|jusqu'au|until|till|through|-|\u2013)\b|\s*[-\u2013]")
 _BEFORE_POINT: Final = (
     r"(?:the |dem |den |der |el |la |las |los |le |les |l'|du |de |del |um |on |am |at |around |about |gegen |vers "
     r"|last |this |letzten |letztem |este |ce |early |late |fruh )*$"
@@ -57,7 +58,7 @@ _SINCE_WORDS: Final = (
 
 
 def _before_point(words: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{words})\s*{_BEFORE_POINT}")
+    return expression(rf"\b(?:{words})\s*{_BEFORE_POINT}")
 
 
 _REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = (
@@ -161,8 +162,8 @@ def _of_points(text: str, found: Sequence[Sighted]) -> Period | None:
 
 def _reach(text: str, first: Sighted) -> tuple[Reach, int]:
     """Return how the words before a point bound the period, and where they begin."""
-    for reach, expression in _REACHES:
-        match = expression.search(text, 0, first.start)
+    for reach, pattern in _REACHES:
+        match = pattern.search(text, 0, first.start)
         if match is not None and not (reach == "before" and first.point.ago is not None):
             ofday = match[0].startswith("from") and first.point.clock is None and first.point.day is not None
             on = text[first.end :].lstrip().startswith("on")  # "the run from yesterday", but "from Monday on"

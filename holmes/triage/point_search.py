@@ -17,6 +17,7 @@ from holmes.triage.points import (
     seconds_of,
     weekday,
 )
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ _PARTS: Final[tuple[tuple[str, tuple[float, float]], ...]] = (
     (_MORNING, (5, 12)), (_AFTERNOON, (12, 18)), (_EVENING, (17, 24)), (_NIGHT, (20, 30)), (_NOON, (12, 12)),
     (_MIDNIGHT, (0, 0)),
 )  # fmt: skip
-_LATE: Final = re.compile(rf"{_AFTERNOON}|{_EVENING}|pm|p\.m\.")
+_LATE: Final = expression(rf"{_AFTERNOON}|{_EVENING}|pm|p\.m\.")
 _WEEKDAYS: Final = (
     "monday montag lunes lundi", "tuesday dienstag martes mardi", "wednesday mittwoch miercoles mercredi",
     "thursday donnerstag jueves jeudi", "friday freitag viernes vendredi", "saturday samstag sonnabend sabado samedi",
@@ -58,17 +59,17 @@ _MONTHS: Final = (
 )  # fmt: skip
 _MONTH: Final = {name: index for index, names in enumerate(_MONTHS, 1) for name in names.split()}
 _MONTH_NAMES: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
-_GLUE: Final = re.compile(
+_GLUE: Final = expression(
     r"\s*,?\s*(?:(?:at|um|gegen|a|a las|las|vers|on|am|in the|por la|en la|de la|around|about|shortly|kurz|of|de|del"
     r"|dans la|le|el|the|au|al|in der|zum|d'|l'|sobre las)\s*)*"
 )
-_GERMAN: Final = re.compile(
+_GERMAN: Final = expression(
     r"\b(?:ist|sind|war|waren|wird|wurde|der|die|das|dem|und|oder|nicht|wie|was|warum|wieso|welche[rsn]?|wer|wo|hat"
     r"|haben|lauft|laufen|gibt|geht|alles|alle|ein|eine|auf|mit|von|bei|noch|gerade)\b"
 )
 """In a German sentence, `hier` means here. In a French one, it means yesterday."""
-_QUOTED: Final = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|[“„][^“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«")
-_AGED: Final = re.compile(r"\b(?:more|less|older|newer|longer|mehr|mas|plus|menos|moins) (?:than|als|de|que) $")
+_QUOTED: Final = expression(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|[“„][^“”\n]+[“”]|«[^«»\n]+»|»[^«»\n]+«")
+_AGED: Final = expression(r"\b(?:more|less|older|newer|longer|mehr|mas|plus|menos|moins) (?:than|als|de|que) $")
 
 
 def _night(present: datetime) -> datetime:
@@ -110,53 +111,53 @@ _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (r"(?:this|diesen|dieser|este|ce) (?:month|monat|mes|mois)",
      Point(day=Day(begins=lambda present: midnight_of(present).replace(day=1), days=31))),
 )  # fmt: skip
-_PREVIOUS: Final = re.compile(
+_PREVIOUS: Final = expression(
     r"\b(?:last|letzten?[sr]?|vergangenen?|vorige[nrs]?|previous) (?P<unit>week|month|year|woche|monat|jahr)\b(?! \d)"
     r"|\b(?:la )?(?P<spanish>semana|mes|ano) pasad[oa]\b"
     r"|\b(?:la |le )?(?P<french>semaine|mois|an(?:nee)?) (?:derniere?|passee?)\b"
 )
 _PREVIOUS_DAYS: Final = {"w": 7, "s": 7, "m": 31, "y": 366, "j": 366, "a": 366}
-_ON_WEEKDAY: Final = re.compile(
+_ON_WEEKDAY: Final = expression(
     rf"\b(?P<past>(?:last|past|previous|letzten?|vergangenen|vorigen) )?(?:the )?"
     rf"(?P<day>{_LONG}|(?<=on )(?:{_SHORT})|(?<=since )(?:{_SHORT}))"
     rf"(?:\b|(?=(?:{_ANY_PART}|{_NOON})\b))"
     r"(?P<after> pasado| dernier| passe)?"
 )
-_ISO: Final = re.compile(r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?:[t ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?z?)?(?!\d)")
-_DAY_MONTH: Final = re.compile(
+_ISO: Final = expression(r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?:[t ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?z?)?(?!\d)")
+_DAY_MONTH: Final = expression(
     r"(?<![\d.:/-])(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?"
     r"(?P<more>\s*(?:-|\u2013|and|to|und|bis(?: zum)?|y|al?|au|et)\s*"
     r"(?:el |le |the |den |dem )?(?P<last>\d{1,2})(?:st|nd|rd|th|er|\.)?)?"
     rf"\s*(?:of |de |d')?(?P<month>{_MONTH_NAMES})\b\.?(?:,? (?:de |del )?(?P<year>\d{{4}})\b)?"
 )
-_MONTH_DAY: Final = re.compile(
+_MONTH_DAY: Final = expression(
     rf"\b(?P<month>{_MONTH_NAMES})\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)"
     r"(?P<more>\s*(?:-|\u2013|and|to|through)\s*(?:the )?(?P<last>\d{1,2})(?:st|nd|rd|th)?\b(?!:))?"
     r"(?:,? (?P<year>\d{4})\b)?"
 )
-_NUMERIC: Final = re.compile(
+_NUMERIC: Final = expression(
     r"(?<![\d./-])(?P<day>\d{1,2})"
     r"(?:\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d\d)?|/(?P<other>\d{1,2})(?P<whole>/\d{4})?)(?![\d./])"
 )
-_DATED: Final = re.compile(
+_DATED: Final = expression(
     r"\b(?:on|since|before|until|am|vom|seit|bis|ab|el|del|al|desde|le|du|au|depuis|entre|between|y|et|and|from|to)"
     r"(?: the| dem| el| le)? $"
 )
-_OF_MONTH: Final = re.compile(
+_OF_MONTH: Final = expression(
     r"\bthe (?P<english>\d{1,2})(?:st|nd|rd|th)\b"
     r"|\b(?:am|vom|zum|seit dem|ab dem|bis zum) (?P<german>\d{1,2})\.(?![\d.])"
     r"|\b(?:el|del|al) (?:dia )?(?P<spanish>\d{1,2})\b(?=\s*(?:y|al|hasta|por|[?!.,]|$))"
     r"|\b(?:le|du|au) (?P<french>\d{1,2})(?:er)?\b(?=\s*(?:et|au|[?!.,]|$))"
 )
-_IN_MONTH: Final = re.compile(
+_IN_MONTH: Final = expression(
     rf"\b(?:in|im|en|since|seit|desde|depuis|de|del mes de|au mois de) (?P<month>{_MONTH_NAMES})\b(?!\.? \d)"
 )
-_ON_MIDNIGHT: Final = re.compile(rf"(?:\b|(?<=tag)|(?<=woch))(?P<part>{_MIDNIGHT}|{_NOON})\b")
-_ON_PART: Final = re.compile(
+_ON_MIDNIGHT: Final = expression(rf"(?:\b|(?<=tag)|(?<=woch))(?P<part>{_MIDNIGHT}|{_NOON})\b")
+_ON_PART: Final = expression(
     r"(?P<lead>\b(?:in the|during the|the|this|am|in der|seit(?: dem)?|por la|en la|de la|a la|la|dans la|du|le|l'"
     rf"|since)\s*)?(?:\b|(?<=tag)|(?<=woch))(?P<part>{_ANY_PART})\b"
 )
-_CLOCK: Final = re.compile(
+_CLOCK: Final = expression(
     r"(?<![\d:./])(?P<hour>\d{1,2})(?::|h)(?P<minute>\d{2})(?::(?P<second>\d{2}))?z?(?![\d:])"
     r"(?: ?(?P<half>am|pm|a\.m\.|p\.m\.))?(?: ?uhr\b)?"
     r"|(?<![\d.:/-])(?P<full>\d{1,2}) ?(?P<named>am|pm|a\.m\.|p\.m\.|uhr|o'clock)(?!\w)"
@@ -165,10 +166,10 @@ _CLOCK: Final = re.compile(
     rf"|\b(?P<spoken>\d{{1,2}})(?: heures?| horas?)?(?= {_IN_THE}{_ANY_PART}\b)"
     r"|\blas (?P<spanish>\d{1,2})(?: horas)?\b(?=\s*(?:y|de la|hasta|a las|hoy|ayer|[?!.,]|$))"
 )
-_BARE_HOUR: Final = re.compile(
+_BARE_HOUR: Final = expression(
     r"\b(?P<hour>\d{1,2})(?=\s*(?:and|to|und|bis|y|et|-|\u2013)\s*\d{1,2}(?::00)? ?(?P<named>am|pm|uhr)\b)"
 )
-_AGO: Final = re.compile(
+_AGO: Final = expression(
     r"(?:\b(?P<before>vor|hace|il y a) (?:about |etwa |unos |unas |environ |rund )?)?"
     rf"(?<![a-z\d-]){length_expression()}"
     r"(?P<after> (?:ago|back|before now|earlier))?"
@@ -264,8 +265,8 @@ def _dates(text: str) -> Iterator[Sighted]:
         day = date_of(int(match[1]), int(match[2]), int(match[3]))
         hour = int(match[4] or 0) + int(match[5] or 0) / 60 + int(match[6] or 0) / 3_600
         yield from _dated(match.start(), match.end(), day, (hour, hour) if match[4] else None)
-    for expression in (_DAY_MONTH, _MONTH_DAY):
-        for match in expression.finditer(text):
+    for pattern in (_DAY_MONTH, _MONTH_DAY):
+        for match in pattern.finditer(text):
             month, year = _MONTH[match["month"]], int(match["year"] or 0)
             if match["last"]:  # "14 to 16 nov": two points with what joins them in between
                 first, last = match.span("day"), match.span("last")

@@ -15,6 +15,7 @@ from holmes.triage.complaints import complains
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,56 +25,56 @@ if TYPE_CHECKING:
 
 MAX_HEAD_CHARACTERS: Final = 4_000
 MAX_TAIL_CHARACTERS: Final = 2_000
-_FENCED: Final = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
-_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
-_ADDRESS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
-_QUOTED: Final = re.compile(
+_FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
+_ADDRESS: Final = expression(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
+_QUOTED: Final = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|[“„]([^“”\n]{1,200})[“”]|«\s?([^«»\n]{1,200}?)\s?»|»([^«»\n]{1,200})«|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
-CLAUSE_ENDS: Final = re.compile(
+CLAUSE_ENDS: Final = expression(
     r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que"
     r"|parce que)"
     r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
-_NOT_GERMAN: Final = re.compile(r"\bhier\b")
-_FLAG: Final = re.compile(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
-_WHOLE: Final = re.compile(
+_NOT_GERMAN: Final = expression(r"\bhier\b")
+_FLAG: Final = expression(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
+_WHOLE: Final = expression(
     r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
     r"(?:namespaces?|clusters?|namensraume[n]?|espacios de nombres|espaces de noms)\b"
     r"|\b(?:whole|entire|ganzen?|gesamten?|todo el|tout le) cluster\b|\bcluster[ -]?wide\b"
     r"|(?<!\S)(?:-a|--all-namespaces)(?!\S)"
 )
-_LABEL: Final = re.compile(
+_LABEL: Final = expression(
     r"(?<![\w=/.-])((?:[a-z0-9][a-z0-9.-]*/)?[a-z0-9][\w.-]*)\s?(!?={1,2})\s?[\"']?([\w][\w.:/-]*|)(?![\w=])"
 )
 _OLDER: Final = r"older|alter|mas antigu\w+|mas viej\w+|plus ancien\w*|plus vieux"
-_OF_AGE: Final = re.compile(
+_OF_AGE: Final = expression(
     rf"\b(?P<what>{_OLDER}|newer|younger|more recent|junger|mas recient\w+|plus recent\w*)\s+(?:than|als|que|de)\s+"
     rf"{length_expression()}"
 )
-_AGED: Final = re.compile(
+_AGED: Final = expression(
     rf"\b(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+{length_expression()}"
     r"\s+(?:ago|old|alt|de antiguedad)\b"
 )
-_LIVED: Final = re.compile(
+_LIVED: Final = expression(
     r"\b(?:have|has|having|are|is|been around for|haben|sind|ist|existieren seit|tienen|tiene|con|llevan|ont|a|ayant"
     rf"|avec|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
     rf"{length_expression()}(?!\w)"
 )
 _COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
-_COMPARED: Final = re.compile(
+_COMPARED: Final = expression(
     r"(?P<how>more (?:often )?than|greater than|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
     r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
     r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
     rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>[a-z%]*)"
 )
-_EXACTLY: Final = re.compile(
+_EXACTLY: Final = expression(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
     rf"(?P<number>{_COUNT})\s+"
     r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
 )
-_VALUED: Final = re.compile(
+_VALUED: Final = expression(
     r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to"
     r"|equals|equal to|of|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)"
     r"\s+[\"'`]?([\w.:/-]*\w)"
@@ -100,8 +101,8 @@ _TIMES: Final = {
 }  # fmt: skip
 _HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
 _LEANS: Final = frozenset({"an", "am", "dran", "ab"})
-_SHORT: Final = re.compile(r"(?<!\S)w/(o)?(?=\s)")
-_COUNTED: Final = re.compile(rf"\b(?:{'|'.join(_TIMES)})\b")
+_SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
+_COUNTED: Final = expression(rf"\b(?:{'|'.join(_TIMES)})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from holmes.triage.names import names_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.expressions import expression
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ _LEAST_SIBLINGS: Final = 2
 _LATE_SECONDS: Final = 60
 _KINDS: Final = {word.lower(): kind.name for kind in KINDS for word in (kind.name, kind.resource)}
 _NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"
-_PATH: Final = re.compile(
+_PATH: Final = expression(
     rf"(?<![\w./-])(?:(?P<kind>{'|'.join(sorted(_KINDS, key=len, reverse=True))})[ /`\"']{{1,3}})"
     rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?![\w/-])",
     re.IGNORECASE,
 )
-_BARE: Final = re.compile(rf"(?<![\w./-]){_NAME}(?![\w/-])|(?<=`){_NAME}(?=`)")
+_BARE: Final = expression(rf"(?<![\w./-]){_NAME}(?![\w/-])|(?<=`){_NAME}(?=`)")
 _SHARED: Final = frozenset({"ConfigMap", "Secret", "Node", "PersistentVolumeClaim", "ServiceAccount"})
 _CLIENTS: Final = frozenset({*WORKLOADS, "Pod"})
 """Kinds that use a subject without serving it."""

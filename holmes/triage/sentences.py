@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.vocabulary import beginnings, folded, sightings, vocabulary, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,19 +30,19 @@ _OPENERS: Final = (
     r"|(?:sur|dans|a|de|avec|depuis|par|pour) (?:quel(?:le)?s?|qui|quoi|quand|combien)|qui|quels?|quelles?|ou|quand"
     r"|pourquoi|comment|combien|est-ce|est|sont|y a-t-il"
 )
-_OPENER: Final = re.compile(rf"(?:{_OPENERS})\b")
-_JOINT: Final = re.compile(
+_OPENER: Final = expression(rf"(?:{_OPENERS})\b")
+_JOINT: Final = expression(
     r"(?:\s*[?!.;]\s+|\s*,?\s+(?:and|und|y|e|et|plus|also|sowie|ainsi que|as well as)\s+|\s*&\s*|\s*,\s+)"
     r"(?:(?:and|und|y|e|et|also|then|dann|luego|ensuite)\s+)?",
     re.IGNORECASE,
 )
-_NOUNS: Final = re.compile(
+_NOUNS: Final = expression(
     r"(?<=\s)(?P<joint>(?:and|und|y|et)\s+(?:also\s+)?)(?:the |le |la |l'|el |die |das |den )?"
     r"(?:number|count|nombre|numero|anzahl|age|alter|edad|image|imagen|state|status|zustand|estado|etat|health"
     r"|memory|cpu|logs?|limits?|requests?|replicas?)\b.{0,40} (?:of|de|d'|du|von|for|fur)\s"
 )
-_OF_NAME: Final = re.compile(r"\b(?:of|de|du|von|for|fur)\s+(\S+)\s*$")
-_PLACE: Final = re.compile(
+_OF_NAME: Final = expression(r"\b(?:of|de|du|von|for|fur)\s+(\S+)\s*$")
+_PLACE: Final = expression(
     r"\s(?:in|im|inside|within|en|dans|on|auf|sur)\s+(?:(?:the|der|el|le|namespace|nodes?|knoten|nodo)\s+)*"
     r"[\w.-]{2,60}(?:\s+namespace)?\s*[?!.]*\s*$",
     re.IGNORECASE,
@@ -51,7 +52,7 @@ _FACTS: Final = frozenset({"replicas", "resources", "images", "address", "health
 """Concepts that can be asked for together: "replicas and memory limit of web"."""
 _SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "events"}
 """Concepts that make a question of two words: "what changed"."""
-_SINCE: Final = re.compile(r"since when|seit wann|desde cuando|depuis quand")
+_SINCE: Final = expression(r"since when|seit wann|desde cuando|depuis quand")
 _DATED: Final = frozenset({"when", "why", "trouble", "changes"})
 """Concepts whose answers say since when, so that a bare "since when" adds nothing."""
 _BETWEEN: Final = frozenset(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence import scan_markers, without_markers
 from holmes.triage.conversation import read_conversation
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 from holmes.values.verdicts import VERDICT_WORDS, Verdict
 
@@ -42,19 +43,19 @@ _BEFORE: Final = (
     "the a most more likely probable possible main actual real second another other further additional underlying "
     "die eine wahrscheinliche zweite weitere eigentliche la una otra segunda une autre seconde"
 )
-_STATED: Final = re.compile(
+_STATED: Final = expression(
     rf"(?:(?:{_BEFORE.replace(' ', '|')}) ){{0,3}}(?P<words>{_WORDS})\b(?: \([^)]{{1,40}}\))?"
     r"(?:\s?:|(?P<verb> (?:is|was|ist|war|es|est|était)\b(?: that\b|, dass\b| que\b)?)|(?P<heading>$))\s*(?P<rest>.*)",
     re.IGNORECASE,
 )
-_UNKNOWN: Final = re.compile(
+_UNKNOWN: Final = expression(
     r"(?:still |currently )?(?:unknown|unclear|not (?:yet )?(?:found|known|clear)|none\b|n/a|cannot|could not|unbekannt"
     r"|unklar|desconocida|inconnue)",
     re.IGNORECASE,
 )
 _FIRST_LINES: Final = 3
 _LEADING: Final = "#>*-0123456789. "
-_ENDS_STATEMENT: Final = re.compile(r"\s*(?:$|#|[-*+] |\d+[.)] |\||```)")
+_ENDS_STATEMENT: Final = expression(r"\s*(?:$|#|[-*+] |\d+[.)] |\||```)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.values.expressions import expression
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,15 +21,15 @@ Sense: TypeAlias = Literal["concept", "state", "kind", "word"]
 _LETTERS: Final = str.maketrans({"ß": "ss", "œ": "oe", "æ": "ae", "ø": "o", "\u2019": "'", "\u2018": "'", "`": "'"})
 _LEAST_LETTERS: Final = 4
 _LEAST_PART: Final = 2
-_JOINTS: Final = re.compile(r"[-'/]")
+_JOINTS: Final = expression(r"[-'/]")
 _SHARED: Final = frozenset({"hier"})
 """Words that the lists know in fewer languages than have them."""
-_WORD: Final = re.compile(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
-_CAPITALIZED: Final = re.compile(r"[A-Z][a-z]+")
-_PAIR: Final = re.compile(r"[\w./-]+=[\w.-]*")
-_ENDINGS: Final = re.compile(r"'(?:s|re|ll|d|ve|m)$")
-_INVERTED: Final = re.compile(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
-_ELIDED: Final = re.compile(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
+_WORD: Final = expression(r"[a-z0-9_](?:[a-z0-9._/:@-]*[a-z0-9_])?(?:'[a-z]+)?(?:…|\*)?|[<>]=?")
+_CAPITALIZED: Final = expression(r"[A-Z][a-z]+")
+_PAIR: Final = expression(r"[\w./-]+=[\w.-]*")
+_ENDINGS: Final = expression(r"'(?:s|re|ll|d|ve|m)$")
+_INVERTED: Final = expression(r"(?:-t)?-(?:il|elle|ils|elles|on|vous|tu|je|nous|ce|moi)$")
+_ELIDED: Final = expression(r"^([ldnscjmt]|qu|jusqu|lorsqu|puisqu)'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,10 @@ class Vocabulary:
 
 def folded(text: str) -> str:
     """Return `text` in lower case and without accents: `für` becomes `fur`."""
-    plain = unicodedata.normalize("NFKD", text.lower().translate(_LETTERS))
+    lowered = text.lower().translate(_LETTERS)
+    if lowered.isascii():
+        return lowered
+    plain = unicodedata.normalize("NFKD", lowered)
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
@@ -181,7 +186,7 @@ def word_list(name: str) -> frozenset[str]:
 
 
 def _symptom(name: str, raw: Mapping[str, list[str]]) -> Symptom:
-    found = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, raw['found']))})")
+    found = expression(rf"(?<![a-z])(?:{'|'.join(map(re.escape, raw['found']))})")
     return Symptom(name=name, said=tuple(map(str, raw["said"])), found=found)
 
 
@@ -216,7 +221,7 @@ def _beginnings(words: str) -> re.Pattern[str]:
         re.escape(word.rstrip("$")).replace("_", r"\s") + (r"\b" if word.endswith("$") else "")
         for word in words.split()
     )
-    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
+    return expression(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
 
 
 def symptoms_in(words: Iterable[str]) -> frozenset[str]:

@@ -136,7 +136,8 @@ def look_from_yaml(text: str) -> FirstLook:
     import yaml  # imported late because most runs of `holmes` do not need it
 
     try:
-        document = yaml.safe_load(text)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        document = yaml.load(text, Loader=loader)  # noqa: S506  both are safe
     except yaml.YAMLError as error:
         message = f"not a first look: {' '.join(str(error).split())}"
         raise ValueError(message) from error

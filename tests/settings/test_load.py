@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from holmes.settings.config_keys import config_keys
 from holmes.settings.load import load_settings
 from holmes.settings.settings import GROUPS, Settings, reveal
+from holmes.settings.table import meanings
 from holmes.values.errors import ConfigError
 
 
@@ -218,6 +219,6 @@ def test_every_setting_has_a_unique_name_and_an_explanation() -> None:
     assert len(keys) == len(set(keys))
     for group in GROUPS.values():
         assert issubclass(group, BaseModel)
-        for name, field in group.model_fields.items():
-            assert field.description, f"{group.__name__}.{name} has no docstring"
-            assert re.search(r"[.]$", field.description.strip()), f"{group.__name__}.{name} is not a sentence"
+        for name, meaning in meanings(group).items():
+            assert meaning, f"{group.__name__}.{name} has no docstring"
+            assert re.search(r"[.]$", meaning.strip()), f"{group.__name__}.{name} is not a sentence"

@@ -21,6 +21,7 @@ from holmes.kubernetes.fields import (
     text_map,
 )
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
@@ -153,33 +154,33 @@ def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[Objec
 
 
 _MAKERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob")
-QUOTA: Final = re.compile(
+QUOTA: Final = expression(
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<requested>.+?),"
     r" used: (?P<used>.+?), limited: (?P<limited>\S+)",
     re.IGNORECASE,
 )
-MUST_SPECIFY: Final = re.compile(r"failed quota: (?P<quota>[^\s:]+): must specify (?P<what>.+)", re.IGNORECASE)
-BOUNDS: Final = re.compile(
+MUST_SPECIFY: Final = expression(r"failed quota: (?P<quota>[^\s:]+): must specify (?P<what>.+)", re.IGNORECASE)
+BOUNDS: Final = expression(
     r"(?P<bound>maximum|minimum) (?P<resource>\S+) usage per (?P<type>\w+) is (?P<allowed>\S+?),"
     r" but (?:(?P<part>limit|request) is (?P<value>[^\s,]+)|no (?P<absent>limit|request) is specified)",
     re.IGNORECASE,
 )
-RATIO: Final = re.compile(
+RATIO: Final = expression(
     r"(?P<resource>\S+) max limit to request ratio per (?P<type>\w+) is (?P<allowed>\S+?),", re.IGNORECASE
 )
-SERVICE_ACCOUNT: Final = re.compile(
+SERVICE_ACCOUNT: Final = expression(
     r"service ?account (?:(?P<namespace>[^\s/\"]+)/(?P<plain>[^\s:\"]+)|\"(?P<quoted>[^\"]+)\").*not found",
     re.IGNORECASE,
 )
-POD_SECURITY: Final = re.compile(r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<violations>.+)", re.IGNORECASE)
-WEBHOOK_FAILED: Final = re.compile(
+POD_SECURITY: Final = expression(r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<violations>.+)", re.IGNORECASE)
+WEBHOOK_FAILED: Final = expression(
     r"failed (?:calling|to call) webhook:? \"(?P<webhook>[^\"]+)\":?(?P<why>.*)", re.IGNORECASE
 )
-WEBHOOK_DENIED: Final = re.compile(
+WEBHOOK_DENIED: Final = expression(
     r"admission webhook \"(?P<webhook>[^\"]+)\" denied the request(?: without explanation)?:?\s*(?P<why>.*)",
     re.IGNORECASE,
 )
-POLICY_DENIED: Final = re.compile(
+POLICY_DENIED: Final = expression(
     r"ValidatingAdmissionPolicy '(?P<policy>[^']+)' with binding '[^']+' denied request:?\s*(?P<why>.*)", re.IGNORECASE
 )
 _KNOWN: Final = (
@@ -187,7 +188,7 @@ _KNOWN: Final = (
 )  # fmt: skip
 _RETRIES_SECONDS: Final = 1200.0
 """A controller that cannot create a pod tries again after at most about 17 minutes."""
-_PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating(?: job)?: )?", re.IGNORECASE)
+_PREFIX: Final = expression(r"^(\(combined from similar events\): )?(Error creating(?: job)?: )?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

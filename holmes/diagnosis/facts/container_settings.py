@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
 from holmes.kubernetes.fields import at, child, children, matches_map, text, text_map, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@%+-]{3,200}")
-_ABSENT: Final = re.compile(
+_WORD: Final = expression(r"[A-Za-z0-9_.:/@%+-]{3,200}")
+_ABSENT: Final = expression(
     r"KeyError: '([A-Z][A-Z0-9_]{1,100})'|\b([A-Z][A-Z0-9_]{1,100}): (?:parameter not set|unbound variable)"
     r"|variable:? \W?([A-Z][A-Z0-9_]{2,100})|\b([A-Z][A-Z0-9]{1,60}(?:_[A-Z0-9]{1,60}){1,8})\b"
 )
-_QUOTED: Final = re.compile(r"'([^']{1,500})'|\"([^\"]{1,500})\"|`([^`]{1,500})`|=([^\s='\"`]{1,500})")
-_AT_THE_END: Final = re.compile(r"[:\s]([^\s'\"`:]{1,500})$")
+_QUOTED: Final = expression(r"'([^']{1,500})'|\"([^\"]{1,500})\"|`([^`]{1,500})`|=([^\s='\"`]{1,500})")
+_AT_THE_END: Final = expression(r"[:\s]([^\s'\"`:]{1,500})$")
 _SHORTEST_VALUE: Final = 4
 _NOT_SHOWN: Final = "(not shown)"
 _MOST_KEYS: Final = 8
@@ -312,11 +313,11 @@ def _from_config_map(name: str, key: str, content: str, found: ClusterObject) ->
     )
 
 
-_LOOKED_UP: Final = re.compile(
+_LOOKED_UP: Final = expression(
     r"(?:\bnslookup|\bgetent a?hosts|\bdig|\bping(?: -\S{1,9})*|\bnc(?: -\S{1,9}| \d{1,3}(?= ))*|\btelnet) "
     r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?![\w.-])"
 )
-_LINK: Final = re.compile(r"\$\{?(([A-Z][A-Z0-9_]{0,62})_SERVICE_(?:HOST|PORT))\b")
+_LINK: Final = expression(r"\$\{?(([A-Z][A-Z0-9_]{0,62})_SERVICE_(?:HOST|PORT))\b")
 _LONGEST_SCRIPT: Final = 10_000
 _UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakKeyDictionary()
 

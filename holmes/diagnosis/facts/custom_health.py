@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.custom_table import HEALTHS, values_at
 from holmes.diagnosis.facts.custom_words import gist, specificity
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.kubernetes.fields import duration, moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.custom_table import Health, KindRow
@@ -30,48 +31,48 @@ _GOOD: Final[dict[str, Severity]] = {
     "Synced": "warning", "Reconciled": "warning", "ResolvedRefs": "warning", "Valid": "warning",
 }  # fmt: skip
 """Condition types that are False on failure, with the severity of the failure."""
-_GOOD_ENDINGS: Final = re.compile(r"(?:Ready|Healthy|Synchronized|Succeeded)$")
+_GOOD_ENDINGS: Final = expression(r"(?:Ready|Healthy|Synchronized|Succeeded)$")
 """Condition types that are False on failure, unless a condition for the whole object is True."""
 _BAD: Final[dict[str, Severity]] = {"Failed": "critical", "Error": "critical", "Stalled": "critical"}
 """Condition types that are True on failure, with the severity of the failure."""
-_BAD_ENDINGS: Final = re.compile(
+_BAD_ENDINGS: Final = expression(
     r"(?:Error|Errors|Failed|Failing|Failure|Failures|Degraded|Stalled|Pressure|Conflict|NotReady|Unhealthy|"
     r"Unavailable|Unreachable)$"
 )
-_HARMLESS: Final = re.compile(r"^(?!NotReady)(?:No|Not|Ignored?|Recovered|Without)(?=[A-Z])")
-_SUSPENDED: Final = re.compile(r"(?:^|[a-z/])(?:Suspended|Paused|Hibernat\w+|hibernation)$|^Stopped$")
+_HARMLESS: Final = expression(r"^(?!NotReady)(?:No|Not|Ignored?|Recovered|Without)(?=[A-Z])")
+_SUSPENDED: Final = expression(r"(?:^|[a-z/])(?:Suspended|Paused|Hibernat\w+|hibernation)$|^Stopped$")
 """Condition types that are True while the controller leaves the object alone on purpose."""
 
-_BY_DESIGN: Final = re.compile(
+_BY_DESIGN: Final = expression(
     r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded|vminotexists|"
     r"cancel",
     re.IGNORECASE,
 )
-_DEFINITE: Final = re.compile(r"fail|error|invalid|notfound|missing|denied|forbidden|unauthorized", re.IGNORECASE)
-_NOT_YET: Final = re.compile(r"notfound|missing", re.IGNORECASE)
+_DEFINITE: Final = expression(r"fail|error|invalid|notfound|missing|denied|forbidden|unauthorized", re.IGNORECASE)
+_NOT_YET: Final = expression(r"notfound|missing", re.IGNORECASE)
 """Reasons of a failure that are usual in the first minutes, while the status of the condition is Unknown."""
-_GOING_ON: Final = re.compile(
+_GOING_ON: Final = expression(
     r"creat|pending|progress|reconcil|provision|install|upgrad|updat|wait|initiali|starting|deploying", re.IGNORECASE
 )
 _STATES: Final = (
     "status.phase", "status.state", "status.health", "status.health.status", "status.status", "status.currentState",
     "status.lastState", "status.lastOperation.state",
 )  # fmt: skip
-_BAD_STATE: Final = re.compile(
+_BAD_STATE: Final = expression(
     r"(?!no[nt]?[ _-]?(?:error|fail))[\w-]*(?:fail(?:ed|ure)?|error|errored|crash\w*)", re.IGNORECASE
 )
-_WEAK_STATE: Final = re.compile(r"degraded|unhealthy|broken|faulted|faulty|unavailable|invalid|lost|red", re.IGNORECASE)
-_GOOD_STATE: Final = re.compile(
+_WEAK_STATE: Final = expression(r"degraded|unhealthy|broken|faulted|faulty|unavailable|invalid|lost|red", re.IGNORECASE)
+_GOOD_STATE: Final = expression(
     r"ready|running|active|healthy|available|succeeded|success|completed?|ok|bound|online|synced|deployed|established|"
     r"operational|connected|valid|initialized|enabled|normal|green",
     re.IGNORECASE,
 )
-_SLOW_STATE: Final = re.compile(r"(?:creat|provision|initiali[sz]|install|start|deploy|bootstrapp?)ing", re.IGNORECASE)
+_SLOW_STATE: Final = expression(r"(?:creat|provision|initiali[sz]|install|start|deploy|bootstrapp?)ing", re.IGNORECASE)
 _ERRORS: Final = (
     "status.lastError", "status.lastErrors", "status.error", "status.errorMessage", "status.failureMessage",
     "status.errors",
 )  # fmt: skip
-_NO_ERROR: Final = re.compile(r"\W*(?:none|nil|null|no error|0|ok|success|false)?\W*", re.IGNORECASE)
+_NO_ERROR: Final = expression(r"\W*(?:none|nil|null|no error|0|ok|success|false)?\W*", re.IGNORECASE)
 _MESSAGES: Final = ("status.message", "status.reason", "status.error", "status.errorMessage", "status.failureMessage")
 _SEVERITY: Final[dict[Health, Severity]] = {"failed": "critical", "degraded": "warning", "progressing": "warning"}
 _EXPERIMENT: Final = "Chaos experiment is running"

@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.custom_table import row_of
 from holmes.diagnosis.facts.producers import controllers_of
 from holmes.kubernetes.fields import boolean, moment, text
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonValue
 
-_RUN: Final = re.compile(
+_RUN: Final = expression(
     r"(?<!Cron)(?<!Scaled)(?<!Scheduled)(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan|Migration)$"
 )
 _ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
 """Kinds whose owner creates an object for each attempt. The owner's status shows whether a later attempt succeeded."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt", "terminationTime", "endTime")
 _PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
-_PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
+_PAUSE_ANNOTATIONS: Final = expression(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
 _RECONCILES: Final = ("/reconcile", "/reconciliation")
 _DAY: Final = 86_400.0
 _DEEPEST: Final = 12
 _KIND_NAMES: Final = {written: kind for kind in KINDS for written in (kind.resource, kind.name.lower())}
-_MISSING: Final = re.compile(
+_MISSING: Final = expression(
     r"(?P<kind>[a-z]+)(?:\.[a-z0-9.]+)? [\"'`]?(?:(?P<namespace>[a-z0-9][a-z0-9-]*)/)?"
     r"(?P<name>[a-z0-9][a-z0-9.-]*[a-z0-9])[\"'`]?(?: in namespace [\"'`]?[\w-]+[\"'`]?)?"
     r"(?: is| was| could)? (?:not (?:be )?found|does not exist|doesn't exist)",

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import yaml
 
+from holmes.values.expressions import expression
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -133,7 +135,7 @@ def _field(path: str, values: Mapping[Health, object]) -> StateField:
     unknown = values.keys() - set(HEALTHS)
     if unknown:
         raise ValueError(f"{path}: unknown states {sorted(unknown)}")
-    patterns = tuple((health, re.compile(str(value), re.IGNORECASE | re.DOTALL)) for health, value in values.items())
+    patterns = tuple((health, expression(str(value), re.IGNORECASE | re.DOTALL)) for health, value in values.items())
     return StateField(path=path, values=patterns)
 
 

@@ -10,12 +10,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.line_kinds import kind_of
+from holmes.values.expressions import expression
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
 
-_REASONS: Final = re.compile(
+_REASONS: Final = expression(
     r"denied|forbidden|unauthori[sz]ed|not authori[sz]ed|not[ _]?found|\bno such\b|n[o']t exist|refused|\btime[d ]*out"
     r"|\binvalid|\bexceed|\bquota|\binsufficient|\bcannot\b|\bunable to\b|\bcould not\b|\bmissing\b|\brequired\b"
     r"|\bexpired\b|conflict|already (?:exists|in use)|\bno space\b|unsupported|not supported|immutable|\bmust be\b"
@@ -24,18 +25,18 @@ _REASONS: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that say why something failed."""
-_FAILURES: Final = re.compile(r"\bfail(?:ed|ure|ing)?\b|error|exit(?:ed)? (?:code|status|with)", re.IGNORECASE)
+_FAILURES: Final = expression(r"\bfail(?:ed|ure|ing)?\b|error|exit(?:ed)? (?:code|status|with)", re.IGNORECASE)
 """Words that only say that something failed."""
-_SUMMARIES: Final = re.compile(
+_SUMMARIES: Final = expression(
     r"=(?:Unknown|True|False)\b|\bsee\b.*\b(?:details?|logs?)\b|\battempts?\b|attempt\(s\)|\bretr(?:y|ies|ied)\b"
     r"|\bcompleted\b|\b(?:not|to be|be(?:come)?|un) ?ready\b|^waiting\b|\bnot working\b|unsuccessful",
     re.IGNORECASE,
 )
 """Words that only sum up other words."""
-_DETAILS: Final = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|\b[45]\d\d\b|\b\w+(?:[./_]\w+)+|\b[A-Z][a-z]+[A-Z]\w+")
+_DETAILS: Final = expression(r"\"[^\"]+\"|'[^']+'|`[^`]+`|\b[45]\d\d\b|\b\w+(?:[./_]\w+)+|\b[A-Z][a-z]+[A-Z]\w+")
 _MOST_DETAILS: Final = 3
-_CAUSED: Final = re.compile(r"^\s*(?:Caused by:|--->)\s*", re.MULTILINE)
-_FRAME: Final = re.compile(r"^\s*(?:at |File \"|\.{3} \d+ more)")
+_CAUSED: Final = expression(r"^\s*(?:Caused by:|--->)\s*", re.MULTILINE)
+_FRAME: Final = expression(r"^\s*(?:at |File \"|\.{3} \d+ more)")
 _GIST_CHARACTERS: Final = 500
 SAYS_WHY: Final = 3
 """The least specificity of words that say why something failed."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, text, text_map, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,28 +38,28 @@ _PORT = r"\d{2,5}"
 # These options make nc listen or run a program, so the argument of nc is not a host to connect to.
 _CONNECTS = r"(?![^|;&]{0,200}?\s-(?:[a-z]*l[a-z]*|[ec])(?![\w-]))"
 
-_QUALIFIED = re.compile(
+_QUALIFIED = expression(
     rf"(?<![\w.-])(?P<host>[a-z0-9_][\w.-]*\.svc(?:\.[a-z0-9-]+)*)\.?(?::(?P<port>{_PORT})(?!\d))?(?![\w-])"
 )
-_URL = re.compile(
+_URL = expression(
     rf"(?<![\w+.-])(?:jdbc:)?(?P<scheme>[a-z][a-z0-9+.-]{{0,20}})://(?:[^\s/@'\"]{{0,200}}@)?"
     rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?![\w:$@-])"
 )
-_DNS_URL = re.compile(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?(?![\w:-])")
-_ADDRESS = re.compile(rf"(?<![\w.:/@$%-])(?P<host>{_HOST}):(?P<port>{_PORT})(?![\w@]|[:.-]\w)")
-_IP = re.compile(r"(?<![\w.:-])(?P<host>\d{1,3}(?:\.\d{1,3}){3}(?!\d))(?::(?P<port>\d{1,5})|(?!:\d))(?![\w-]|\.\d|/\d)")
-_IPV6 = re.compile(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-])")
-_SETTING = re.compile(
+_DNS_URL = expression(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?(?![\w:-])")
+_ADDRESS = expression(rf"(?<![\w.:/@$%-])(?P<host>{_HOST}):(?P<port>{_PORT})(?![\w@]|[:.-]\w)")
+_IP = expression(r"(?<![\w.:-])(?P<host>\d{1,3}(?:\.\d{1,3}){3}(?!\d))(?::(?P<port>\d{1,5})|(?!:\d))(?![\w-]|\.\d|/\d)")
+_IPV6 = expression(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-])")
+_SETTING = expression(
     r"(?:^|[\s,;{(\"'-])(?P<key>[A-Za-z_][\w.-]{0,80})[\"']?\s{0,4}[=:]\s{0,4}[\"']?(?P<value>[^\s\"';#&|)}\]]{1,500})"
 )
-_DATA_SOURCE = re.compile(
+_DATA_SOURCE = expression(
     rf"(?i)(?:^|[;=\s\"'])(?:host|server|data source|addr|address|network address)\s?=\s?(?:tcp:)?"
     rf"(?P<host>{_HOST})(?:[,:](?P<port>{_PORT}))?(?:;\s?port=(?P<later>{_PORT}))?(?=;)"
 )
-_SETTING_HOST = re.compile(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
+_SETTING_HOST = expression(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
 
 _MESSAGES: Final = tuple(
-    re.compile(pattern.replace("HOST", rf"[\"'`]?(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?[\"'`]?(?![\w-])"))
+    expression(pattern.replace("HOST", rf"[\"'`]?(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?[\"'`]?(?![\w-])"))
     for pattern in (
         r"\blookup HOST(?= on |:| )",
         r"\b(?:ENOTFOUND|EAI_AGAIN|EAI_NONAME)\s+HOST",
@@ -71,13 +72,13 @@ _MESSAGES: Final = tuple(
         r"\bhost=[\"']HOST,\s*port=(?P<later>\d{2,5})",
     )
 )
-_CONNECTION = re.compile(
+_CONNECTION = expression(
     rf"(?i:connect(?:ion)? to(?: server at)?|connecting to|server on) [\"'`]?(?P<host>{_HOST})\.?"
     rf"(?::(?P<port>{_PORT}))?"
     r"[\"'`]?(?![\w-])(?:\s+\([^)]{1,60}\))?(?:,?\s+port\s+(?P<later>\d{2,5}))?"
 )
 _COMMANDS: Final = tuple(
-    re.compile(pattern.replace("HOST", rf"[\"']?(?P<host>{_HOST})\.?[\"']?(?![\w.:=$-])"))
+    expression(pattern.replace("HOST", rf"[\"']?(?P<host>{_HOST})\.?[\"']?(?![\w.:=$-])"))
     for pattern in (
         rf"\b(?:nslookup|dig|ping|getent\s+(?:a?hosts(?:v4|v6)?))\s+{_OPTIONS}HOST",
         rf"\b(?:nc|ncat|netcat|telnet){_CONNECTS}\s+{_OPTIONS}HOST\s+(?P<later>\d{{2,5}})(?!\d)",
@@ -104,14 +105,14 @@ _NO_HOST_SCHEMES: Final = _words(
     "k8s secret vault sm data azure azblob swift classpath jar arn spiffe gcpkms awskms git+ssh chrome"
 )
 _ABOUT_IMAGES: Final = ("image", "tag", "version", "digest")
-_CONNECTION_WORDS: Final = re.compile(
+_CONNECTION_WORDS: Final = expression(
     r"(?i)^\s*server\s|connect|dial|refused|timed? ?out|resolve|lookup|unreachable|no such host|enotfound|eai_again"
     r"|econn|wait(?:ing|s)?[ -]for\b|broker|upstream|no route|bootstrap|socket|reset by peer|rpc error"
 )
-_MESSAGE_WORDS: Final = re.compile(
+_MESSAGE_WORDS: Final = expression(
     r"(?i)lookup|enotfound|eai_|resol|host|bad address|can't find|upstream|no address|connect|server on"
 )
-_COMMAND_WORDS: Final = re.compile(
+_COMMAND_WORDS: Final = expression(
     r"\b(?:nslookup|dig|ping|getent|nc|ncat|netcat|telnet|curl|wget|pg_isready|psql|redis-cli|mysql|mysqladmin|mariadb"
     r"|mongosh)\b"
 )
@@ -228,9 +229,9 @@ def _is_in_place(host: str, port: str | None, form: Form) -> bool:
 
 
 _LONGEST_CHARACTERS = 65_536
-_COMMENT: Final = re.compile(r"(?m)^[ \t]*(?:#|//|;).*$")
-_REFERENCE: Final = re.compile(r"\$\((?P<plain>\w+)\)|\$\{(?P<braces>\w+)\}|\$(?P<bare>[A-Za-z_]\w*)")
-_HOST_NAMES: Final = re.compile(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDRESS|SERVER|SERVICE|ENDPOINT)$")
+_COMMENT: Final = expression(r"(?m)^[ \t]*(?:#|//|;).*$")
+_REFERENCE: Final = expression(r"\$\((?P<plain>\w+)\)|\$\{(?P<braces>\w+)\}|\$(?P<bare>[A-Za-z_]\w*)")
+_HOST_NAMES: Final = expression(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDRESS|SERVER|SERVICE|ENDPOINT)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

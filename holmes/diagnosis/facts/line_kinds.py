@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
 
 _LONGEST_CHARACTERS: Final = 4_000
-_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\)\]]*", re.IGNORECASE)
-_ACCESS: Final = re.compile(r"\"(?:[A-Z]{3,7} [^\"]*|- - -)\" (?P<status>\d{1,3})\b(?P<rest>.*)", re.DOTALL)
-_METRIC: Final = re.compile(r"[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
-_QUIET: Final = re.compile(
+_URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\)\]]*", re.IGNORECASE)
+_ACCESS: Final = expression(r"\"(?:[A-Z]{3,7} [^\"]*|- - -)\" (?P<status>\d{1,3})\b(?P<rest>.*)", re.DOTALL)
+_METRIC: Final = expression(r"[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
+_QUIET: Final = expression(
     r"\b(?:DEBUG|TRACE|dbug|trce)\b|level=(?:debug|trace)|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|\[debug\]"
     r"|^[DT], \[|\bDeprecat|^Mongoose: |\"s\":\"D\d|LOG:  (?:statement|execute)|\tQuery\t| Query\tS"
     r"|^Executing \(|\bFLAG: |^--- PASS|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
 )
-_INFORMATIVE: Final = re.compile(
+_INFORMATIVE: Final = expression(
     r"\b(?:INFO|LOG|Note|NOTICE|info)\b[ :\]]|level=info|\"level\": ?(?:\"info\"|30\b)|\[(?:info|notice|Note|System)\]"
     r"|^I\d{4} |\"s\":\"I\"|\.INFO:|^I, \["
 )
-_TROUBLE: Final = re.compile(
+_TROUBLE: Final = expression(
     r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
     r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
     r"|too many|Access denied for|\bPause [A-Z]|relinquish|stepping down|leadership lost|lost leader"
@@ -37,14 +38,14 @@ _TROUBLE: Final = re.compile(
     r"|blocked for more than|demoting self|high_watermark set",
     re.IGNORECASE,
 )
-_RECOVERED: Final = re.compile(
+_RECOVERED: Final = expression(
     r"\bsucce(?:ss|eded|ssful|ssfully)\b|(?<!not )\brecovered\b|\breconnected\b|\bafter \d+ (?:retr|failed|attempt\w*$)"
     r"|\bcleared\b|\brestored\b|\b(?:0|no) (?:errors?|failed|failures?|rejected|denied)\b|errors?[:=]\"?0\b"
     r"|(?:error|err)[:=] ?\"?<?(?:nil|none|null)\b|\bhealth(?:y|check)? (?:ok|after)|\bretrying because\b|, skipping\b"
     r"|\bbecame healthy\b|\bno longer\b",
     re.IGNORECASE,
 )
-_SEVERE: Final = re.compile(
+_SEVERE: Final = expression(
     r"\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE)\b|level=(?:error|fatal)|\[(?:error|emerg|crit|alert|fatal)\]|^[EF]\d{4} "
     r"|\"s\":\"[EF]\"|\"level\":\"error\"|Exception\b|_exception\b|\bNOT ready\b|\bfailed (?:to|for|\()"
 )
@@ -55,11 +56,11 @@ _STEMS: Final = (
     "could", "cert", "ssl", "tls", "eacc", "econn", "eno", "emfile", "exception", "pool", "pressure", "not ", "no ",
 )  # fmt: skip
 _NO_DIGITS: Final = str.maketrans("123456789", "000000000")
-_STATUS: Final = re.compile(r"\b(?:4[02][139]|50[0-4]|111)\b")
-_CAUSED: Final = re.compile(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
-_CHAIN: Final = re.compile(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
+_STATUS: Final = expression(r"\b(?:4[02][139]|50[0-4]|111)\b")
+_CAUSED: Final = expression(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
+_CHAIN: Final = expression(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
 """A cause in a list below `Caused by:`, as Rust writes it."""
-_FRAME: Final = re.compile(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
+_FRAME: Final = expression(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
 
 
 def kind_of(record: str) -> LineKind | None:
@@ -133,7 +134,7 @@ def decisive_end(record: str) -> int:
     return found[1].end() if found is not None else 0
 
 
-_TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_TOKEN: Final = expression(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def alternatives(pattern: str) -> Iterator[str]:
@@ -158,7 +159,7 @@ def _required(alternative: str) -> str:
 
 
 _EXPRESSIONS: Final = tuple(
-    (_required(alternative), re.compile(alternative, re.IGNORECASE), kind)
+    (_required(alternative), expression(alternative, re.IGNORECASE), kind)
     for kind, patterns in LINE_PATTERNS.items()
     for pattern in patterns
     for alternative in alternatives(pattern)

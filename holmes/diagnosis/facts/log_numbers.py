@@ -6,7 +6,6 @@ falls, for example the memory of a program with garbage collection, is healthy.
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import group_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,33 +26,33 @@ _MOST_PATTERNS: Final = 500
 _MOST_SAMPLES: Final = 120
 _LEAST_SAMPLES: Final = 8
 _LINE_CHARACTERS: Final = 1_000
-_LEVEL: Final = re.compile(r"(?i)\b(?:level=)?(?:info|warn(?:ing)?|error|debug|notice)\b\W*")
-_PAIR: Final = re.compile(
+_LEVEL: Final = expression(r"(?i)\b(?:level=)?(?:info|warn(?:ing)?|error|debug|notice)\b\W*")
+_PAIR: Final = expression(
     r"\b(?P<key>[A-Za-z_][\w.-]{1,40})[\"']?[=:] ?[\"']?(?P<number>\d{1,15}(?:\.\d{1,9})?)"
     r"(?P<unit> ?(?:ms|us|µs|sec|s)\b|[a-zA-Zµ%]{0,8})"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = expression(
     r"(?i)\b(?P<key>heap(?: \w{1,12})?|rss|memory(?: \w{1,12})?|queue (?:length|size|depth)|backlog|lag)\b"
     r"[^\d\n]{1,12}?(?P<number>\d{1,15}(?:\.\d{1,9})?) ?(?P<unit>[kmgt]?i?b)?\b"
 )
-_DURATION: Final = re.compile(
+_DURATION: Final = expression(
     r"(?<![\w.=:])(?:(?P<key>[A-Za-z_]{1,20}) )?(?<![=:] )(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|sec|µs|us)\b"
 )
-_TIMED: Final = re.compile(r"(?i)latency|duration|elapsed|took|(?:^|_)(?:dur|rt|time|millis|ms|secs?|seconds)$")
-_NO_DURATION: Final = re.compile(
+_TIMED: Final = expression(r"(?i)latency|duration|elapsed|took|(?:^|_)(?:dur|rt|time|millis|ms|secs?|seconds)$")
+_NO_DURATION: Final = expression(
     r"(?i)timeout|limit|interval|delay|backoff|retr(?:y|ies)|age$|ago|uptime|since|every|within|ttl|expir|lease"
 )
-_AMOUNT: Final = re.compile(
+_AMOUNT: Final = expression(
     r"(?i)heap|rss|mem(?:ory)?(?:_|$)|queue|backlog|(?:^|_)lag|pending|waiting|in_?flight|goroutines|threads|open_(?:files|fds)"
     r"|sessions|connections|cached"
 )
-_NO_AMOUNT: Final = re.compile(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
+_NO_AMOUNT: Final = expression(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
 _UNNAMED: Final = frozenset({"", "in", "after", "for", "OK", "ok", "of"})
 """Words before a time that do not name it."""
-_ATTEMPTS: Final = re.compile(r"(?i)\bretr(?:y|ies|ying)\b|back ?off|\bagain (?:in|after)\b|\bnext (?:try|attempt)\b")
+_ATTEMPTS: Final = expression(r"(?i)\bretr(?:y|ies|ying)\b|back ?off|\bagain (?:in|after)\b|\bnext (?:try|attempt)\b")
 """Words of lines whose times are pauses between attempts."""
 _MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "sec": 1_000.0, "us": 0.001, "µs": 0.001}
-_SECONDS: Final = re.compile(r"\.\d{3,}$")
+_SECONDS: Final = expression(r"\.\d{3,}$")
 _FAILED: Final = 3.5
 """The severity of a line with a server error."""
 _TIME: Final = "ms"

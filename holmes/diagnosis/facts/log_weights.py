@@ -5,11 +5,11 @@ A level alone is not evidence, and neither are words without a level: the place 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.previews.severity import ERROR, WARNING
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
 """Why a group reports trouble, the strongest first: its kind, its level, an HTTP status, or only a warning."""
 
-_SERVER_ERROR: Final = re.compile(
+_SERVER_ERROR: Final = expression(
     r"(?i)\b(?:(?:origin|downstream|upstream|http|response)_?)?(?:status|(?<=_)code)(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b"
     r"|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
     r"|\b(?:answer(?:ed|ing)|repl(?:ied|ying)|return(?:ed|s|ing)|got|respond(?:ed|s|ing)?)(?: with| HTTP){0,2} 5\d\d\b"
@@ -29,13 +29,13 @@ _SERVER_ERROR: Final = re.compile(
     r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
     r"|(?:^|\s)5\d\d (?:GET|POST|PUT|DELETE|PATCH) /"
 )
-_REFUSAL: Final = re.compile(r"4\d\d\|")
+_REFUSAL: Final = expression(r"4\d\d\|")
 """The beginning of a pattern with an HTTP status of a refused request."""
-_HANDLED: Final = re.compile(
+_HANDLED: Final = expression(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
     r"|\bno new [a-z]|\bnothing (?:new|to do)\b"
 )
-_CLIENT: Final = re.compile(
+_CLIENT: Final = expression(
     r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"=:\d]"
     r"|\bfor (?:\w{1,20} )?\d{1,3}(?:\.\d{1,3}){3}\b|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
     r"|\buser(?:name)?[= ][\"']?\w|\b(?:POST|GET) /(?:login|signin)\b"
@@ -44,43 +44,43 @@ _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
     "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
     "configuration invalid", "file missing", None,
 })  # fmt: skip
-_ASIDE: Final = re.compile(
+_ASIDE: Final = expression(
     r"(?i)\b(?:telemetry|metrics?|otlp|otel|opentelemetry|trac(?:er|ing)|statsd|sentry|analytics|pushgateway|jaeger"
     r"|zipkin|newrelic|datadog|apm)\b"
 )
 """Words about observing a program. Its work does not depend on it."""
-_SUSPECT: Final = re.compile(
+_SUSPECT: Final = expression(
     r"(?i)\bwaiting (?:for|on|until) |\b(?:failed|unable) (?:to|since|because|with|after)\b|\bfailed: "
 )
 """Words of lines without a level or with the level INFO, which count as a warning."""
-_UNWELL: Final = re.compile(
+_UNWELL: Final = expression(
     r"(?i)\b(?:not|no|none|without|never|cannot|can't|unavailable|unknown|unreachable|refus\w+|reject\w+|denied"
     r"|fail\w*|g[ai]v(?:e|ing) up|abort\w*|cancel\w*|block\w*|busy|wait(?:s|ing)?|stuck|stall\w*|pause\w*|postpon\w*"
     r"|defer\w*|park(?:ed|ing)|dropp\w+|lost|miss(?:ed|ing)|overdue|exceed\w*|limit\w*|full|retr(?:y|ies|ying)"
     r"|trying again|conflict\w*|stale|degraded|slow\w*|[45]\d\d)\b"
 )
 """Words that count as a warning in lines that a program writes in place of its usual ones."""
-_REFUSED: Final = re.compile(
+_REFUSED: Final = expression(
     r"(?i)\b(?:refus(?:ed|es|ing)|reject(?:ed|s|ing)|denied|fail(?:ed|s|ing|ure)|cannot|can't|could not|couldn't|unable"
     r"|unreachable|g[ai]v(?:e|ing) up|not (?:sent|delivered|stored|saved|written|processed|booked|accepted|possible))\b"
 )
 """Words about work that failed. They count in lines without a level that fill a log."""
-_NOTHING: Final = re.compile(
+_NOTHING: Final = expression(
     r"(?i)\b(?:no|0|zero|without) [a-z]{1,30}(?: [a-z]{1,30})?\b|\b[a-z_-]{1,30}(?: [a-z]{1,30})?\"?[=:] ?\"?0\b"
 )
 """Amounts of zero, for example `failed deliveries: 0` and `no errors`."""
-_ENTERED: Final = re.compile(
+_ENTERED: Final = expression(
     r"(?i)\balarm (?:\w+ ){0,3}set\b|\bread-only mode\b|\bmarked (?:as )?(?:read-only|down|failed|offline|dead)\b"
     r"|\bstopp(?:ed|ing) (?:serving|fetcher|accepting|consuming|leading)\b|\bwill be blocked\b|\bpaused until\b"
     r"|\b(?:entered|entering|switched to|switching to) (?:\w+ ){0,2}(?:degraded|safe|maintenance|standby) ?mode\b"
     r"|\brelinquish\w+ (?:primary|leadership)\b|\bcircuit (?:breaker )?(?:\S+ )?(?:is )?(?:now )?open(?:ed)?\b"
 )
 """Words about a state that lasts until another line says that it is over."""
-_LEFT: Final = re.compile(
+_LEFT: Final = expression(
     r"(?i)\bcleared\b|\bresum(?:ed|ing)\b|\brecover(?:ed|y)\b|\bback (?:online|up|to)\b|\bleft\b"
     r"|\bcircuit\b.{0,60}\bclosed\b|\bno longer\b|\bhealthy\b|\bre-?enabled\b|\bunblocked\b|\bsucceeded\b"
 )
-_RETRIED: Final = re.compile(
+_RETRIED: Final = expression(
     r"(?i)\battempts? \d|\bretry\w*|\btrying again\b|\bwill be (?:retried|tried again)\b|\bretries\b"
 )
 

@@ -16,6 +16,7 @@ from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
 from holmes.previews.severity import severe_position
 from holmes.values.errors import masked
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence
 from holmes.values.texts import after_placeholder, excerpt, shortened
 
@@ -125,27 +126,27 @@ _GENERAL: Final[dict[SignatureKind, tuple[str, ...]]] = {
         r"\bfailed\b|already exists|duplicate (?:key|entry|column)|violates|deadlock|corrupt|unable to\b",
     ),
 }
-_COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _GENERAL.items()}
-_ANY: Final = re.compile("|".join(pattern.pattern for pattern in _COMPILED.values()), re.IGNORECASE)
+_COMPILED: Final = {kind: expression("|".join(patterns), re.IGNORECASE) for kind, patterns in _GENERAL.items()}
+_ANY: Final = expression("|".join(pattern.pattern for pattern in _COMPILED.values()), re.IGNORECASE)
 _RANKS: Final = {kind: rank for rank, kind in enumerate(dict.fromkeys((*_SIGNATURES.values(), *_GENERAL)))}
-_DECISIVE: Final = re.compile(
+_DECISIVE: Final = expression(
     r"\bpanic\b|\bfatal\b|\bcritical\b|exception|caused by|giving up|exiting|shutting down|aborting|cannot start"
     r"|failed to start|could not start|startup failed|fatal error|Error:|must be set|is required"
     r"|\bnot set\b|unbound variable",
     re.IGNORECASE,
 )
-_CONSEQUENCE: Final = re.compile(
+_CONSEQUENCE: Final = expression(
     r"(?:giving up|gave up|gives up|exiting|aborting|aborted|shutting down|terminating|stopping|stopped|quitting"
     r"|roll(?:ing|ed) back(?: \w{1,40}){0,3}|failed|failure|cannot continue|exit(?:ed)?|exit (?:code|status) \d{1,3})"
     r"(?: (?:now|after|with|on|due to|because of)(?: [\w:-]{1,40}){1,5})?[\s.!…)\]]{0,5}$",
     re.IGNORECASE,
 )
-_CALM: Final = re.compile(
+_CALM: Final = expression(
     r"\b(?:debug|trace)\b|level=(?:info|debug|trace)|\"level\": ?\"(?:info|debug|trace)\"|\[info\]|^info\b"
     r"|\b0 (?:errors|failures|failed)\b|no errors?\b",
     re.IGNORECASE,
 )
-_FRAME: Final = re.compile(
+_FRAME: Final = expression(
     r"^(?:\s+at |\s*File \"|\s+[~^]+\s*$|goroutine \d|\t|exit status \d|npm (?:err!|error)|error Command failed"
     r"|Traceback \(most recent|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
     re.IGNORECASE,

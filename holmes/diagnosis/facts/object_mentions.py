@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
+    import re
+
     from holmes.kubernetes.cluster_state import ClusterState
 
 _SHORT: Final = {
@@ -20,14 +22,14 @@ _ALIASES: Final = {alias: kind.name for kind in KINDS for alias in (kind.name.lo
 _NAMESPACED: Final = {kind.name: kind.namespaced for kind in KINDS}
 _WORDS: Final = "|".join(sorted((alias for alias in _ALIASES if alias not in _SHORT), key=len, reverse=True))
 _NAME: Final = r"(?:(?P<space>[a-z0-9-]{1,63})/)?(?P<name>[a-z0-9](?:[a-z0-9.-]{0,80}[a-z0-9])?)(?![\w/-])"
-_WITH_WORD: Final = re.compile(rf"(?i)(?<![\w./-])(?P<kind>{_WORDS})(?:\.[a-z0-9.]{{1,60}})?[ /:=]{{1,2}}[\"']?{_NAME}")
-_WITH_SLASH: Final = re.compile(
+_WITH_WORD: Final = expression(rf"(?i)(?<![\w./-])(?P<kind>{_WORDS})(?:\.[a-z0-9.]{{1,60}})?[ /:=]{{1,2}}[\"']?{_NAME}")
+_WITH_SLASH: Final = expression(
     rf"(?<![\w./-])(?P<kind>{'|'.join(_SHORT)})/(?P<space>)(?P<name>[a-z0-9][a-z0-9.-]{{0,80}})"
 )
-_SHORT_WORD: Final = re.compile(
+_SHORT_WORD: Final = expression(
     rf"(?<![\w./-])(?P<kind>{'|'.join(_SHORT)}) (?P<space>)(?P<name>[a-z0-9][a-z0-9.-]{{0,80}})(?![\w=/])"
 )
-NAMESPACE_OPTION: Final = re.compile(r"(?:\s|^)(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]{1,63})")
+NAMESPACE_OPTION: Final = expression(r"(?:\s|^)(?:-n|--namespace)[ =](?P<namespace>[a-z0-9-]{1,63})")
 
 
 def objects_in(text: str, namespace: str, *, short_words: bool = False) -> tuple[ObjectRef, ...]:

@@ -7,12 +7,13 @@ from typing import Final
 
 from holmes.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.redaction.values import is_prose, is_reference, is_word, looks_random
+from holmes.values.expressions import expression
 
 # Separators between the words of a command: spaces, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|[\"'][ \t]{1,4}[\"']|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
-_AT: Final = re.compile("@")
+_AT: Final = expression("@")
 
 # Programs, grouped by their password option.
 _PROGRAMS: Final = (
@@ -70,7 +71,7 @@ def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
         label=PASSWORD,
         literals=tuple(sorted(heads)),
         gate=OPTION,
-        pattern=re.compile(
+        pattern=expression(
             rf"\b(?:{names})\b(?:(?!\b(?:{names})\b)(?:[^\n|;]|\\\n|\n[ \t]{{0,60}}- )){{0,300}}?"
             rf"(?<=[ \t\"',\[])-{option}(?:{_GAP}|=)?{_QUOTE}?(?<!-{option}-){_ARGUMENT}"
         ),
@@ -85,7 +86,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("mysql", "mariadb"),
         gate=OPTION,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:mysql|mariadb)[a-z\-]{0,12}"
             r"(?:(?!mysql|mariadb)(?:[^\n|;]|\n[ \t]{0,40}- )){0,400}?"
             r"(?<=[ \t\"'])-p\\{0,7}[\"']?"
@@ -98,7 +99,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("curl", "etcdctl", "skopeo", "elasticdump", "nats"),
         gate=OPTION,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:curl|etcdctl|skopeo|elasticdump|nats)\b(?:(?!curl|etcdctl|skopeo)[^\n|]){0,300}?(?<![A-Za-z0-9\-])"
             rf"(?:-[a-zA-Z]{{0,5}}u|--(?:proxy-)?user|-U|--(?:src-|dest-)?creds){_GAP}?=?\\{{0,7}}[\"']?"
             r"[^\s:\"'\\]{0,100}:(?P<secret>[^\s\"'\\]{1,200})"
@@ -110,7 +111,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("smbclient", "rpcclient", "smbget", "wmic", "winexe"),
         gate=OPTION,
-        pattern=re.compile(r"-U[ \t=]{0,4}\\{0,7}[\"']?[^\s%\"']{1,80}%(?P<secret>[^\s\"'\\]{1,200})"),
+        pattern=expression(r"-U[ \t=]{0,4}\\{0,7}[\"']?[^\s%\"']{1,80}%(?P<secret>[^\s\"'\\]{1,200})"),
         accepts=_is_value,
     ),
     Kind(
@@ -118,7 +119,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("sqlplus", "expdp", "impdp", "sqlldr"),
         gate=_AT,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:sqlplus|expdp|impdp|sqlldr)\b(?:[ \t]{1,8}-[a-zA-Z]{1,12}){0,4}"
             rf"{_GAP}\\{{0,7}}[\"']?(?:userid=)?[A-Za-z0-9_$#]{{1,64}}/(?P<secret>[^\s\"'\\@/]{{1,128}})"
         ),
@@ -130,7 +131,7 @@ KINDS: Final = (
         literals=("connect ",),
         gate=_AT,
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"connect(?:(?<=\nconnect)|(?<=^connect)|(?<=sql> connect))[ \t]{1,4}"
             r"[a-z][a-z0-9_$#]{0,30}/(?P<secret>[^\s/@\"'\\]{4,64})@[a-z0-9]"
         ),
@@ -141,7 +142,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("connect to",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             rf"connect to[ \t]\S{{1,64}}[ \t]{{1,8}}user[ \t]{{1,8}}\S{{1,64}}[ \t]{{1,8}}using"
             rf"[ \t]{{1,8}}{_QUOTE}?{_ARGUMENT}"
         ),
@@ -152,7 +153,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("password",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"password(?<![a-z0-9]password)[ \t]{0,4}(?:[ \t=(]|for[^\n=]{1,80}=[ \t]{0,4}(?:password"
             r"[ \t]{0,4}\()?)[ \t(]{0,4}"
             r"(?:n|e|x|u&)?\\{0,7}'(?P<secret>(?:[^'\n\\]|''){1,200})\\{0,7}'"
@@ -164,15 +165,15 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("password",),
         folded=True,
-        pattern=re.compile(r"password[ \t]{1,4}(?P<quote>\$[a-z_]{0,20}\$)(?P<secret>[^\s$]{1,200})(?P=quote)"),
+        pattern=expression(r"password[ \t]{1,4}(?P<quote>\$[a-z_]{0,20}\$)(?P<secret>[^\s$]{1,200})(?P=quote)"),
     ),
     Kind(
         name="login-call",
         label=PASSWORD,
         literals=("sp_addlogin", "sp_password", ".auth("),
-        gate=re.compile("'"),
+        gate=expression("'"),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:sp_addlogin|sp_password|\.auth)[ \t(]{1,4}n?\\{0,7}[\"'][^\"'\n]{1,100}[\"'],[ \t]{0,4}n?\\{0,7}[\"']"
             r"(?P<secret>[^\"'\n\\]{1,200})"
         ),
@@ -182,7 +183,7 @@ KINDS: Final = (
         name="redis-auth",
         label=PASSWORD,
         literals=("AUTH ",),
-        pattern=re.compile(
+        pattern=expression(
             r"AUTH(?<![A-Za-z0-9_\-]AUTH)[ \t]{1,4}(?:[a-z]\w{0,40}[ \t]{1,4})?(?P<secret>[^\s\"'\\]{6,200})"
             r"[ \t]*(?=\r?\n|$)"
         ),
@@ -193,7 +194,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("identified",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"identified\s{1,8}(?:with\s{1,8}\S{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:password\s{1,8}|values\s{1,8})?"
             r"\\{0,7}(?P<quote>[\"'`])(?P<secret>(?:(?!(?P=quote))[^\n\\]|''){1,200})"
         ),
@@ -204,7 +205,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("identified",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:user|role|to|schema)\s{1,8}\S{1,100}\s{1,8}identified\s{1,8}by\s{1,8}(?:values\s{1,8})?(?P<secret>[^\s\"'`;,\\]{1,200})"
         ),
         accepts=_is_quoted_password,
@@ -214,7 +215,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("identified",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"identified\s{1,8}by\s{1,8}(?:(?!identified)[^\n;]){1,300}?\breplace\s{1,8}\\{0,7}[\"']?(?P<secret>[^\s\"'`;\\]{1,200})"
         ),
         accepts=_is_quoted_password,
@@ -223,9 +224,9 @@ KINDS: Final = (
         name="redis-acl-password",
         label=PASSWORD,
         literals=("setuser",),
-        gate=re.compile(">"),
+        gate=expression(">"),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"setuser[ \t]{1,8}\S{1,100}(?:[ \t]{1,8}[^\s>]\S{0,100}){0,20}[ \t]{1,8}[>](?P<secret>[^\s\"'\\]{1,200})"
         ),
         accepts=_is_value,
@@ -235,7 +236,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("requirepass", "masterauth"),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             rf"(?<![A-Za-z0-9_])(?:requirepass|masterauth){_GAP}\\{{0,7}}[\"']?(?P<secret>[^\s\"'\\]{{1,200}})"
         ),
         accepts=_is_value,
@@ -245,7 +246,7 @@ KINDS: Final = (
         label=PASSWORD,
         literals=("432:", ":*:", "pgpass"),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"(?:^|\\n|(?<=[\n\"'` ]))[a-z0-9_.*/\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
             r"(?P<secret>[^\s\"'\\]{3,200})"
         ),

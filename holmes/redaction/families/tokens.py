@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from dataclasses import replace
 from typing import Final
 
 from holmes.redaction.kinds import BASE64, BASE64_EDGE, EDGE, END, LONG_ARGUMENT, TOKEN, Kind, starting, token
+from holmes.values.expressions import expression
 
 
 def _decoded_start(value: str, characters: int = 120) -> bytes:
@@ -34,7 +34,7 @@ def _has_login(value: str) -> bool:
     return bool(user and colon and password) and user.isascii() and b"\x00" not in user
 
 
-_DOLLAR: Final = re.compile(r"\$(?=[a-z0-9])")
+_DOLLAR: Final = expression(r"\$(?=[a-z0-9])")
 
 _KEYS: Final = (
     Kind(
@@ -42,7 +42,7 @@ _KEYS: Final = (
         prefixed=True,
         label=TOKEN,
         literals=("eyJ",),
-        pattern=re.compile(
+        pattern=expression(
             starting("eyJ", r"A-Za-z0-9_\-.")
             + r"[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+\.[A-Za-z0-9_\-]*+(?:\.[A-Za-z0-9_\-]*+){0,2}"
         ),
@@ -52,7 +52,7 @@ _KEYS: Final = (
         long_word=True,
         label=TOKEN,
         literals=("ZXlK",),
-        pattern=re.compile(starting("ZXlK", BASE64) + r"[A-Za-z0-9+/]{40,}+={0,2}"),
+        pattern=expression(starting("ZXlK", BASE64) + r"[A-Za-z0-9+/]{40,}+={0,2}"),
         accepts=_is_token,
     ),
     Kind(
@@ -60,14 +60,14 @@ _KEYS: Final = (
         long_word=True,
         label="private-key",
         literals=("LS0tLS1CRUdJTi",),
-        pattern=re.compile(starting("LS0tLS1CRUdJTi", BASE64) + r"[A-Za-z0-9+/]{20,}+={0,2}"),
+        pattern=expression(starting("LS0tLS1CRUdJTi", BASE64) + r"[A-Za-z0-9+/]{20,}+={0,2}"),
         accepts=_is_private_key,
     ),
     Kind(
         name="registry-login",
         literals=("auth",),
         folded=True,
-        pattern=re.compile(
+        pattern=expression(
             r"auth(?<![a-z0-9_]auth)\\{0,7}[\"']\s{0,4}:\s{0,4}\\{0,7}[\"'](?P<secret>[A-Za-z0-9+/]{4,}+={0,2})\\{0,7}[\"']"
         ),
         accepts=_has_login,
@@ -76,7 +76,7 @@ _KEYS: Final = (
         name="registry-config-base64",
         long_word=True,
         literals=("eyJhdXRocyI6", "ewogICJhdXRocyI6", "ewoJImF1dGhzIjog"),
-        pattern=re.compile(
+        pattern=expression(
             rf"{BASE64_EDGE}(?:eyJhdXRocyI6|ewogICJhdXRocyI6|ewoJImF1dGhzIjog)[A-Za-z0-9+/]{{16,}}+={{0,2}}"
         ),
     ),
@@ -86,14 +86,14 @@ _KEYS: Final = (
         label="password-hash",
         literals=("$2",),
         gate=_DOLLAR,
-        pattern=re.compile(r"\$2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}(?![./A-Za-z0-9])"),
+        pattern=expression(r"\$2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}(?![./A-Za-z0-9])"),
     ),
     Kind(
         name="crypt-hash",
         label="password-hash",
         literals=("$",),
         gate=_DOLLAR,
-        pattern=re.compile(
+        pattern=expression(
             r"\$(?:1|5|6|7|y|gy|apr1)\$(?:rounds=[0-9]{1,9}\$|j[./A-Za-z0-9]{1,8}\$)?[./A-Za-z0-9]{1,64}\$[./A-Za-z0-9]{22,}+"
         ),
     ),
@@ -102,13 +102,13 @@ _KEYS: Final = (
         label="password-hash",
         literals=("$",),
         gate=_DOLLAR,
-        pattern=re.compile(r"\$(?:argon2(?:id|i|d)|scrypt|pbkdf2(?:-sha[0-9]{1,3})?)\$[A-Za-z0-9+/=,.$\-]{20,}+"),
+        pattern=expression(r"\$(?:argon2(?:id|i|d)|scrypt|pbkdf2(?:-sha[0-9]{1,3})?)\$[A-Za-z0-9+/=,.$\-]{20,}+"),
     ),
     Kind(
         name="scram-verifier",
         label="password-hash",
         literals=("SCRAM-SHA-256$",),
-        pattern=re.compile(
+        pattern=expression(
             r"SCRAM-SHA-256\$[0-9]{1,9}:[A-Za-z0-9+/=]{8,64}"
             r"\$[A-Za-z0-9+/=]{20,64}:[A-Za-z0-9+/=]{20,64}"
         ),
@@ -117,7 +117,7 @@ _KEYS: Final = (
         name="ldap-hash",
         label="password-hash",
         literals=("{SSHA", "{SHA", "{SMD5", "{MD5", "{CRYPT", "{PLAIN}", "{CLEARTEXT}"),
-        pattern=re.compile(
+        pattern=expression(
             r"\{(?:SSHA(?:256|512)?|SHA|SMD5|MD5|CRYPT|PLAIN|CLEARTEXT)\}(?P<secret>(?<=T\}|N\})[^\s\"'\\]{4,100}|[A-Za-z0-9+/.$=]{20,}+)"
         ),
     ),
@@ -125,8 +125,8 @@ _KEYS: Final = (
         name="bootstrap-token",
         label=TOKEN,
         literals=("token",),
-        gate=re.compile(r"\.[a-z0-9]{16}(?![A-Za-z0-9])"),
-        pattern=re.compile(
+        gate=expression(r"\.[a-z0-9]{16}(?![A-Za-z0-9])"),
+        pattern=expression(
             r"token(?:(?<=--token)|(?<=[Uu]sing token)|(?<=bootstrap[ \-]token))[=: ][^\n]{0,40}?"
             rf"(?<![A-Za-z0-9.\-])(?P<secret>[a-z0-9]{{6}}\.[a-z0-9]{{16}}){END}"
         ),
@@ -134,7 +134,7 @@ _KEYS: Final = (
     Kind(
         name="ssh-legacy-ppk",
         literals=("PuTTY-User-Key-File",),
-        pattern=re.compile(
+        pattern=expression(
             rf"{EDGE}Private-Lines: [0-9]{{1,3}}\r?\n(?P<secret>(?:[A-Za-z0-9+/=]{{4,80}}\r?\n){{1,99}})"
         ),
     ),
@@ -151,37 +151,37 @@ _CLOUDS: Final = (
         name="aws-access-key-id",
         prefixed=True,
         literals=("IA",),
-        gate=re.compile(r"IA[A-Z2-7]{4}"),
-        pattern=re.compile(rf"{EDGE}A(?:K|S|B)IA[A-Z2-7]{{16}}{END}"),
+        gate=expression(r"IA[A-Z2-7]{4}"),
+        pattern=expression(rf"{EDGE}A(?:K|S|B)IA[A-Z2-7]{{16}}{END}"),
     ),
     Kind(
         name="aws-secret-key",
         literals=("IA",),
-        gate=re.compile(r"IA[A-Z2-7]{4}"),
+        gate=expression(r"IA[A-Z2-7]{4}"),
         # In tables and CSV files, the secret follows its id without a name.
-        pattern=re.compile(r"A[KS]IA[A-Z2-7]{16}[\"',;:\s|]{1,8}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
+        pattern=expression(r"A[KS]IA[A-Z2-7]{16}[\"',;:\s|]{1,8}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
         accepts=_mixed,
     ),
     Kind(
         name="aws-session-token",
         long_word=True,
         literals=("Jb3JpZ2lu", "GZXIvYXdz"),
-        pattern=re.compile(rf"{BASE64_EDGE}(?:I?QoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9+/]{{60,}}+={{0,2}}"),
+        pattern=expression(rf"{BASE64_EDGE}(?:I?QoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9+/]{{60,}}+={{0,2}}"),
     ),
     token("google-api-key", "AIza", r"[A-Za-z0-9_\-]{35}"),
     token("google-oauth-token", "ya29.", r"[A-Za-z0-9_\-]{20,}+"),
     token("google-client-secret", "GOCSPX-", r"[A-Za-z0-9_\-]{28}"),
-    replace(token("google-refresh-token", "1//0", r"[A-Za-z0-9_\-]{30,}+"), gate=re.compile("/")),
+    replace(token("google-refresh-token", "1//0", r"[A-Za-z0-9_\-]{30,}+"), gate=expression("/")),
     Kind(
         name="google-key-id",
         literals=("private_key_id",),
-        pattern=re.compile(r"private_key_id\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?(?P<secret>[0-9a-f]{40})\b"),
+        pattern=expression(r"private_key_id\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?(?P<secret>[0-9a-f]{40})\b"),
     ),
     Kind(
         name="google-service-account",
         long_word=True,
         literals=("ewogICJ0eXBlIjogInNlcnZp", "eyJ0eXBlIjoic2Vydmlj"),
-        pattern=re.compile(
+        pattern=expression(
             rf"{BASE64_EDGE}(?:ewogICJ0eXBlIjogInNlcnZpY2VfYWNjb3VudC|eyJ0eXBlIjoic2VydmljZV9hY2NvdW50)"
             r"[A-Za-z0-9+/]{60,}+={0,2}"
         ),
@@ -189,7 +189,7 @@ _CLOUDS: Final = (
     Kind(
         name="azure-client-secret",
         literals=("Q~",),
-        pattern=re.compile(
+        pattern=expression(
             r"(?<![A-Za-z0-9_~.\-])(?P<secret>[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34})(?![A-Za-z0-9_~.\-])"
         ),
     ),
@@ -197,7 +197,7 @@ _CLOUDS: Final = (
         name="azure-storage-key",
         literals=("=",),
         gate=LONG_ARGUMENT,
-        pattern=re.compile(
+        pattern=expression(
             r"=(?:(?<=[Aa]ccount[Kk]ey=)|(?<=[Ss]hared[Aa]ccess[Kk]ey=))(?P<secret>[A-Za-z0-9+/]{20,}+={0,2})"
         ),
     ),
@@ -205,7 +205,7 @@ _CLOUDS: Final = (
         name="azure-shared-access-signature",
         literals=("=",),
         gate=LONG_ARGUMENT,
-        pattern=re.compile(r"=(?<=sig=)(?<![A-Za-z0-9_]sig=)(?P<secret>[A-Za-z0-9%+/_\-]{20,}+={0,2})"),
+        pattern=expression(r"=(?<=sig=)(?<![A-Za-z0-9_]sig=)(?P<secret>[A-Za-z0-9%+/_\-]{20,}+={0,2})"),
     ),
     token("digitalocean-token", "do[opr]_v1_", r"[0-9a-f]{64}", literals=("dop_v1_", "doo_v1_", "dor_v1_")),
     token("alibaba-key-id", "LTAI", r"[A-Za-z0-9]{16,24}"),
@@ -245,7 +245,7 @@ _SERVICES: Final = (
         name="openai-key",
         prefixed=True,
         literals=("sk-",),
-        pattern=re.compile(
+        pattern=expression(
             rf"{EDGE}sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_\-]{{20,}}+|[A-Za-z0-9]{{20,}}+){END}"
         ),
     ),
@@ -265,29 +265,29 @@ _SERVICES: Final = (
     Kind(
         name="slack-webhook",
         literals=("hook",),
-        pattern=re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/\-]{20,}+)"),
+        pattern=expression(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/\-]{20,}+)"),
     ),
     Kind(
         name="discord-webhook",
         literals=("hook",),
-        pattern=re.compile(r"discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/(?P<secret>[A-Za-z0-9_\-]{20,}+)"),
+        pattern=expression(r"discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/(?P<secret>[A-Za-z0-9_\-]{20,}+)"),
     ),
     Kind(
         name="teams-webhook",
         literals=("hook",),
-        pattern=re.compile(r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@_/\-]{20,}+)"),
+        pattern=expression(r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@_/\-]{20,}+)"),
     ),
     Kind(
         name="discord-bot-token",
         literals=(".",),
         before=r"\.[A-Za-z0-9_\-]{6}\.",
-        gate=re.compile(r"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}"),
-        pattern=re.compile(rf"{EDGE}[MNO][A-Za-z0-9]{{23,27}}\.[A-Za-z0-9_\-]{{6}}\.[A-Za-z0-9_\-]{{27,38}}{END}"),
+        gate=expression(r"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}"),
+        pattern=expression(rf"{EDGE}[MNO][A-Za-z0-9]{{23,27}}\.[A-Za-z0-9_\-]{{6}}\.[A-Za-z0-9_\-]{{27,38}}{END}"),
     ),
     Kind(
         name="telegram-bot-token",
         literals=(":AA",),
-        pattern=re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=bot))[0-9]{{8,10}}:AA[A-Za-z0-9_\-]{{33}}{END}"),
+        pattern=expression(rf"(?:(?<![A-Za-z0-9])|(?<=bot))[0-9]{{8,10}}:AA[A-Za-z0-9_\-]{{33}}{END}"),
     ),
     token("stripe-key", "(?:sk|rk)_(?:live|test)_", r"[A-Za-z0-9]{16,250}", literals=("k_live_", "k_test_")),
     token("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/]{24,64}"),
@@ -295,8 +295,8 @@ _SERVICES: Final = (
         name="twilio-key",
         long_word=True,
         literals=("SK",),
-        gate=re.compile(r"K[0-9a-f]{32}"),
-        pattern=re.compile(rf"{EDGE}SK[0-9a-f]{{32}}{END}"),
+        gate=expression(r"K[0-9a-f]{32}"),
+        pattern=expression(rf"{EDGE}SK[0-9a-f]{{32}}{END}"),
     ),
     token("sendgrid-key", "SG.", r"[A-Za-z0-9_\-]{16,32}\.[A-Za-z0-9_\-]{32,64}"),
     token("mailgun-key", "key-", r"[0-9a-f]{32}"),
@@ -310,14 +310,14 @@ _SERVICES: Final = (
         name="vault-legacy-token",
         literals=("s.",),
         before=r"(?<![A-Za-z0-9_\-./])s\.",
-        pattern=re.compile(
+        pattern=expression(
             r"(?<![A-Za-z0-9_\-./])s\.(?=[a-z0-9]*[A-Z])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24}(?![A-Za-z0-9_\-.])"
         ),
     ),
     Kind(
         name="vault-unseal-key",
         literals=("Unseal Key",),
-        pattern=re.compile(r"Unseal Key [0-9]{1,2}(?: \([a-z ]{1,20}\))?: {1,4}(?P<secret>[A-Za-z0-9+/=]{30,90})"),
+        pattern=expression(r"Unseal Key [0-9]{1,2}(?: \([a-z ]{1,20}\))?: {1,4}(?P<secret>[A-Za-z0-9+/=]{30,90})"),
     ),
     token("grafana-token", "gl(?:sa|c)_", r"[A-Za-z0-9_]{32,}+={0,2}", literals=("glsa_", "glc_")),
     token("grafana-api-key", "eyJrIjoi", r"[A-Za-z0-9+/]{30,}+={0,2}"),
@@ -328,8 +328,8 @@ _SERVICES: Final = (
     Kind(
         name="sentry-dsn",
         literals=("@",),
-        gate=re.compile("@"),
-        pattern=re.compile(r"://(?P<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)@[a-z0-9.\-]{3,100}/[0-9]"),
+        gate=expression("@"),
+        pattern=expression(r"://(?P<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)@[a-z0-9.\-]{3,100}/[0-9]"),
     ),
     token("pagerduty-or-postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
     token("linear-key", "lin_(?:api|oauth)_", r"[A-Za-z0-9]{32,64}", literals=("lin_api_", "lin_oauth_")),

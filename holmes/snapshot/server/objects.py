@@ -16,7 +16,7 @@ from holmes.kubernetes.fields import child, children, text, text_map
 from holmes.snapshot.discovery import crd_of
 from holmes.snapshot.server.responses import ApiFailure, bad_request, no_such_object, not_recorded
 from holmes.snapshot.server.selectors import parse_field_selector, parse_label_selector
-from holmes.snapshot.server.tables import layout_of, partial, table
+from holmes.snapshot.server.table_layout import partial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,6 +188,8 @@ class ObjectAnswers:
         return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
 
     def _table(self, request: ObjectRequest, items: Sequence[JsonObject], metadata: JsonObject) -> JsonObject:
+        from holmes.snapshot.server.tables import layout_of, table  # only kubectl asks for tables
+
         include = request.query.get("includeObject", "Metadata")
         if include == "Object":
             items = [{**self._head(request.kind), **item} for item in items]

@@ -121,3 +121,8 @@ def scalar(item: JsonValue, *path: str, default: JsonScalar = "") -> JsonScalar:
     """Return the text, number or boolean at `path`, or `default`."""
     found = at(item, *path)
     return found if isinstance(found, str | int | float | bool) else default
+
+
+def partial(item: JsonObject) -> JsonObject:
+    """Return only the metadata of an object."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.get("metadata", {})}

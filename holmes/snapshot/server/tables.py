@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.fields import children, integer, text
 from holmes.snapshot.discovery import crd_of
 from holmes.snapshot.server import cluster_tables, network_tables, pod_tables, storage_tables, workload_tables
-from holmes.snapshot.server.table_layout import Cells, Column, Layout, age, columns, name_of, since
+from holmes.snapshot.server.table_layout import Cells, Column, Layout, age, columns, name_of, partial, since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,11 +74,6 @@ def table(
         ],
         "rows": rows,
     }
-
-
-def partial(item: JsonObject) -> JsonObject:
-    """Return only the metadata of an object."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.get("metadata", {})}
 
 
 _STEP = re.compile(

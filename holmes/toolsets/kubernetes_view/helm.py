@@ -19,6 +19,7 @@ from holmes.toolsets.kubernetes_view import ViewError
 from holmes.toolsets.kubernetes_view.layouts import show_yaml
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret, words_of
 from holmes.toolsets.kubernetes_view.secrets import HIDDEN
+from holmes.values.expressions import expression
 from holmes.yaml_documents import MAX_NODES, expanded_size, refuse_deep
 
 if TYPE_CHECKING:
@@ -29,25 +30,25 @@ if TYPE_CHECKING:
 # A name must start at a word boundary, because otherwise the search would be slow in long words.
 _SCHEME: Final = r"(?<![\w+.-])([a-z][\w+.-]{0,30}://"
 # The user name may be empty, and the password may contain a slash. `host:443/image@sha256:` is not a password.
-_PASSWORD_IN_URL: Final = re.compile(
+_PASSWORD_IN_URL: Final = expression(
     rf"{_SCHEME}[^/\s:@\"'<>]{{0,200}}):(?!\d{{1,5}}/[^\s@]{{0,300}}@sha256:)[^\s\"'<>]{{0,300}}@", re.IGNORECASE
 )
-_TOKEN_IN_URL: Final = re.compile(rf"{_SCHEME})[^/\s:@\"'<>]{{20,300}}@", re.IGNORECASE)
-_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
-_AUTHORIZATION: Final = re.compile(r"\b(Bearer|bearer|Basic|basic)(\s+)(?=[\w.~+/-]*[A-Z\d=])[\w.~+/=-]{6,}")
-_NAME_AND_SIGN: Final = re.compile(
+_TOKEN_IN_URL: Final = expression(rf"{_SCHEME})[^/\s:@\"'<>]{{20,300}}@", re.IGNORECASE)
+_PRIVATE_KEY: Final = expression(r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
+_AUTHORIZATION: Final = expression(r"\b(Bearer|bearer|Basic|basic)(\s+)(?=[\w.~+/-]*[A-Z\d=])[\w.~+/=-]{6,}")
+_NAME_AND_SIGN: Final = expression(
     r"""(?<![\w.-])(?P<name>[\w.-]+)\\*["']?(?:\s*[=:]>?(?P<wide>[ \t]+)|[=:]|[ \t]+(?=["']))"""
 )
-_QUOTED: Final = re.compile(r"""(?P<escape>\\+)["'].*?(?P=escape)["']|"(?:[^"\\]|\\.)*"?|'[^']*'?""")
-_END_OF_WORD: Final = re.compile(r"[\s&;,\"'}\])]|$")
-_BLOCK: Final = re.compile(r"\s*[|>][-+\d]*\s*")
-_ARGUMENT: Final = re.compile(r"(?<!\S)(?P<name>-{1,2}[A-Za-z][\w.-]*|requirepass|masterauth)[ \t]+(?P<value>(?!-)\S+)")
-_ELEMENT: Final = re.compile(r"<(?P<name>[\w.-]+)>(?P<value>[^<\n]+)</")
-_ALIAS: Final = re.compile(r"(?:^|[\s\[{,:-])\*\w", re.MULTILINE)
+_QUOTED: Final = expression(r"""(?P<escape>\\+)["'].*?(?P=escape)["']|"(?:[^"\\]|\\.)*"?|'[^']*'?""")
+_END_OF_WORD: Final = expression(r"[\s&;,\"'}\])]|$")
+_BLOCK: Final = expression(r"\s*[|>][-+\d]*\s*")
+_ARGUMENT: Final = expression(r"(?<!\S)(?P<name>-{1,2}[A-Za-z][\w.-]*|requirepass|masterauth)[ \t]+(?P<value>(?!-)\S+)")
+_ELEMENT: Final = expression(r"<(?P<name>[\w.-]+)>(?P<value>[^<\n]+)</")
+_ALIAS: Final = expression(r"(?:^|[\s\[{,:-])\*\w", re.MULTILINE)
 _LONGEST_PARSED: Final = 200_000
 _DEEPEST_PARSED: Final = 100
-_BRACKET: Final = re.compile(r"[{}\[\]]")
-_NESTED_ITEMS: Final = re.compile(rf"(?:[-?:][ \t]+){{{_DEEPEST_PARSED}}}")
+_BRACKET: Final = expression(r"[{}\[\]]")
+_NESTED_ITEMS: Final = expression(rf"(?:[-?:][ \t]+){{{_DEEPEST_PARSED}}}")
 # `authorization: {mode: RBAC}` is a group of settings, not a secret.
 _GROUPS: Final = frozenset({"auth", "authorization", "cert", "cookie", "jwt", "license"})
 _TAG = "tag:yaml.org,2002:"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.fields import LAST_APPLIED
 from holmes.redaction.views import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,24 +26,24 @@ HIDDEN = "(hidden)"
 _LONGEST_SECRET_ANNOTATION = 256
 
 # This pattern also matches base64 (`eyJ` encodes `{"`) and compressed text, which begins with `H4sI`.
-_STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
+_STRUCTURE = expression(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
 # The API server quotes a value of the wrong type, for example a password without quotes. Each value is on one line:
 # `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`, `error found in #9 byte of ...|…`
-_QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
+_QUOTED_VALUE = expression(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
 # Quotes may be escaped several times. A line end may be the two characters \n. Go prints maps without quotes.
-_SECRET_KIND = re.compile(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""")
-_DATA_KEY = re.compile(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
-_COPY_BEGINS = re.compile(r"""\{|map\[|\bapiVersion\b""")
-_OWN_LINE = re.compile(r"""\s*(?:- +)*["']?""")
+_SECRET_KIND = expression(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""")
+_DATA_KEY = expression(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
+_COPY_BEGINS = expression(r"""\{|map\[|\bapiVersion\b""")
+_OWN_LINE = expression(r"""\s*(?:- +)*["']?""")
 # Matches an event in a description. Lines of YAML or JSON never have this format.
-_EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
+_EVENT_ROW = expression(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 
-_ANNOTATIONS = re.compile(r" *Annotations: +")
+_ANNOTATIONS = expression(r" *Annotations: +")
 # The only Secret value that `kubectl describe` prints. For other values, it prints the size.
-_TOKEN = re.compile(r"^token:[ \t].*", re.MULTILINE)
+_TOKEN = expression(r"^token:[ \t].*", re.MULTILINE)
 # Kubernetes defines the columns of these kinds, and none of these columns shows a value of a Secret.
-_HARMLESS_KINDS = re.compile(
+_HARMLESS_KINDS = expression(
     r"po|pods?|svc|services?|ep|endpoints|no|nodes?|ns|namespaces?|ev|events?|cm|configmaps?|secrets?|sa|serviceaccounts?"
     r"|pvc?|persistentvolume(claim)?s?|rc|replicationcontrollers?|quota|resourcequotas?|limits|limitranges?"
     r"|deploy|deployments?|rs|replicasets?|sts|statefulsets?|ds|daemonsets?|jobs?|cj|cronjobs?"

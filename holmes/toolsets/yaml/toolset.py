@@ -21,7 +21,6 @@ from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, r
 from holmes.toolsets.yaml.object_names import Advice, advice_for, plain_object
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import command_environment, process_environment, refuse_outside, with_namespace
-from holmes.toolsets.yaml.views import ViewSettings, apply_view, view_of
 from holmes.values.errors import ToolError, masked
 from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
@@ -103,16 +102,11 @@ class YamlToolset:
                 command = self._command(tool, arguments)
                 again = await self._run(tool, command, limits)
                 outcome = replace(again, stderr=f"{again.stderr}{advice.hint}\n")
-            views = tuple(self._view(each, tool, arguments) for each in tool.transformers)
             if self.definition.chosen_cluster and outcome.return_code:
                 outcome = replace(
                     outcome, stderr=outcome.stderr + _release_hint(outcome.stderr, arguments, self.environment)
                 )
-            settings = ViewSettings(
-                redactor=self.redactor, environment=process_environment(self.environment), limits=limits
-            )
-            for view in views:
-                outcome = await apply_view(view, outcome, settings)
+            outcome = await self._viewed(tool, arguments, outcome, limits)
         except ToolError as error:
             return ToolResult(status="error", error=str(error))
         stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)
@@ -134,7 +128,22 @@ class YamlToolset:
         refuse_outside(command.invocation, scope_of(self.environment))
         return command
 
+    async def _viewed(
+        self, tool: YamlTool, arguments: JsonObject, outcome: ProcessOutcome, limits: ProcessLimits
+    ) -> ProcessOutcome:
+        from holmes.toolsets.yaml.views import ViewSettings, apply_view  # most commands never run such a tool
+
+        views = tuple(self._view(each, tool, arguments) for each in tool.transformers)
+        settings = ViewSettings(
+            redactor=self.redactor, environment=process_environment(self.environment), limits=limits
+        )
+        for view in views:
+            outcome = await apply_view(view, outcome, settings)
+        return outcome
+
     def _view(self, transformer: ViewTransformer, tool: YamlTool, arguments: JsonObject) -> View:
+        from holmes.toolsets.yaml.views import view_of
+
         config = self.definition.config
 
         def rendered(template: str) -> str:

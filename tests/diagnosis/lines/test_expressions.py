@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from holmes.diagnosis import facts, rules
+from holmes.values.expressions import LazyExpression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,8 @@ BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS
 
 
 def _expressions(value: object, path: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    if isinstance(value, re.Pattern):
-        yield path, value
+    if isinstance(value, (re.Pattern, LazyExpression)):
+        yield path, re.compile(value.pattern, value.flags)
     elif isinstance(value, dict):
         for key, each in value.items():
             yield from _expressions(each, f"{path}[{key}]")

@@ -62,7 +62,7 @@ def judge_answer(scenario: Scenario, places: Places, look: FirstLook, text: str)
         top1=top1 and complete,
         top3=all(_names(each, text, places) and _says(each, text, places) for each in expected) if expected else False,
         innocent=str(blamed) if blamed is not None and not named and not _is_tolerated(scenario, look) else "",
-        lines=len(text.splitlines()),
+        lines=len(text.splitlines()) - (len(look.table.rows) if look.table else 0),
         expected=" and ".join(f"{'/'.join(map(str, each.culprit))} {each.evidence}" for each in expected),
         answer=text,
     )
@@ -168,7 +168,10 @@ def figures_table(scores: Sequence[AnswerScore]) -> str:
         ("healthy look-alikes", lambda one: f"{one.healthy}"),
         ("something blamed", lambda one: share(one.innocents_in_healthy, one.healthy)),
         ("not shown or not answered", lambda one: f"{one.unanswered}"),
-        ("lines per answer, median and maximum", lambda one: f"{one.median_lines}, {one.most_lines}"),
+        (
+            "lines per answer without rows of tables, median and maximum",
+            lambda one: f"{one.median_lines}, {one.most_lines}",
+        ),
     )
     head = ["| | " + " | ".join(HALVES) + " |", "|---|" + "---|" * len(HALVES)]
     return "\n".join([*head, *(f"| {title} | {' | '.join(map(cell, columns))} |" for title, cell in rows)])
