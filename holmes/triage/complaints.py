@@ -23,6 +23,7 @@ _TROUBLED: Final = frozenset({"trouble", "negation"})
 TROUBLED_STATES: Final = frozenset({"failing", "failed", "crashing", "not_ready", "evicted", "oom", "image_pull"})
 TROUBLED_SYMPTOMS: Final = frozenset({"crash", "unreachable", "slow", "evicted"})
 """Symptoms whose words tell of trouble. The words of others, for example `memory`, also name things."""
+_CHANGES: Final = frozenset({"changes", "change_order"})
 _FACTS: Final = frozenset({
     "count", "permission", "port_forward", "exec", "placement", "average", "sum", "percentile", "maximum", "minimum",
     "uses", "resources", "usage", "secret_value", "images", "when",
@@ -35,6 +36,25 @@ def complains(text: str) -> bool:
     clauses = [each for each in clauses if each[0]]
     stated = any(_states_trouble(words, clause) for words, clause in clauses)
     return stated and not _is_list(clauses[0][0]) and not any(_asks_fact(words) for words, _ in clauses)
+
+
+def about_trouble(text: str) -> str:
+    """Return a folded complaint without the clauses that only tell of a change, whose time is not that of the trouble.
+
+    "Exports fail. The last deploy was three weeks ago" is about the present.
+    """
+    clauses = [(words_of(each), each) for each in _CLAUSE.split(text)]
+    troubled = [each for words, each in clauses if _states_trouble(words, each)]
+    told = [each for words, each in clauses if each not in troubled and _tells_change(words)] if troubled else []
+    for each in told:
+        text = text.replace(each, " ")
+    return text
+
+
+def _tells_change(words: Sequence[str]) -> bool:
+    concepts = {each.name for each in sightings(words) if each.sense == "concept"}
+    asks = word_list("interrogatives") | word_list("yes or no")
+    return asks.isdisjoint(words[:1]) and bool(concepts & _CHANGES)
 
 
 def _states_trouble(words: Sequence[str], clause: str) -> bool:
