@@ -61,7 +61,8 @@ def _before_point(words: str) -> re.Pattern[str]:
 
 
 _LIKE: Final = _before_point(
-    r"as|(?<!look )(?<!looked )like|than|unlike|versus|vs|wie|als|como|comme|(?:as|than|like|unlike) (?:it was|they were)"
+    r"as|(?<!look )(?<!looked )like|than|unlike|versus|vs|wie|als|como|comme"
+    r"|(?:as|than|like|unlike) (?:it was|they were)"
     r"|(?:igual|mism[oa]s?|mejor|peor|mas|menos|meme|mieux|pire|plus|moins) qu[e']?"
 )
 """Words before a time with which the present is only compared: "the traffic is the same as yesterday"."""
