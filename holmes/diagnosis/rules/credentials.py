@@ -31,7 +31,8 @@ _REJECTIONS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "cloc
     id="W18",
     title="Credentials are no longer renewed",
     severity="critical",
-    kinds=("CronJob", "Secret", "Deployment", "StatefulSet", "DaemonSet"),
+    kinds=("CronJob", "Deployment", "StatefulSet", "DaemonSet"),
+    needs=("Secret",),
     reads=("logs of the workload", "CronJob command, args and env", "spec.suspend", "Job status"),
     explanation="The log of a workload reports that its credentials are rejected. They are in a Secret that a CronJob "
     "names in its command or variables, and this CronJob is suspended or its last Job failed before the rejections "

@@ -252,20 +252,20 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
         if pod.text("spec", "nodeName") or pod.text("status", "phase") != "Pending" or pod.condition("PodScheduled"):
             continue
-        if state.events_of(pod, "FailedScheduling", "Scheduled") or pod.children("spec", "schedulingGates"):
+        unknown = bool(pod.children("spec", "schedulingGates")) or not state.covers("Event", pod.namespace)
+        if unknown or state.events_of(pod, "FailedScheduling", "Scheduled"):
             continue
         foreign = (name := pod.text("spec", "schedulerName") or _DEFAULT) != _DEFAULT
         if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
             continue
         scheduler = scheduler_named(state, name) if foreign else _own_scheduler(state)
-        why = "no scheduler with this name is running" if foreign else "the default scheduler is not working"
-        why = f"{scheduler} is not working" if foreign and scheduler else why
+        who = scheduler if foreign else "the default scheduler"
         yield Fault(
             subject=pod.ref,
             culprit=scheduler,
             cause=f"No scheduler has handled the pods of {owner_words(pod, state)} for "
             f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and "
-            f"{why}{hint(name, active) if foreign and not scheduler else ''}",
+            f"{f'{who} is not working' if who else f'no scheduler with this name is running{hint(name, active)}'}",
             evidence=(
                 spec_field(pod, state, "schedulerName"),
                 evidence.value(pod, "status.conditions", pod.at("status", "conditions") or "(none)"),
