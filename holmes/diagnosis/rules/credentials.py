@@ -84,6 +84,8 @@ def _rejected(
 ) -> tuple[LogKey, LogGroup] | None:
     """Return the lines of rejected credentials that began after the last success of the producer."""
     kept, last = state.get("Secret", user.namespace, secret), moment(producer.text("status", "lastSuccessfulTime"))
+    if kept is None and not state.is_missing("Secret", user.namespace, secret):
+        return None
     for key, story in stories_of(state, user):
         for group in story.groups:
             begun = group.first > max(last or 0.0, edited_at(kept) if kept is not None else 0.0)
