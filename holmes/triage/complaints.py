@@ -53,7 +53,7 @@ def about_trouble(text: str) -> str:
 
 def _tells_change(words: Sequence[str]) -> bool:
     concepts = {each.name for each in sightings(words) if each.sense == "concept"}
-    asks = word_list("interrogatives") | word_list("yes or no")
+    asks = word_list("interrogatives") | word_list("yes or no") | {"who", "wer", "quien", "qui"}
     return asks.isdisjoint(words[:1]) and bool(concepts & _CHANGES)
 
 
