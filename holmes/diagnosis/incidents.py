@@ -35,7 +35,7 @@ _DECISIVE_RULES: Final = frozenset({"W06c"})
 """Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
 
 
-_FORESEEN_RULES: Final = frozenset({"P07"})
+FORESEEN_RULES: Final = frozenset({"P07"})
 """Rules about what new pods will lack. They do not explain the faults of pods that exist."""
 
 
@@ -134,7 +134,7 @@ class _Links:
         finding = self._findings[index]
         if finding.severity == "info":
             return False
-        workload = self._state.find(finding.subject) if finding.rule_id in _FORESEEN_RULES else None
+        workload = self._state.find(finding.subject) if finding.rule_id in FORESEEN_RULES else None
         return workload is None or not self._state.pods_of(workload)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, text_map
+from holmes.diagnosis.incidents import FORESEEN_RULES
+from holmes.kubernetes.fields import matches_map, moment, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
@@ -19,7 +21,7 @@ from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
-from holmes.triage.log_troubles import troubles_of, workloads_of
+from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
 from holmes.triage.past import is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
@@ -32,6 +34,7 @@ from holmes.values.findings import SEVERITIES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
@@ -70,10 +73,13 @@ class _Candidate:
     path: tuple[ObjectRef, ...]
 
     @property
-    def rank(self) -> tuple[bool, int, int, int]:
-        """A sort key that puts the best explanation first."""
+    def rank(self) -> tuple[bool, bool, int, int, int]:
+        """A sort key that puts the best explanation first, and last the faults that only new pods will have."""
         severity = SEVERITIES.index(self.incident.severity)
-        return (self.incident.severity == "info", not self.own, -self.symptoms, severity * 10 + self.hops)
+        foreseen = all(each.rule_id in FORESEEN_RULES for each in (*self.incident.findings, *self.incident.symptoms))
+        return (
+            self.incident.severity == "info", foreseen, not self.own, -self.symptoms, severity * 10 + self.hops,
+        )  # fmt: skip
 
 
 def look_for_cause(asked: Asked) -> FirstLook:
@@ -236,7 +242,8 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         if not mine and not causes:
             continue
         nearest = min(causes, key=lambda each: each.hops, default=None)
-        symptoms = symptoms_of_text(f"{incident.title} {incident.cause}") & asked.question.symptoms
+        shown = " ".join(each.title for each in incident.symptoms if each.subject in own)
+        symptoms = symptoms_of_text(f"{incident.title} {incident.cause} {shown}") & asked.question.symptoms
         yield _Candidate(
             incident=incident,
             own=mine,
@@ -283,8 +290,9 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return True
     workloads = workloads_of(asked.state, named.objects)
     troubles = [each.group for workload in workloads for each in troubles_of(asked.state, workload)]
-    names = [ref.name for ref in candidate.path[1:] if ref.kind == "Service"]
-    if any(name in group.record for name in names for group in troubles if not group.over):
+    services = [ref for ref in candidate.path[1:] if ref.kind == "Service"]
+    named_in = any(ref.name in group.record for ref in services for group in troubles if not group.over)
+    if named_in or any(_lost_server(candidate.incident, services, group) for group in troubles):
         return True
     if asked.question.symptoms - _OF_CLIENTS:
         return False
@@ -293,6 +301,14 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if asked.subject.unknown:
         return False
     return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
+
+
+def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup) -> bool:
+    """Return whether a client reports failed connections, without a name, since the incident of its server began."""
+    since = moment(incident.since) or 0.0
+    begun = group.first > 0.0 and since - _LATELY_SECONDS / 2 <= group.first and not group.over
+    nameless = group.kind in {*REACHED, "unknown host"} and not mentions(group.record)
+    return nameless and begun and not refs_of(incident).isdisjoint(services)
 
 
 def _late_lines(asked: Asked, workload: ClusterObject) -> int:

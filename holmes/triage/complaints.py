@@ -24,6 +24,7 @@ _TROUBLED: Final = frozenset({"trouble", "negation"})
 TROUBLED_STATES: Final = frozenset({"failing", "failed", "crashing", "not_ready", "evicted", "oom", "image_pull"})
 TROUBLED_SYMPTOMS: Final = frozenset({"crash", "unreachable", "slow", "evicted"})
 """Symptoms whose words tell of trouble. The words of others, for example `memory`, also name things."""
+_CHANGES: Final = frozenset({"changes", "change_order"})
 _FACTS: Final = frozenset({
     "count", "permission", "port_forward", "exec", "placement", "average", "sum", "percentile", "maximum", "minimum",
     "uses", "resources", "usage", "secret_value", "images", "when",
@@ -70,6 +71,25 @@ def asks_beside(text: str) -> bool:
     judged = any(map(_asks_health, clauses))  # "restart count 2" beside it only tells why
     others = [each for each in clauses if not _asks_health(each)]
     return any(_wants_fact(each) or (_is_phrase(each.words) and (each.asked or not judged)) for each in others)
+
+
+def about_trouble(text: str) -> str:
+    """Return a folded complaint without the clauses that only tell of a change, whose time is not that of the trouble.
+
+    "Exports fail. The last deploy was three weeks ago" is about the present.
+    """
+    clauses = _clauses(text)
+    troubled = [each for each in clauses if _states_trouble(each)]
+    told = [each for each in clauses if each not in troubled and _tells_change(each.words)] if troubled else []
+    for each in told:
+        text = text.replace(each.text, " ")
+    return text
+
+
+def _tells_change(words: Sequence[str]) -> bool:
+    concepts = {each.name for each in sightings(words) if each.sense == "concept"}
+    asks = word_list("interrogatives") | word_list("yes or no") | {"who", "wer", "quien", "qui"}
+    return asks.isdisjoint(words[:1]) and bool(concepts & _CHANGES)
 
 
 def _states_trouble(clause: _Clause) -> bool:

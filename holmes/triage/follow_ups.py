@@ -16,7 +16,7 @@ from holmes.triage.grammar import names_things
 from holmes.triage.names import names_of
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
-from holmes.triage.spelling import spelled
+from holmes.triage.spelling import spelled, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, vocabulary, word_list
@@ -38,8 +38,9 @@ _MOST_WORDS: Final = 8
 
 def parsed(text: str, state: ClusterState) -> Question:
     """Parse a question with the custom kinds of the cluster, and correct its misspelled words."""
-    written = with_known_kinds(parse_question(text), state)
-    question = with_known_kinds(spelled(written, names_of(state), text), state)
+    whole = with_whole_names(text, names_of(state))
+    written = with_known_kinds(parse_question(whole), state)
+    question = with_known_kinds(spelled(written, names_of(state), whole), state)
     asks = names_things(question) or asks_for_things(question) or question.asks("count", "sum")
     return replace(question, complains=question.complains and not asks)
 

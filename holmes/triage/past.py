@@ -66,7 +66,8 @@ def was_there(asked: Asked, incident: Incident) -> bool:
     start, end = period.bounds(asked.state.now)
     if since is None:
         return not is_past(asked)
-    if period.opens and since - start > max(_TOLERANCE_SECONDS, (asked.state.now - start) / 2):
+    latest = max(start, min(period.first.interval(asked.state.now)[1], asked.state.now))  # "since this morning"
+    if period.opens and since - latest > max(_TOLERANCE_SECONDS, (asked.state.now - latest) / 2):
         return False
     return since <= end
 

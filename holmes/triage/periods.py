@@ -61,6 +61,12 @@ def _before_point(words: str) -> re.Pattern[str]:
     return expression(rf"\b(?:{words})\s*{_BEFORE_POINT}")
 
 
+_LIKE: Final = _before_point(
+    r"as|(?<!look )(?<!looked )like|than|unlike|versus|vs|wie|als|como|comme"
+    r"|(?:as|than|like|unlike) (?:it was|they were)"
+    r"|(?:igual|mism[oa]s?|mejor|peor|mas|menos|meme|mieux|pire|plus|moins) qu[e']?"
+)
+"""Words before a time with which the present is only compared: "the traffic is the same as yesterday"."""
 _REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = (
     ("since", _before_point(_SINCE_WORDS)),
     ("until", _before_point(r"until|till|up to|bis|hasta|jusqu'a|jusqu'au|jusqu'aux")),
@@ -128,7 +134,9 @@ def _pair(first: Point, last: Point, now: float) -> tuple[float, float]:
 
 def period_of(text: str) -> Period | None:
     """Return the period that a folded question names, or None."""
-    return _within(text) or _of_points(text, points_in(text))
+    return _within(text) or _of_points(
+        text, [each for each in points_in(text) if not _LIKE.search(text, 0, each.start)]
+    )
 
 
 def _within(text: str) -> Period | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.complaints import complains
+from holmes.triage.complaints import about_trouble, complains
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
@@ -223,7 +223,8 @@ def parse_question(text: str) -> Question:
     age = age if age is not None and age["unit"] else None
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
-    period = period_of(_german(lowered) if language_of(words) == "de" else lowered)
+    dated = about_trouble(lowered)
+    period = period_of(_german(dated) if language_of(words) == "de" else dated)
     return Question(
         text=lowered,
         words=words,

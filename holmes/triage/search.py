@@ -72,6 +72,7 @@ class _Search:
         self.words = question.words
         self._known = {index for each in question.found for index in range(each.first, each.last + 1)}
         self._used: set[int] = set()
+        self._beside: set[str] = set()
         self._compared = 0
         self._quoted = {each.lower() for each in question.quoted}
         excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
@@ -111,6 +112,7 @@ class _Search:
         listed = [word for word in unknown if named and self._is_listed(word, named)]
         missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
         unknown = [word for word in unknown if word not in listed]
+        spaces = self._around(named, spaces)
         if not named and not missing and not excluded:
             guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
             named += guessed
@@ -125,6 +127,14 @@ class _Search:
             excluded=tuple(excluded),
             excluded_namespaces=excluded_spaces,
         )
+
+    def _around(self, named: Sequence[Named], spaces: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the namespaces of the question, without a word that is a namespace by chance.
+
+        "infer waits for a gpu" is not about the namespace `gpu` if `infer` is in another one.
+        """
+        elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
+        return () if elsewhere and self._beside.issuperset(spaces) else spaces
 
     def _is_listed(self, word: str, named: Sequence[Named]) -> bool:
         """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
@@ -204,7 +214,9 @@ class _Search:
                 continue
             inside = index > 0 and self.words[index - 1] in _INSIDE
             if "/" not in word and (inside or not self._is_object(word)) and (inside or index not in self._known):
-                yield from self._with_more(index)
+                found = tuple(self._with_more(index))
+                self._beside |= {name for _, name in found} if not inside else set()
+                yield from found
 
     def _past_excluding(self, after: tuple[int, ...]) -> tuple[int, ...]:
         """Return the position behind "except" in "all namespaces except shop"."""
@@ -291,8 +303,9 @@ class _Search:
             if not objects and self._must_be_name(plain, quoted=quoted, sure=sure) and not self._is_moment(index):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
-                far = [each for each in self.names.named(plain) if each.kind != "Namespace"]
-                return Missing(name=plain, kind=kind, namespace=spaces[0]) if far else None
+                objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
+                if objects and not self._beside.issuperset(spaces):
+                    return Missing(name=plain, kind=kind, namespace=spaces[0])
         return Named(name=plain, objects=objects) if objects else None
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:

@@ -1,5 +1,7 @@
 """Corrects misspelled words of a question that have one clear meaning: words of the vocabulary, and namespaces.
 
+Two or three words that together are the name of an object are read as this name: "claims portal" for `claims-portal`.
+
 The names of objects are corrected by `search.py`. A word is read as another one only if a single slip of the hand
 separates the two, so that the name of something that does not exist is not taken for an ordinary word.
 """
@@ -9,8 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.question import parse_question
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
 
@@ -23,12 +27,46 @@ if TYPE_CHECKING:
 _GLUE: Final = word_list("determiners") | word_list("quantifiers") | word_list("interrogatives")
 _TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 _LETTERS: Final = re.compile(r"[a-z][a-z-]*")
+_NAMEABLE: Final = frozenset({*WORKLOADS, "Service", "Ingress"})
 _LIKE_A_NAME: Final = 0.85
 _LEAST_SWAPPED: Final = 4
 _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
 _LEAST_NEGATED: Final = 6
 _MOST_WORDS: Final = 60
+
+
+def with_whole_names(text: str, names: Names) -> str:
+    """Return a question in which the parts of a name, written apart, are joined to the name."""
+    tokens = [*_TOKEN.finditer(text)]
+    joined, end, index = "", 0, 0
+    while index < len(tokens):
+        size, name = next(_names_at(text, tokens, index, names), (1, ""))
+        if name:
+            joined, end = f"{joined}{text[end : tokens[index].start()]}{name}", tokens[index + size - 1].end()
+        index += size
+    return joined + text[end:]
+
+
+def _names_at(text: str, tokens: Sequence[re.Match[str]], first: int, names: Names) -> Iterator[tuple[int, str]]:
+    """Yield the names that several words beginning with a token make, each with their number, the longest first.
+
+    "The orders deployment" is not `orders-deployment` if `orders` exists, and neither is a list of names one name.
+    """
+    for size in (3, 2):
+        parts = [folded(each[0]) for each in tokens[first : first + size]]
+        between = {text[one.end() : other.start()] for one, other in pairwise(tokens[first : first + size])}
+        known = [bool(names.named(part) or part in names.namespaces) for part in parts]
+        named_kind = any(known) and any(each.sense == "kind" for each in sightings(parts))
+        if len(parts) < size or between != {" "} or all(known) or named_kind or vocabulary().stop & {*parts}:
+            continue
+        for name in dict.fromkeys((*_spellings(parts), *_spellings((*parts[:-1], parts[-1].removesuffix("s"))))):
+            if any(each.kind in _NAMEABLE for each in names.named(name)):
+                yield size, name
+
+
+def _spellings(parts: Sequence[str]) -> tuple[str, str]:
+    return "-".join(parts), "".join(parts)
 
 
 def spelled(question: Question, names: Names, text: str) -> Question:

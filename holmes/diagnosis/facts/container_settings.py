@@ -13,9 +13,8 @@ from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optio
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
-from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, nearest
-from holmes.kubernetes.fields import at, child, children, matches_map, text, text_map, texts
+from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
@@ -237,19 +236,6 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
             said += f"; the closest existing key is {near}" if near else ""
             return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
     return None
-
-
-def default_words(container: Container, state: ClusterState, resource: str) -> str:
-    """Return which LimitRange sets the limit of a container whose template has none, as the end of a sentence."""
-    template = template_of(state.workload_of(container.pod)).spec
-    spec = next((each for each in children(template, "containers") if text(each, "name") == container.name), {})
-    if not spec or at(spec, "resources", "limits", resource) is not None:
-        return ""
-    for limit_range in state.of("LimitRange", container.pod.namespace):
-        for bounds in limit_range.children("spec", "limits"):
-            if text(bounds, "type") == "Container" and resource in child(bounds, "default"):
-                return f"; the template sets no limit, so {limit_range.ref} sets its default"
-    return ""
 
 
 def _only_names(evidence: Evidence, names: list[str]) -> Evidence:

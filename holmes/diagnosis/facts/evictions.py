@@ -120,7 +120,7 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
     for each in state.events:
         if each.reason != "Evicted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
             continue
-        owner = _owner_of_gone(each, state) if _is_own(each.message) else None
+        owner = owner_of_gone(each, state) if _is_own(each.message) else None
         if owner is not None:
             found = Eviction(pod=each.ref, uid=each.uid, message=each.message, at=each.last, told=event(each))
             yield state.workload_of(owner), found
@@ -142,7 +142,7 @@ def preemptions(state: ClusterState) -> Iterator[Preemption]:
     """Yield the preemptions of the last hour. They are read from events, because the preempted pods no longer exist."""
     for each in state.events:
         if each.reason == "Preempted" and each.kind == "Pod" and state.now - each.last <= RECENT_SECONDS:
-            owner = state.find(each.ref) or _owner_of_gone(each, state)
+            owner = state.find(each.ref) or owner_of_gone(each, state)
             victim = state.workload_of(owner) if owner is not None else None
             yield Preemption(event=each, victim=victim, by=_preemptor(each, state))
 
@@ -162,7 +162,7 @@ def _preemptor(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
     return next(pods, None)
 
 
-def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
+def owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
     """Return the controller of a deleted pod, or None.
 
     The pod name in the event has the form `<controller>-<suffix>` and identifies the controller.

@@ -154,11 +154,14 @@ def _index(state: ClusterState) -> _Index:
 def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:
     """Return what makes the object, or makes it work. The object might not exist, its producers do.
 
-    A quota that leaves no room for a missing object counts as a producer, because it decides whether the object exists,
-    and so does a chaos experiment for the workloads that it disturbs.
+    A quota that leaves no room for a missing object counts as a producer of it and of the custom resource that makes
+    it, because it decides whether the object exists, and so does a chaos experiment for the workloads that it disturbs.
     """
     if ref.group:
-        return controllers_of(state, ref.kind, ref.group)
+        each = state.find(ref)
+        missing = (made for made in _products(each) if state.find(made) is None) if each is not None else ()
+        refusing = (quota.ref for made in missing for quota, _ in exhausted_for(state, made))
+        return (*controllers_of(state, ref.kind, ref.group), *refusing)
     if ref.kind == "Node":
         return _of_node(state, ref)
     if ref.kind == "IngressClass":

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, child, children, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -214,3 +216,19 @@ def _is_outside(side: str, asked: object, allowed: object) -> bool:
     if found is None or bound is None:
         return False
     return found > bound if side == "max" else found < bound
+
+
+def defaulted_by(container: Container, state: ClusterState, resource: str) -> ClusterObject | None:
+    """Return the LimitRange that sets the limit of a container, by the pod's annotation or a template without limit."""
+    pod = container.pod
+    told = pod.annotations.get("kubernetes.io/limit-ranger", "").split(";")
+    by_annotation = any(each.endswith(f"limit for container {container.name}") and resource in each for each in told)
+    template = template_of(state.workload_of(pod)).spec
+    spec = next((each for each in children(template, "containers") if text(each, "name") == container.name), {})
+    if not by_annotation and (not spec or text(spec, "resources", "limits", resource)):
+        return None
+    for limit_range in state.of("LimitRange", pod.namespace):
+        for bounds in limit_range.children("spec", "limits"):
+            if text(bounds, "type") == "Container" and resource in child(bounds, "default"):
+                return limit_range
+    return None

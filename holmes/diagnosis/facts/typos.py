@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -115,3 +115,13 @@ def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload
     return None
+
+
+def governing_service(state: ClusterState, ref: ObjectRef, hosts: Sequence[str]) -> str | None:
+    """Return the Service of the StatefulSet by whose own name all hosts call its pods: `kafka-0.kafka`, or None."""
+    each = workload_named(state, ref)
+    if each is None or each.kind != "StatefulSet" or not hosts:
+        return None
+    of_pods = all(host.partition(".")[0].rpartition("-")[0] == each.name for host in hosts)
+    name = each.text("spec", "serviceName")
+    return name if of_pods and state.get("Service", ref.namespace, name) is not None else None

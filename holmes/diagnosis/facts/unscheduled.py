@@ -22,14 +22,15 @@ from holmes.diagnosis.facts.nodes import (
 )
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, requested
-from holmes.kubernetes.fields import child, children, moment, text
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.kubernetes.fields import child, children, moment, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, Severity
+    from holmes.values.findings import Evidence, ObjectRef, Severity
 
 Reason: TypeAlias = Literal["volume", "resources", "selector", "taint", "neighbours", "ports", "other"]
 
@@ -236,3 +237,20 @@ def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:
             yield f"volumes[{index}].persistentVolumeClaim.claimName", name
         elif child(volume, "ephemeral"):
             yield f"volumes[{index}].name", f"{pod.name}-{text(volume, 'name')}"
+
+
+def scheduler_named(state: ClusterState, name: str) -> ObjectRef | None:
+    """Return the workload that seems to run a scheduler, by its own name or by the name in its arguments."""
+    for template in pod_templates(state):
+        words = [
+            word
+            for container in children(template.spec, "containers")
+            for argument in (*texts(container, "command"), *texts(container, "args"))
+            for word in argument.replace("=", " ").split()
+        ]
+        if template.workload.kind in ("Deployment", "StatefulSet", "DaemonSet") and name in (
+            template.workload.name,
+            *words,
+        ):
+            return template.workload.ref
+    return None

@@ -149,6 +149,10 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
             yield spec_field(container.pod, state, f"securityContext.{name}")
 
 
+_MADE_BY_KUBERNETES: Final = ("ServiceAccount", "default")
+"""An account that every namespace has. Without it, its pods are refused, which events tell."""
+
+
 @Row(
     id="P07",
     title="Referenced object does not exist",
@@ -186,6 +190,8 @@ def _done(template: PodTemplate) -> bool:
 
 def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -> Missing | None:
     namespace = template.workload.namespace
+    if (reference.kind, reference.name) == _MADE_BY_KUBERNETES:
+        return None
     if lacks_key(reference, namespace, state):
         return missing_key(reference, template.workload, state)
     picked = reference.key and reference.use == "volume"

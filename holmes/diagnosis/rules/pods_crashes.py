@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import default_words
 from holmes.diagnosis.facts.crashes import (
     EXIT_CODES,
     START_REASONS,
@@ -24,6 +23,7 @@ from holmes.diagnosis.facts.crashes import (
 from holmes.diagnosis.facts.evidence import event
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.resources import defaulted_by
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text, texts
 from holmes.values.findings import ObjectRef
@@ -91,12 +91,14 @@ def out_of_memory(state: ClusterState) -> Iterator[Fault]:
             continue
         container = crash.container
         limit = text(container.spec, "resources", "limits", "memory")
+        limits = defaulted_by(container, state, "memory") if limit else None
         healed = not crash.again and not container.terminated and container.ready and container.restarts < 2
         events = _node_events(crash, state) if not limit else ()
         yield Fault(
             subject=crash.pod.ref,
+            culprit=limits.ref if limits is not None else None,
             severity="warning" if healed else "critical",
-            cause=_memory_cause(crash, limit, state),
+            cause=_memory_cause(crash, limit, limits, state),
             evidence=(
                 container_field(container, state, "resources.limits.memory"),
                 crash.evidence("reason"),
@@ -110,14 +112,14 @@ def out_of_memory(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
+def _memory_cause(crash: Crash, limit: str, limits: ClusterObject | None, state: ClusterState) -> str:
     who = container_words(crash.container, state)
     ran = f" after {duration(crash.ran_seconds)}" if crash.ran_seconds else ""
     times = restarts(crash.container)
     if limit:
         return (
             f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
-            f"(OOMKilled){times}{default_words(crash.container, state, 'memory')}"
+            f"(OOMKilled){times}{f'; {limits.ref} sets this limit as a default' if limits else ''}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"

@@ -11,7 +11,7 @@ from holmes.diagnosis.facts.nodes import host_ports
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import hint, meant
-from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_for, waiting_severity
+from holmes.diagnosis.facts.unscheduled import claims_of, scheduler_named, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, duration, moment, text
 from holmes.values.findings import ObjectRef
@@ -245,27 +245,27 @@ def gated(state: ClusterState) -> Iterator[Fault]:
     kinds=("Pod",),
     reads=("spec.schedulerName", "status.conditions[PodScheduled]"),
     explanation="The pod has no node and no event from a scheduler. `schedulerName` specifies a scheduler that is not "
-    "running, or the default scheduler is down. Correct the name, or repair the scheduler.",
+    "running or not working. Correct the name, or repair the scheduler.",
 )
 def no_scheduler(state: ClusterState) -> Iterator[Fault]:
     active = {pod.text("spec", "schedulerName") for pod in state.of("Pod") if _was_placed(pod)}
     for pod in judged_pods(state):
         if pod.text("spec", "nodeName") or pod.text("status", "phase") != "Pending" or pod.condition("PodScheduled"):
             continue
-        if state.events_of(pod, "FailedScheduling", "Scheduled") or pod.children("spec", "schedulingGates"):
+        unknown = bool(pod.children("spec", "schedulingGates")) or not state.covers("Event", pod.namespace)
+        if unknown or state.events_of(pod, "FailedScheduling", "Scheduled"):
             continue
-        name = pod.text("spec", "schedulerName") or _DEFAULT
-        foreign = name != _DEFAULT
+        foreign = (name := pod.text("spec", "schedulerName") or _DEFAULT) != _DEFAULT
         if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
             continue
-        scheduler = None if foreign else _own_scheduler(state)
-        why = "no scheduler with this name is running" if foreign else "the default scheduler is not working"
+        scheduler = scheduler_named(state, name) if foreign else _own_scheduler(state)
+        who = scheduler if foreign else "the default scheduler"
         yield Fault(
             subject=pod.ref,
             culprit=scheduler,
             cause=f"No scheduler has handled the pods of {owner_words(pod, state)} for "
             f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and "
-            f"{why}{hint(name, active) if foreign else ''}",
+            f"{f'{who} is not working' if who else f'no scheduler with this name is running{hint(name, active)}'}",
             evidence=(
                 spec_field(pod, state, "schedulerName"),
                 evidence.value(pod, "status.conditions", pod.at("status", "conditions") or "(none)"),

@@ -16,7 +16,7 @@ from holmes.diagnosis.facts.pods import containers_of, is_sick
 from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
 from holmes.diagnosis.facts.stale_settings import old_host
 from holmes.diagnosis.facts.templates import labels_of, template_of
-from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
+from holmes.diagnosis.facts.typos import governing_service, hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, matches_map, texts
 from holmes.values.findings import Evidence
@@ -103,14 +103,15 @@ def _about(state: ClusterState, ref: ObjectRef) -> _Missing:
         for each in failures(state).get(ref, ())
         if each.kind in {"unresolved", "failed"} and not _resolves_otherwise(each.consumer, each.use.host)
     )
-    orphan = workload_named(state, ref)
+    governing = governing_service(state, ref, [edge.use.host for edge in named])
+    orphan = workload_named(state, ref) if governing is None else None
     blocked = [(edge.consumer, proof) for edge in named for proof in [_blocked_init(state, edge)] if proof is not None]
     blocked += [(each.consumer, each.line) for each in failed if each.blocks and _is_old(state, each.pod)]
     return _Missing(
         ref=ref,
         edges=named,
         failures=failed,
-        meant=None if orphan is not None else _meant(state, ref, named),
+        meant=governing or (None if orphan is not None else _meant(state, ref, named)),
         orphan=orphan,
         blocked=tuple({consumer.uid: (consumer, proof) for consumer, proof in reversed(blocked)}.values()),
     )

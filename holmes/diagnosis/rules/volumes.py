@@ -37,6 +37,12 @@ _MOST: Final = 5
 _DEFAULT: Final = "metadata.annotations[storageclass.kubernetes.io/is-default-class]"
 _STALE: Final = re.compile(r"storageclass\S* \S+ not found", re.IGNORECASE)
 _CLASS_AT_FAULT: Final = re.compile(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
+_MODE_AT_FAULT: Final = re.compile(r"access ?modes?\b|volume capabilit|\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE)
+_SIZE_AT_FAULT: Final = re.compile(
+    r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b.{0,60}?\b(?:less|smaller|lower|greater|larger|bigger) than\b",
+    re.IGNORECASE,
+)
+"""What the driver refuses is what the claim asks for, not what its class sets."""
 
 
 def _severity(claim: ClusterObject, users: Mapping[tuple[str, str], list[ClusterObject]]) -> Severity:
@@ -213,9 +219,13 @@ def _not_provisioned(
     makers = _provisioner_pods(state, provisioner)
     own = claim_field(state, claim, "storageClassName", storage_class.name)
     made_by = evidence.field(storage_class, "provisioner")
-    blames_class = not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message))
+    refused = _refused(state, claim, refusals[0].message) if refusals else None
+    blames_class = refused is None and (not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message)))
     values: tuple[Evidence, ...] = (own, made_by)
-    if refusals:
+    if refused is not None:
+        why = f"provisioner {provisioner} refuses its {refused.path} ({refused.value}): {refusals[0].message}"
+        values = (refused, own, made_by)
+    elif refusals:
         why = f"provisioner {provisioner} cannot create the volume: {refusals[0].message}"
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
@@ -235,6 +245,14 @@ def _not_provisioned(
         because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in makers)),
         since=claim.created or None,
     )
+
+
+def _refused(state: ClusterState, claim: ClusterObject, message: str) -> Evidence | None:
+    """Return the field of the claim that the driver cannot fulfil, or None."""
+    if _MODE_AT_FAULT.search(message):
+        return claim_field(state, claim, "accessModes", claim.at("spec", "accessModes"))
+    size = claim.text("spec", "resources", "requests", "storage")
+    return claim_field(state, claim, "resources.requests.storage", size) if _SIZE_AT_FAULT.search(message) else None
 
 
 def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObject]:

@@ -7,22 +7,23 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.actors import last_write
-from holmes.diagnosis.facts.evidence import field, log_line, value
+from holmes.diagnosis.facts.evidence import log_line, value
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import boolean, children, moment, text, written
+from holmes.kubernetes.fields import boolean, children, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.diagnosis.facts.stops import Stop
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
-    from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.findings import Evidence
 
 _LACKS: Final = re.compile(
     r"(?i)\bno such file|\bnot found\b|\bmissing\b(?!-)|\bdoes not exist\b|\bENOENT\b|\bstale\b"
@@ -39,16 +40,6 @@ class _User:
     paths: tuple[str, ...]
     writes: bool
     place: Evidence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stop:
-    """Why a producer does not work. `because` contains the objects whose own faults explain it."""
-
-    words: str
-    proof: Evidence
-    since: float | None = None
-    because: tuple[ObjectRef, ...] = ()
 
 
 @Row(
@@ -70,7 +61,9 @@ class _Stop:
 def producer_is_stopped(state: ClusterState) -> Iterator[Fault]:
     for (namespace, claim), users in _users_of_claims(state).items():
         producers = [
-            (each, stop) for each in users if each.writes and (stop := _stop(state, each.workload)) is not None
+            (each, stop)
+            for each in users
+            if each.writes and (stop := stop_of_producer(state, each.workload)) is not None
         ]
         for user in users if producers else ():
             for producer, stop in producers:
@@ -105,28 +98,8 @@ def _user(template: PodTemplate, index: int, name: str, claim: str) -> _User | N
     )
 
 
-def _stop(state: ClusterState, workload: ClusterObject) -> _Stop | None:
-    if workload.kind == "CronJob" and workload.boolean("spec", "suspend"):
-        at, manager = last_write(workload, "f:suspend")
-        when = f" since {manager} changed it at {written(at)}" if at > workload.created + 1 else ""
-        return _Stop(words=f"is suspended{when}", proof=field(workload, "spec", "suspend"), since=at or None)
-    if workload.kind in ("Deployment", "StatefulSet") and workload.at("spec", "replicas") == 0:
-        return _Stop(words="is scaled to zero", proof=field(workload, "spec", "replicas"))
-    jobs = state.owned_by(workload, "Job") if workload.kind == "CronJob" else (workload,)
-    ended = [job for job in jobs if job.kind == "Job" and (_is(job, "Failed") or _is(job, "Complete"))]
-    newest = max(ended, key=lambda job: job.created, default=None)
-    if newest is None or not _is(newest, "Failed"):
-        return None
-    proof = value(newest, "status.conditions[type=Failed].reason", text(newest.condition("Failed"), "reason"))
-    return _Stop(words=f"fails ({newest.ref})", proof=proof, because=(newest.ref,))
-
-
-def _is(job: ClusterObject, condition: str) -> bool:
-    return text(job.condition(condition), "status") == "True"
-
-
 def _missed(
-    state: ClusterState, claim: str, user: _User, stopped: tuple[_User, _Stop], users: list[_User]
+    state: ClusterState, claim: str, user: _User, stopped: tuple[_User, Stop], users: list[_User]
 ) -> Iterator[Fault]:
     producer, stop = stopped
     for key, group in _lacking(state, user):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import owner_words, spec_field
 from holmes.diagnosis.facts.nodes import matches_terms
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
@@ -14,7 +16,7 @@ from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
 from holmes.diagnosis.facts.volumes import files_in, full_mount, node_terms, pods_by_claim, says_full
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, duration, moment, text, texts
+from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -327,6 +329,8 @@ _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  the path is compared with log
 )
 def full(state: ClusterState) -> Iterator[Fault]:
     """Report the volume of the file that could not be written."""
+    told = [state.find(key.pod) for key, log in state.logs.items() if says_full(log)]
+    owners = {state.workload_of(pod).ref for pod in told if pod is not None}
     for key, log in state.logs.items():
         pod = state.find(key.pod)
         lines = [line.strip() for line in log.splitlines() if says_full(line)]
@@ -335,7 +339,22 @@ def full(state: ClusterState) -> Iterator[Fault]:
             continue
         proof = evidence.log_line(pod, key.container, lines[-1], previous=key.previous)
         mount = next((found for line in reversed(lines) if (found := full_mount(container, line))), None)
-        yield _no_mount(state, container, lines, proof) if mount is None else _full(state, container, mount, proof)
+        if mount is None:
+            servers = tuple(_full_servers(state, pod, owners))
+            yield replace(_no_mount(state, container, lines, proof), because=servers)
+        else:
+            yield _full(state, container, mount, proof)
+
+
+def _full_servers(state: ClusterState, client: ClusterObject, full: set[ObjectRef]) -> Iterator[ObjectRef]:
+    """Yield the workloads behind the Services of a client that report a full disk, too: the client repeats them."""
+    for use, _ in workload_hosts(state, state.workload_of(client)):
+        service = state.find(use.service)
+        selector = text_map(service.body, "spec", "selector") if service is not None else {}
+        for pod in state.selected("Pod", use.service.namespace, selector) if selector else ():
+            owner = state.workload_of(pod).ref
+            if owner in full and owner != state.workload_of(client).ref:
+                yield owner
 
 
 def _no_mount(state: ClusterState, container: Container, lines: Sequence[str], proof: Evidence) -> Fault:
