@@ -204,6 +204,7 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     """Return the only other client of a Service that was started or changed just before the trouble of its server."""
     first = trouble.group.first
     found: dict[ObjectRef, list[str]] = defaultdict(list)
+    told: list[Reason] = []
     if not first or trouble.group.kind not in CONTENDED:
         return None
     for edge in edges(state).get(service, ()):
@@ -213,11 +214,25 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         for what, at in changes_of(state, consumer):
             if 0 <= first - at <= _SHORTLY_SECONDS:
                 found[consumer.ref].append(f"{what} at {written(at)}")
+        said = told_change(state, consumer, first) if consumer.ref not in found else None
+        if said is not None:
+            told.append(said)
     if len(found) != 1:
-        return None
+        return told[0] if not found and len(told) == 1 else None
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:
+    """Return the workload as the reason of what began at a time if its log tells of a change just before."""
+    for key, story in stories_of(state, workload):
+        line = story.change_before(at) if at else ""
+        if line:
+            words = f"just before, the log of {workload.ref} says: {quoted(line)}"
+            shown = f"{key.pod}, log of container {key.container}: {quoted(line)}"
+            return Reason(culprit=workload.ref, words=words, evidence=(shown,))
+    return None
 
 
 def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
-from holmes.kubernetes.fields import written
-from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client, records_of
-from holmes.triage.log_links import behind_service, named_services
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.fields import integer, moment, text, written
+from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client, records_of, told_change
+from holmes.triage.log_links import behind_service, name_servers, named_services
 from holmes.triage.log_reasons import Reason
-from holmes.triage.log_troubles import REACHED, troubles_of
+from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,13 @@ _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
 """Kinds that a server answers about itself."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
+_REFUSED_BY_SERVER: Final = re.compile(
+    r"(?i)\btoo many (?:clients|connections)\b|\bconnection slots\b|\bmax(?:imum)? number of clients\b"
+    r"|\bconnection limit exceeded\b"
+)
+"""Words with which a server refuses one more connection."""
+_HOST_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
 _REJECTS: Final = re.compile(r"(?i)\b40[13]\b|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b")
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
@@ -85,7 +93,8 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     if len(way.troubles) > _MOST_HOPS:
         return way
     named = tuple(each for each in named_services(state, way.last) if not _is_peer(state, each, way.last))
-    for service in named or _configured(state, way.last):
+    named = named or _meant(state, way.last)
+    for service in (*_resolving(state, way.last), *(named or _configured(state, way.last))):
         deeper = _deeper(state, service, way)
         if deeper is not None:
             return _at_server(state, way, deeper, service)
@@ -93,10 +102,12 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     if other is not None:
         return other
     for service in named:
-        blamed, reason = _blamed(state, service, way.last), None
+        blamed, reason = _ended(state, service, way.last)
+        if blamed is None:
+            blamed = _blamed(state, service, way.last)
         if blamed is None:
             blamed, reason = _only_pod(state, service, way.last)
-        if blamed is None and _depends(way.last) and not _changed_itself(state, way.last):
+        if blamed is None and not _changed_itself(state, way.last):
             blamed, reason = _changed(state, service, way.last)
         if blamed is not None and blamed not in way.path:
             path = tuple(dict.fromkeys((*way.path, service, blamed)))
@@ -104,6 +115,24 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
         clean = service if state.find(service) is not None and blamed is None else None
         return replace(way, clean=clean)
     return way
+
+
+def _resolving(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the name server whose log reports trouble with a host that the lines cannot resolve."""
+    hosts = _HOST_NAME.findall(trouble.group.record) if trouble.group.kind == "unknown host" else ()
+    for service in name_servers(state) if hosts else ():
+        told = (each for server in behind_service(state, service) for each in troubles_of(state, server))
+        stories = ((each, dict(stories_of(state, each.workload))[each.key]) for each in told)
+        if any(host in record for each, story in stories for record in records_of(each, story) for host in hosts):
+            yield service
+
+
+def _meant(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the only server of a workload, if the lines are about a server without its name."""
+    group = trouble.group
+    about = group.kind in REACHED or _REFUSED_BY_SERVER.search(group.record) is not None
+    found = _configured(state, trouble) if about and not HOST.search(group.record) else ()
+    return found if len(found) == 1 else ()
 
 
 def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
@@ -119,9 +148,16 @@ def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
 def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
     """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
     rejected = deeper.group.kind in _CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
+    rejected = rejected and not _tells_of_its_clock(deeper)
     if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
     return _followed(state, way.to(deeper, service), service)
+
+
+def _tells_of_its_clock(trouble: Trouble) -> bool:
+    """Return whether the lines are about the clock of the workload itself, and not about a token."""
+    record = trouble.group.record
+    return trouble.group.kind == "clock or token" and bool(_CLOCK.search(record)) and not _REJECTS.search(record)
 
 
 def _works(state: ClusterState, trouble: Trouble) -> bool:
@@ -262,11 +298,32 @@ def _depends(trouble: Trouble) -> bool:
 
 def _changed(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
     """Return the workload behind a Service that was started or changed just before its client's trouble began."""
+    if not last.group.sudden:
+        return None, None
     for workload in behind_service(state, service):
-        for what, at in changes_of(state, workload):
-            if last.group.sudden and 0 <= last.group.first - at <= _SHORTLY_SECONDS:
+        for what, at in changes_of(state, workload) if _depends(last) else ():
+            if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
                 words = f"{workload.ref} {what} at {written(at)}, just before"
                 return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
+        said = told_change(state, workload, last.group.first)
+        if said is not None:
+            return workload.ref, said
+    return None, None
+
+
+def _ended(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service of which a container ended just before its client's trouble."""
+    group = last.group
+    for workload in behind_service(state, service) if group.kind in REACHED and group.first else ():
+        for pod in state.pods_of(workload):
+            for each in containers_of(pod):
+                at = moment(text(each.last_terminated, "finishedAt")) or 0.0
+                if -_SOON_SECONDS <= group.first - at <= _LATER_SECONDS:
+                    why = text(each.last_terminated, "reason") or "Error"
+                    how = f"{why} (exit code {integer(each.last_terminated, 'exitCode')})"
+                    words = f"container {each.name} of {pod.ref} ended at {written(at)}: {how}"
+                    shown = (f"{pod.ref}, container {each.name}, lastState: {how}",)
+                    return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
     return None, None
 
 

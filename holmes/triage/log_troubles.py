@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
 """Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
+HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
+"""Text of a line that can be a host."""
 _STARTING: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "unknown host"})
 """Kinds that programs report while they and their neighbours start."""
 
