@@ -86,16 +86,19 @@ def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ..
     server = _NAME_SERVER.search(record)
     if server is not None:
         record = f"dial {server[1]}"
-    found = [use.service for use in host_uses(record, trouble.workload.namespace, state)]
-    own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
+    pods = state.pods_of(trouble.workload)
+    names = {pod.name for pod in pods}  # many programs write the name of their pod into each line
+    uses = host_uses(record, trouble.workload.namespace, state)
+    found = [use.service for use in uses if use.service.name not in names]
+    own = {each.ref for pod in pods[:1] for each in state.services_of(pod)}
     return tuple(each for each in dict.fromkeys((*found, *_by_name(state, trouble, record))) if each not in own)
 
 
 def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[ObjectRef]:
     """Yield the Services whose plain names the lines contain, if the workload is configured to use them.
 
-    Such a Service is not a client, even if the line calls its name that of an HTTP client. A name with a hyphen is not an
-    ordinary word, so it counts also if no setting contains it.
+    Such a Service is not a client, even if the line calls its name that of an HTTP client. A name with a hyphen is not
+    an ordinary word, so it counts also if no setting contains it.
     """
     configured = {use.service.name: use.service for use, _ in workload_hosts(state, trouble.workload)}
     told = set(_WORD.findall(record))

@@ -157,3 +157,45 @@ def test_a_host_that_cannot_be_resolved_leads_to_the_name_server_whose_log_names
         "kube-system/dns-1/dns": [QUIET, repeated(f"[ERROR] 2 {host}. A: read udp 10.0.0.1->10.9.9.9:53: i/o timeout")],
     }
     assert culprit("web", {"web": {}}, logs, objects=DNS) == expected
+
+
+SLOW = repeated("WARN batch of 500 done in 32198 ms")
+FAST = {**QUIET, "line": "INFO batch of 500 done in 90 ms"}
+
+
+def test_the_only_server_that_was_started_just_before_explains_slow_work() -> None:
+    client = {"web": {"env": {"STORE": "http://store:8080", "BUS": "http://bus:9000"}}}
+    logs = {"web": [FAST, SLOW]}
+    assert culprit("web", {**client, "store": {"age": 1900}, "bus": {}}, logs) == "Deployment shop/store"
+    assert culprit("web", {**client, "store": {"age": 1900}, "bus": {"age": 1900}}, logs) == "Deployment shop/web"
+    assert culprit("web", {**client, "store": {}, "bus": {}}, logs) == "Deployment shop/web"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("upgrade 12: rename seats.zone_id to seats.block_id", "Job shop/migrate-7"),
+        ("upgrade 12: rename gates.door_nr to gates.door", "Deployment shop/store"),
+        ("read 40 rows of seats.zone_id", "Deployment shop/store"),
+    ],
+)
+def test_a_job_that_changed_what_the_lines_speak_of_is_the_cause(line: str, expected: str) -> None:
+    unknown = repeated("ERROR column seats.zone_id does not exist at character 15")
+    objects = [
+        {"kind": "Job", "metadata": {"name": "migrate-7", "age": 1900}, "status": {"succeeded": 1}},
+        {
+            "kind": "Pod",
+            "metadata": {"name": "migrate-7-x", "age": 1900, "owner": "Job/migrate-7"},
+            "spec": {"containers": [{"name": "migrate"}]},
+            "status": {
+                "phase": "Succeeded",
+                "containerStatuses": [{"name": "migrate", "state": {"terminated": {"exitCode": 0}}}],
+            },
+        },
+    ]
+    logs = {
+        "web": [QUIET, FAILS],
+        "store": [QUIET, unknown],
+        "shop/migrate-7-x/migrate": [{"at": 1880, "line": line}],
+    }
+    assert culprit("web", SHARED, logs, objects=objects) == expected
