@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
@@ -41,13 +42,25 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
+_IDENTIFIER: Final = re.compile(
+    r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+)(?![A-Za-z0-9_-])"
+    r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
+)
+"""A compound word such as `super_read_only`, or the name of a table."""
+_ALTERED: Final = re.compile(
+    r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
+    r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
+)
+"""Words about a change of data or of a schema."""
 _LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
 _REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
-_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?\s?[:=(]\s?\"?(\d{1,12})\b")
+_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12})\b")
+_GENERATED: Final = re.compile(r"(?:-[a-z]?\d[\w]*)+$")
+"""The part of a Job's name that differs for each run."""
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _PROCESS: Final = re.compile(
     r"(?i)\b(?:process|pid|thread|session|transaction|holder|blocked by|holding)\D{0,24}(\d{2,12})\b"
@@ -56,6 +69,7 @@ _WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")
 _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
 _SHORTLY_SECONDS: Final = 600.0
+_RAN_SECONDS: Final = 3_600.0
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
 _OFTEN: Final = 5
@@ -146,6 +160,9 @@ def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
         for each in state.of(kind):
             if each.owner is None:
                 yield each.name, each.ref
+                stem = _GENERATED.sub("", each.name) if kind == "Job" else each.name
+                if stem != each.name and not any(state.get(other, each.namespace, stem) for other in _WORKLOADS):
+                    yield stem, each.ref
 
 
 def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
@@ -204,6 +221,7 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     """Return the only other client of a Service that was started or changed just before the trouble of its server."""
     first = trouble.group.first
     found: dict[ObjectRef, list[str]] = defaultdict(list)
+    told: list[Reason] = []
     if not first or trouble.group.kind not in CONTENDED:
         return None
     for edge in edges(state).get(service, ()):
@@ -213,11 +231,54 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         for what, at in changes_of(state, consumer):
             if 0 <= first - at <= _SHORTLY_SECONDS:
                 found[consumer.ref].append(f"{what} at {written(at)}")
+        said = told_change(state, consumer, first) if consumer.ref not in found else None
+        if said is not None:
+            told.append(said)
     if len(found) != 1:
-        return None
+        return told[0] if not found and len(told) == 1 else None
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def shares_identifier(one: str, other: str) -> bool:
+    """Return whether two texts contain the same name of a setting, a table or a column."""
+    return not _identifiers(one).isdisjoint(_identifiers(other))
+
+
+def _identifiers(text: str) -> set[str]:
+    found = (word for match in _IDENTIFIER.findall(text) for word in match)
+    return {word.lower().replace("-", "_") for word in found if word}
+
+
+def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the only Job that changed what the lines speak of just before they began, according to its log."""
+    first, found = trouble.group.first, {}
+    for job in state.of("Job", trouble.workload.namespace) if first and trouble.group.sudden else ():
+        for pod in state.pods_of(job):
+            ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
+            for container in containers_of(pod) if ran else ():
+                log = state.log_of(pod, container.name, previous=False) or ""
+                told = (line for line in log.splitlines() if _ALTERED.search(line))
+                line = next((each for each in told if shares_identifier(each, trouble.group.record)), "")
+                if line:
+                    found[job.ref] = (f"{pod.ref}, log of container {container.name}", line)
+    if len(found) != 1:
+        return None
+    ((ref, (place, line)),) = found.items()
+    words = f"{ref} ran just before, and its log says: {quoted(line)}"
+    return Reason(culprit=ref, words=words, evidence=(f"{place}: {quoted(line)}",))
+
+
+def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:
+    """Return the workload as the reason of what began at a time if its log tells of a change just before."""
+    for key, story in stories_of(state, workload):
+        line = story.change_before(at) if at else ""
+        if line:
+            words = f"just before, the log of {workload.ref} says: {quoted(line)}"
+            shown = f"{key.pod}, log of container {key.container}: {quoted(line)}"
+            return Reason(culprit=workload.ref, words=words, evidence=(shown,))
+    return None
 
 
 def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:

@@ -20,6 +20,7 @@ from holmes.triage.dependencies import uses
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.happenings import changes
 from holmes.triage.log_answers import log_answer
+from holmes.triage.log_links import behind_service, name_servers
 from holmes.triage.moments import asks_since_fault
 from holmes.triage.plans import plans_of
 from holmes.triage.quota_answers import quota
@@ -50,6 +51,10 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
         workloads = list(dict.fromkeys((*workloads, *_of_scope(asked, workloads))))
     rounds = zip_longest(*(_by_image(state.pods_of(each) or (each,)) for each in workloads))
     pods = chain(asked.subject.objects, filter(None, chain.from_iterable(rounds)))
+    resolving = (
+        pod for service in name_servers(state) for each in behind_service(state, service) for pod in state.pods_of(each)
+    )
+    pods = chain(pods, resolving if question.wants_cause else ())
     keys = chain(_of_suspects(asked), (key for pod in pods for key in _of_pod(pod)))
     return tuple(dict.fromkeys(keys))[:MOST_LOGS]
 

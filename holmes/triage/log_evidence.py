@@ -19,7 +19,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_following import way_from
 from holmes.triage.log_reasons import lost_lease, reason_of
-from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
+from holmes.triage.log_troubles import HOST, REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_MOST_HOPS: Final = 3
-_EARLIER_SECONDS: Final = 3_600.0
-_LATER_SECONDS: Final = 180.0
 _SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
@@ -49,13 +46,16 @@ _SLOWNESS: Final = re.compile(
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
-_HOST: Final = re.compile(r"[a-z][\w-]*\.[a-z][\w.-]*|[a-z][\w-]+:\d{2,5}|://|\d{1,3}(?:\.\d{1,3}){3}")
 _TELLING: Final = re.compile(
     r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
     r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
     r"|panic)\b"
 )
-_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+_ANSWER: Final = re.compile(
+    r"(?i)\b(?:unexpected|bad|invalid|wrong|unerwartete|ungultige|ungültige|inesperada|inattendue) "
+    r"(?:answer|response|reply|antwort|respuesta|reponse|réponse)\W*$"
+)
+"""The end of a line about an answer that does not say whose answer it was, or what was wrong with it."""
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
@@ -130,8 +130,8 @@ def is_opaque(group: LogGroup) -> bool:
     if group.detail or group.weight == "warning":
         return False
     if group.kind in REACHED:
-        return not _HOST.search(group.record) and not _TELLING.search(group.record)
-    return group.kind is None and not _TELLING.search(group.record)
+        return not HOST.search(group.record) and not _TELLING.search(group.record)
+    return group.kind is None and (not _TELLING.search(group.record) or _ANSWER.search(group.record) is not None)
 
 
 def _lowered(detail: str) -> str:

@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
-from holmes.kubernetes.fields import written
-from holmes.triage.log_actors import CONTENDED, actor_of, changes_of, new_client, records_of
-from holmes.triage.log_links import behind_service, named_services
-from holmes.triage.log_reasons import Reason
-from holmes.triage.log_troubles import REACHED, troubles_of
+from holmes.triage.log_actors import (
+    CONTENDED,
+    actor_of,
+    job_before,
+    new_client,
+    records_of,
+)
+from holmes.triage.log_links import behind_service, name_servers, named_services
+from holmes.triage.log_servers import blamed_server, changed_itself, changed_server, ended_server, only_pod
+from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
@@ -38,21 +44,22 @@ _OWN: Final[frozenset[LineKind | None]] = frozenset({
     "architecture", "read only file system",
 })  # fmt: skip
 """Kinds that speak of the workload itself, unless the lines name a Service."""
-_OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
-    "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
-})  # fmt: skip
-"""Kinds that a server answers about itself."""
-_STATE: Final = re.compile(
-    r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
-    r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
-    r"|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
-)
-"""The words with which a server answers that its own state keeps it from serving."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
-_POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
-_REJECTS: Final = re.compile(r"(?i)\b40[13]\b|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b")
-_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+_REFUSED_BY_SERVER: Final = re.compile(
+    r"(?i)\btoo many (?:clients|connections)\b|\bconnection slots\b|\bmax(?:imum)? number of clients\b"
+    r"|\bconnection limit exceeded\b"
+)
+"""Words with which a server refuses one more connection."""
+_HOST_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_LOOKUP: Final = re.compile(r"\blookup \S{1,253} on \S{1,60}:53\b")
+_ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
+"""An address in a line about another server than those that the workload is configured to use."""
+_CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
+_REJECTS: Final = re.compile(
+    r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
+    r"|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,11 @@ class Way:
         path = (*self.path, *between, trouble.workload.ref)
         return Way(troubles=(*self.troubles, trouble), culprit=trouble.workload.ref, path=tuple(dict.fromkeys(path)))
 
+    def at(self, service: ObjectRef, blamed: ObjectRef, reason: Reason | None) -> Way:
+        """Return the way to an object behind a Service that is at fault, although its log does not say so."""
+        path = tuple(dict.fromkeys((*self.path, service, blamed)))
+        return replace(self, culprit=blamed, path=path, reason=reason)
+
 
 def way_from(state: ClusterState, trouble: Trouble) -> Way:
     """Return the way from a trouble to its origin."""
@@ -91,25 +103,100 @@ def _followed(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way:
     if len(way.troubles) > _MOST_HOPS:
         return way
     named = tuple(each for each in named_services(state, way.last) if not _is_peer(state, each, way.last))
-    for service in named or _configured(state, way.last):
+    named = named or _meant(state, way.last)
+    before = _by_what_was_before(state, way) if not named else None
+    found = before or _to_troubled_server(state, way, named) or _other_client(state, way, reached)
+    return found or (_to_quiet_server(state, way, named[0]) if named else _to_changed_server(state, way))
+
+
+def _by_what_was_before(state: ClusterState, way: Way) -> Way | None:
+    """Return the way to a server that a rare line just before the trouble names, if this server changed."""
+    for service in _named_before(state, way.last):
+        blamed, reason = ended_server(state, service, way.last)
+        blamed, reason = (blamed, reason) if blamed is not None else changed_server(state, service, way.last)
+        if blamed is not None and blamed not in way.path:
+            return way.at(service, blamed, reason)
+    return None
+
+
+def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, ...]) -> Way | None:
+    """Return the way through a server whose own log reports trouble, and on from there."""
+    known = named or _configured(state, way.last)
+    for service in (*_resolving(state, way.last), *(known or _alike(state, way.last))):
         deeper = _deeper(state, service, way)
         if deeper is not None:
             return _at_server(state, way, deeper, service)
-    other = _other_client(state, way, reached)
-    if other is not None:
-        return other
-    for service in named:
-        blamed, reason = _blamed(state, service, way.last), None
-        if blamed is None:
-            blamed, reason = _only_pod(state, service, way.last)
-        if blamed is None and _depends(way.last) and not _changed_itself(state, way.last):
-            blamed, reason = _changed(state, service, way.last)
+    return None
+
+
+def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
+    """Return the way to a server that lines name, if something else than its log is against it."""
+    blamed, reason = ended_server(state, service, way.last)
+    if blamed is None:
+        blamed = blamed_server(state, service, way.last)
+    if blamed is None:
+        blamed, reason = only_pod(state, service, way.last)
+    if blamed is None and not changed_itself(state, way.last):
+        blamed, reason = changed_server(state, service, way.last)
+    if blamed is not None and blamed not in way.path:
+        return way.at(service, blamed, reason)
+    clean = service if state.find(service) is not None and blamed is None else None
+    return replace(way, clean=clean)
+
+
+def _to_changed_server(state: ClusterState, way: Way) -> Way:
+    """Blame the only server of a workload that changed just before its trouble, although no line names it."""
+    if changed_itself(state, way.last) or _ELSEWHERE.search(way.last.group.record):
+        return way
+    found: list[tuple[ObjectRef, ObjectRef, Reason | None]] = []
+    for service in _configured(state, way.last):
+        blamed, reason = changed_server(state, service, way.last, named=False)
         if blamed is not None and blamed not in way.path:
-            path = tuple(dict.fromkeys((*way.path, service, blamed)))
-            return replace(way, culprit=blamed, path=path, reason=reason)
-        clean = service if state.find(service) is not None and blamed is None else None
-        return replace(way, clean=clean)
-    return way
+            found.append((service, blamed, reason))
+    return way.at(*found[0]) if len(found) == 1 else way
+
+
+def _named_before(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the Services that a rare line just before the trouble names."""
+    if not trouble.group.sudden:
+        return ()
+    story = dict(stories_of(state, trouble.workload))[trouble.key]
+    line = story.line_before(trouble.group)
+    return named_services(state, replace(trouble, group=replace(trouble.group, record=line))) if line else ()
+
+
+def _resolving(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the name server whose log reports trouble with a host that the lines cannot resolve."""
+    record = trouble.group.record
+    hosts = _HOST_NAME.findall(record) if trouble.group.kind == "unknown host" or _LOOKUP.search(record) else ()
+    for service in name_servers(state) if hosts else ():
+        told = (each for server in behind_service(state, service) for each in troubles_of(state, server))
+        stories = ((each, dict(stories_of(state, each.workload))[each.key]) for each in told)
+        if any(host in record for each, story in stories for record in records_of(each, story) for host in hosts):
+            yield service
+
+
+def _alike(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
+    """Yield the Service of the only stateful server with the same trouble at the same time.
+
+    The settings of a workload do not name its server if its address is in a Secret.
+    """
+    group = trouble.group
+    found: set[ObjectRef] = set()
+    for each in state.of("StatefulSet", trouble.workload.namespace) if group.kind in CONTENDED else ():
+        same = (one.group for one in troubles_of(state, each) if one.group.kind == group.kind)
+        if each.ref != trouble.workload.ref and any(abs(one.first - group.first) <= _LATER_SECONDS for one in same):
+            found.update(each.ref for pod in state.pods_of(each)[:1] for each in state.services_of(pod))
+    if len(found) == 1:
+        yield from found
+
+
+def _meant(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the only server of a workload, if the lines are about a server without its name."""
+    group = trouble.group
+    about = group.kind in REACHED or _REFUSED_BY_SERVER.search(group.record) is not None
+    found = _configured(state, trouble) if about and not HOST.search(group.record) else ()
+    return found if len(found) == 1 else ()
 
 
 def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
@@ -125,9 +212,16 @@ def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
 def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
     """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
     rejected = deeper.group.kind in _CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
+    rejected = rejected and not _tells_of_its_clock(deeper)
     if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
     return _followed(state, way.to(deeper, service), service)
+
+
+def _tells_of_its_clock(trouble: Trouble) -> bool:
+    """Return whether the lines are about the clock of the workload itself, and not about a token."""
+    record = trouble.group.record
+    return trouble.group.kind == "clock or token" and bool(_CLOCK.search(record)) and not _REJECTS.search(record)
 
 
 def _works(state: ClusterState, trouble: Trouble) -> bool:
@@ -164,7 +258,7 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
     last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
     callers = [each for each in way.path if each != last.workload.ref]
-    actor = actor_of(state, last, callers, works=_works(state, last))
+    actor = actor_of(state, last, callers, works=_works(state, last)) or job_before(state, last)
     shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
@@ -222,61 +316,3 @@ def _begins_with(group: LogGroup, other: LogGroup) -> bool:
     if group.count > OFTEN and group.over:
         return False
     return -_SHORTLY_SECONDS <= group.first - other.first <= _SHORTLY_SECONDS / 10
-
-
-def _blamed(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
-    """Return the object behind a Service that is at fault, although no log of it says so, or None."""
-    workloads = behind_service(state, service)
-    group = last.group
-    if group.kind == "tls" and _OTHER_NAME.search(group.record):
-        return workloads[0].ref if workloads else service
-    if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:
-        return workloads[0].ref
-    if group.kind not in REACHED and group.weight != "status":
-        return None
-    if not workloads:
-        return service
-    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
-    return None if continues else workloads[0].ref
-
-
-def _only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
-    """Return the only one of several pods behind a Service whose address or name the lines contain."""
-    pods = [pod for each in behind_service(state, service) for pod in state.pods_of(each)]
-    records = list(records_of(last, next(story for key, story in stories_of(state, last.workload) if key == last.key)))
-    words = {word for record in records for word in _POD.findall(record)}
-    told = [pod for pod in pods if {pod.name, pod.text("status", "podIP")} & words]
-    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
-        return None, None
-    pod = told[0]
-    address = pod.text("status", "podIP")
-    words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
-    return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
-
-
-def _changed_itself(state: ClusterState, trouble: Trouble) -> bool:
-    """Return whether a change of the workload that reports the trouble is a better reason than one of its server."""
-    if any(story.line_before(trouble.group) for _, story in stories_of(state, trouble.workload)):
-        return True
-    return any(0 <= trouble.group.first - at <= _SHORTLY_SECONDS for _, at in changes_of(state, trouble.workload))
-
-
-def _depends(trouble: Trouble) -> bool:
-    """Return whether the lines report that a server does not answer as it should."""
-    return trouble.group.kind in REACHED or trouble.group.kind == "slow" or trouble.group.weight == "status"
-
-
-def _changed(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
-    """Return the workload behind a Service that was started or changed just before its client's trouble began."""
-    for workload in behind_service(state, service):
-        for what, at in changes_of(state, workload):
-            if last.group.sudden and 0 <= last.group.first - at <= _SHORTLY_SECONDS:
-                words = f"{workload.ref} {what} at {written(at)}, just before"
-                return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
-    return None, None
-
-
-def _continues(story: LogStory, group: LogGroup) -> bool:
-    """Return whether an upstream's log continues while its client reports trouble."""
-    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
-    return since >= OFTEN

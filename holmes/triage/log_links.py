@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses, workload_hosts
-from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.fields import integer, text_map
 from holmes.triage.log_troubles import troubles_of, workloads_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _OBJECT: Final = re.compile(
     rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
 )
 _WORD: Final = re.compile(r"(?<![\w./@-])[a-z][a-z0-9-]{1,61}[a-z0-9](?![\w@-]|\.\w)")
+_DNS_PORT: Final = 53
 _MOST_HOPS: Final = 4
 
 
@@ -85,24 +86,38 @@ def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ..
     server = _NAME_SERVER.search(record)
     if server is not None:
         record = f"dial {server[1]}"
-    found = [use.service for use in host_uses(record, trouble.workload.namespace, state)]
-    own = {each.ref for pod in state.pods_of(trouble.workload)[:1] for each in state.services_of(pod)}
+    pods = state.pods_of(trouble.workload)
+    names = {pod.name for pod in pods}  # many programs write the name of their pod into each line
+    uses = host_uses(record, trouble.workload.namespace, state)
+    found = [use.service for use in uses if use.service.name not in names]
+    own = {each.ref for pod in pods[:1] for each in state.services_of(pod)}
     return tuple(each for each in dict.fromkeys((*found, *_by_name(state, trouble, record))) if each not in own)
 
 
 def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[ObjectRef]:
     """Yield the Services whose plain names the lines contain, if the workload is configured to use them.
 
-    A name with a hyphen is not an ordinary word, so it counts also if no setting contains it.
+    Such a Service is not a client, even if the line calls its name that of an HTTP client. A name with a hyphen is not
+    an ordinary word, so it counts also if no setting contains it.
     """
     configured = {use.service.name: use.service for use, _ in workload_hosts(state, trouble.workload)}
-    for word in dict.fromkeys(_WORD.findall(record)):
+    told = set(_WORD.findall(record))
+    for word in dict.fromkeys(_WORD.findall(trouble.group.record)):
         service = configured.get(word)
-        if service is None and "-" in word:
+        if service is None and "-" in word and word in told:
             each = state.get("Service", trouble.workload.namespace, word)
             service = each.ref if each is not None else None
         if service is not None:
             yield service
+
+
+def name_servers(state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return the Services of the cluster's name servers."""
+    return tuple(
+        each.ref
+        for each in state.of("Service", "kube-system")
+        if any(integer(port, "port") == _DNS_PORT for port in each.children("spec", "ports"))
+    )
 
 
 def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:

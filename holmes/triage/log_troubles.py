@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,11 @@ REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
 """Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
+HOST: Final = re.compile(
+    r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][a-z0-9-]*)*\.(?!(?:go|py|js|ts|rb|rs|kt|cs|java|php|c|h)\b)[a-z][a-z0-9-]*(?![\w.-])"
+    r"|(?<![\w./-])[a-z][\w-]+:\d{2,5}|://|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
+)
+"""Text of a line that can be a host."""
 _STARTING: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "unknown host"})
 """Kinds that programs report while they and their neighbours start."""
 

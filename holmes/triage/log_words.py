@@ -48,9 +48,15 @@ def cause_by_words(asked: Asked, workloads: Iterable[ClusterObject]) -> LogCause
             best[cause.culprit] = max(best.get(cause.culprit, scored), scored, key=lambda each: each[:2])
     ranked = sorted(best.values(), key=lambda each: each[:2], reverse=True)
     least = 1 if len(ranked) == 1 else _LEAST_SCORE
-    if not ranked or ranked[0][0] < least or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
+    if not ranked or ranked[0][0] < least:
         return None
-    return ranked[0][2]
+    equal = [cause for score, _, cause in ranked if score == ranked[0][0]]
+    return equal[0] if all(_same_fault(equal[0], each) for each in equal[1:]) else None
+
+
+def _same_fault(one: LogCause, other: LogCause) -> bool:
+    """Return whether the way to one culprit leads over the other, so that they do not compete."""
+    return other.culprit in one.path or one.culprit in other.path
 
 
 def _score(asked: Asked, cause: LogCause) -> int:

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
 NOW_SECONDS: Final = 600.0
+_JUST_NOW_SECONDS: Final = 60.0
 _TOLERANCE_SECONDS: Final = 900.0
 _QUOTED: Final = 240
 _ENDS: Final = frozenset({"crash", "memory"})
@@ -47,9 +49,24 @@ class _End:
 
 def is_past(asked: Asked) -> bool:
     """Return whether the question is only about a time that is over."""
-    period = asked.question.period
-    now = asked.question.asks("now")  # "I released it two hours ago, why does the old one still run?"
-    return period is not None and not now and period.bounds(asked.state.now)[1] < asked.state.now - NOW_SECONDS
+    question, period = asked.question, asked.question.period
+    over = _says_over(question)
+    if period is None or (question.asks("now") and not over):  # "I released it two hours ago, why does the old run?"
+        return False
+    return period.bounds(asked.state.now)[1] < asked.state.now - (_JUST_NOW_SECONDS if over else NOW_SECONDS)
+
+
+def _says_over(question: Question) -> bool:
+    """Return whether a clause of a complaint says that the trouble has ended: "all good now", "it is quiet again"."""
+    if not question.complains:
+        return False
+    marks = [each.first for each in question.found if each.name == "now"]
+    marks += [index for index, word in enumerate(question.words) if word in word_list("again")]
+    well = [each for each in question.found if each.name in ("health", "ready", "running")]
+    words = [each.first for each in well] + [at for at, word in enumerate(question.words) if word in word_list("calm")]
+    bad = [each.first for each in question.found if each.name in ("why", "trouble", "negation")]
+    spans = (question.clause(mark) for mark in marks)
+    return any(any(at in span for at in words) and not any(at in span for at in bad) for span in spans)
 
 
 def past_period(asked: Asked) -> tuple[float, float] | None:

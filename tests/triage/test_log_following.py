@@ -88,3 +88,114 @@ def test_trouble_of_another_time_is_not_the_origin() -> None:
     found = cause("web", SHARED, logs)
     assert found is not None
     assert all("segment" not in each.group.record for each in found.troubles)
+
+
+RESET = repeated("ERROR push {n} failed: read: connection reset by peer")
+
+
+def test_lines_without_a_name_are_about_the_only_server_that_a_workload_uses() -> None:
+    found = cause("web", SHARED, {"web": [QUIET, RESET], "store": [{**QUIET, "to": 0}]})
+    assert found is not None
+    assert found.doubtful
+    elsewhere = repeated("ERROR push {n} to api.partner.example:443 failed: read: connection reset by peer")
+    assert culprit("web", SHARED, {"web": [QUIET, elsewhere], "store": [{**QUIET, "to": 0}]}) == "Deployment shop/web"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("INFO settings applied: number format 1.0 -> 1,0", "Deployment shop/store"),
+        ("INFO nightly report sent", "none"),
+    ],
+)
+def test_a_server_whose_log_tells_of_a_change_explains_answers_that_its_client_cannot_read(
+    line: str, expected: str
+) -> None:
+    unread = repeated("ERROR item {n} skipped: Client 'store': cannot deserialize value \"1,0\"")
+    logs = {"web": [QUIET, unread], "store": [{**QUIET, "to": 0}, {"at": 1830, "line": line}]}
+    assert culprit("web", SHARED, logs) == expected
+
+
+def test_a_server_whose_clock_jumped_is_at_fault_and_not_the_client_whose_token_it_made() -> None:
+    denied = repeated("ERROR GET /me 401: token from http://store:8080 was issued 90s in the future")
+    served = {**QUIET, "to": 0}
+    jumped = {"at": 1815, "line": "WARN system time moved forward by 90012 ms"}
+    assert culprit("web", SHARED, {"web": [QUIET, denied], "store": [served, jumped]}) == "Deployment shop/store"
+    assert culprit("web", SHARED, {"web": [QUIET, denied], "store": [served]}) == "Deployment shop/web"
+
+
+def test_a_client_whose_log_tells_of_a_change_is_the_reason_of_a_full_server() -> None:
+    full = repeated("ERROR SQLSTATE[HY000] [1040] Too many connections")
+    workers = {"at": 1840, "line": "INFO settings reloaded: workers 8 -> 140"}
+    logs = {"web": [QUIET, full], "bulk-import": [{**QUIET, "to": 0}, workers], "store": [{**QUIET, "to": 0}]}
+    assert culprit("web", SHARED, logs) == "Deployment shop/bulk-import"
+    assert culprit("web", SHARED, {**logs, "bulk-import": [{**QUIET, "to": 0}]}) == "Deployment shop/store"
+
+
+DNS = [
+    {
+        "kind": "Service",
+        "metadata": {"name": "kube-dns", "namespace": "kube-system", "age": 9000},
+        "spec": {"selector": {"k": "dns"}, "clusterIP": "10.96.0.10", "ports": [{"port": 53, "protocol": "UDP"}]},
+    },
+    {
+        "kind": "Pod",
+        "metadata": {"name": "dns-1", "namespace": "kube-system", "age": 9000, "labels": {"k": "dns"}},
+        "spec": {"containers": [{"name": "dns"}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "dns", "ready": True, "state": {"running": {}}}]},
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("api.partner.example", "Pod kube-system/dns-1"), ("other.example", "Deployment shop/web")]
+)
+def test_a_host_that_cannot_be_resolved_leads_to_the_name_server_whose_log_names_it(host: str, expected: str) -> None:
+    lost = repeated("ERROR call {n} failed: getaddrinfo EAI_AGAIN api.partner.example")
+    logs = {
+        "web": [QUIET, lost],
+        "kube-system/dns-1/dns": [QUIET, repeated(f"[ERROR] 2 {host}. A: read udp 10.0.0.1->10.9.9.9:53: i/o timeout")],
+    }
+    assert culprit("web", {"web": {}}, logs, objects=DNS) == expected
+
+
+SLOW = repeated("WARN batch of 500 done in 32198 ms")
+FAST = {**QUIET, "line": "INFO batch of 500 done in 90 ms"}
+
+
+def test_the_only_server_that_was_started_just_before_explains_slow_work() -> None:
+    client = {"web": {"env": {"STORE": "http://store:8080", "BUS": "http://bus:9000"}}}
+    logs = {"web": [FAST, SLOW]}
+    assert culprit("web", {**client, "store": {"age": 1900}, "bus": {}}, logs) == "Deployment shop/store"
+    assert culprit("web", {**client, "store": {"age": 1900}, "bus": {"age": 1900}}, logs) == "Deployment shop/web"
+    assert culprit("web", {**client, "store": {}, "bus": {}}, logs) == "Deployment shop/web"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("upgrade 12: rename seats.zone_id to seats.block_id", "Job shop/migrate-7"),
+        ("upgrade 12: rename gates.door_nr to gates.door", "Deployment shop/store"),
+        ("read 40 rows of seats.zone_id", "Deployment shop/store"),
+    ],
+)
+def test_a_job_that_changed_what_the_lines_speak_of_is_the_cause(line: str, expected: str) -> None:
+    unknown = repeated("ERROR column seats.zone_id does not exist at character 15")
+    objects = [
+        {"kind": "Job", "metadata": {"name": "migrate-7", "age": 1900}, "status": {"succeeded": 1}},
+        {
+            "kind": "Pod",
+            "metadata": {"name": "migrate-7-x", "age": 1900, "owner": "Job/migrate-7"},
+            "spec": {"containers": [{"name": "migrate"}]},
+            "status": {
+                "phase": "Succeeded",
+                "containerStatuses": [{"name": "migrate", "state": {"terminated": {"exitCode": 0}}}],
+            },
+        },
+    ]
+    logs = {
+        "web": [QUIET, FAILS],
+        "store": [QUIET, unknown],
+        "shop/migrate-7-x/migrate": [{"at": 1880, "line": line}],
+    }
+    assert culprit("web", SHARED, logs, objects=objects) == expected

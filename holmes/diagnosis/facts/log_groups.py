@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, get_args
 from weakref import WeakKeyDictionary
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _CHANGE: Final = re.compile(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
+    r"|\belected\b|promot|demot|read[_ -]?only|renam"
     r"|lease|renew|expire|(?:dis|en)abled\b|replac|\bapplied\b|\bapplying\b|settings"
     r"|\b(?:DROP|ALTER|CREATE|TRUNCATE|VACUUM|LOCK) |authorized|feature|flag|\bset to\b"
 )
@@ -85,13 +86,13 @@ class LogGroup:
     """Lines of a log that differ only in numbers and names.
 
     `record` is the newest line, followed by the innermost error of its stack trace. `first` and `last` are times in
-    seconds since the epoch, or 0 if the log has none. `share` is the part of the lines since the first one. `sudden`
-    means that the log has a time without such lines before them, and `over` that the log continues without them.
-    `persists` means that the lines report a state that no later line ends. `began` is the time of the first line of the
-    log, and `complete` means that this was the start of the container. `of_client` means that a client's mistake can
-    be the reason. `step` is the average time in
-    seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the group.
-    `instead` is the usual line that ended when these began. `detail` describes a number that changed.
+    seconds since the epoch, or 0 if the log has none. `share` is the part of the lines since the first one, up to the
+    last one if the log continues without them, which `over` means. `sudden` means that the log has a time without such
+    lines before them. `persists` means that the lines report a state that no later line ends. `began` is the time of
+    the first line of the log, and `complete` means that this was the start of the container. `of_client` means that a
+    client's mistake can be the reason. `step` is the average time in seconds between the lines. `pace` is that between
+    two records, or 0 if the log does not end with the group. `instead` is the usual line that ended when these began.
+    `detail` describes a number that changed.
     """
 
     template: str
@@ -198,6 +199,14 @@ class LogStory(LogLines):
     changes: tuple[Change, ...] = ()
     repairs: tuple[Pattern, ...] = ()
     rare: tuple[int, ...] = ()
+
+    def change_before(self, at: float) -> str:
+        """Return the last rare line about a change in the five minutes before a time, or an empty string."""
+        for number in reversed(self.rare):
+            told = self.time_of(number)
+            if at - _SHORTLY_SECONDS <= told <= at and number > 1 and _CHANGE.search(self.lines[number - 1]):
+                return self.lines[number - 1]
+        return ""
 
     def line_before(self, group: LogGroup) -> str:
         """Return a rare line shortly before a group began: one about a change, or else a warning, or else nothing."""
@@ -320,7 +329,6 @@ def group_of(
     begun, ended, began = story.time_of(first), story.time_of(last), story.time_of(1)
     steps = max(1, len(numbers) - start - 1)
     gap_lines, gap_seconds = (last - first) / steps, (ended - begun) / steps
-    share = (len(numbers) - start) / max(1, len(story.heads) - bisect_left(story.heads, first))
     quiet = begun - began if begun and not start else 0.0
     sudden = (
         start > 0
@@ -329,6 +337,8 @@ def group_of(
     )
     silent = story.time_of(total) - ended if ended else 0.0
     over = total - last > max(5, 4 * gap_lines) and (not ended or silent > max(30.0, 4 * gap_seconds))
+    until = bisect_right(story.heads, last) if over else len(story.heads)
+    share = (len(numbers) - start) / max(1, until - bisect_left(story.heads, first))
     return LogGroup(
         template=pattern.text,
         record=record,

@@ -1,0 +1,124 @@
+"""Finds what is against a server whose own log reports no trouble: it ended, changed, or is silent."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.fields import integer, moment, text, written
+from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
+from holmes.triage.log_links import behind_service
+from holmes.triage.log_reasons import Reason
+from holmes.triage.log_troubles import REACHED
+
+if TYPE_CHECKING:
+    from holmes.diagnosis.facts.line_patterns import LineKind
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_troubles import Trouble
+    from holmes.values.findings import ObjectRef
+
+_LATER_SECONDS: Final = 180.0
+_SHORTLY_SECONDS: Final = 600.0
+_SOON_SECONDS: Final = 60.0
+_OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
+    "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
+})  # fmt: skip
+"""Kinds that a server answers about itself."""
+_STATE: Final = re.compile(
+    r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
+    r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
+    r"|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
+)
+"""The words with which a server answers that its own state keeps it from serving."""
+_LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
+"""A time of at least a second in milliseconds, or of at least ten seconds."""
+_POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+
+
+def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:
+    """Return the object behind a Service that is at fault, although no log of it says so, or None."""
+    workloads = behind_service(state, service)
+    group = last.group
+    if group.kind == "tls" and _OTHER_NAME.search(group.record):
+        return workloads[0].ref if workloads else service
+    if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:
+        return workloads[0].ref
+    if group.kind not in REACHED and group.weight != "status":
+        return None
+    if not workloads:
+        return service
+    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
+    return None if continues else workloads[0].ref
+
+
+def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the only one of several pods behind a Service whose address or name the lines contain."""
+    pods = [pod for each in behind_service(state, service) for pod in state.pods_of(each)]
+    records = list(records_of(last, next(story for key, story in stories_of(state, last.workload) if key == last.key)))
+    words = {word for record in records for word in _POD.findall(record)}
+    told = [pod for pod in pods if {pod.name, pod.text("status", "podIP")} & words]
+    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
+        return None, None
+    pod = told[0]
+    address = pod.text("status", "podIP")
+    words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
+    return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
+
+
+def changed_itself(state: ClusterState, trouble: Trouble) -> bool:
+    """Return whether a change of the workload that reports the trouble is a better reason than one of its server."""
+    if any(story.change_before(trouble.group.first) for _, story in stories_of(state, trouble.workload)):
+        return True
+    return any(0 <= trouble.group.first - at <= _SHORTLY_SECONDS for _, at in changes_of(state, trouble.workload))
+
+
+def _depends(trouble: Trouble) -> bool:
+    """Return whether the lines report that a server does not answer as it should, or that the work takes long."""
+    group = trouble.group
+    return group.kind in REACHED or group.kind == "slow" or group.weight == "status" or bool(_LONG.search(group.record))
+
+
+def changed_server(
+    state: ClusterState, service: ObjectRef, last: Trouble, *, named: bool = True
+) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service that was started or changed just before its client's trouble began.
+
+    If the lines do not name the Service, a change that its log tells counts only if both speak of the same thing.
+    """
+    if not last.group.sudden:
+        return None, None
+    for workload in behind_service(state, service):
+        for what, at in changes_of(state, workload) if _depends(last) else ():
+            if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
+                words = f"{workload.ref} {what} at {written(at)}, just before"
+                return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
+        said = told_change(state, workload, last.group.first)
+        if said is not None and (named or _depends(last) or shares_identifier(said.words, last.group.record)):
+            return workload.ref, said
+    return None, None
+
+
+def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service of which a container ended just before its client's trouble."""
+    group = last.group
+    for workload in behind_service(state, service) if group.kind in REACHED and group.first else ():
+        for pod in state.pods_of(workload):
+            for each in containers_of(pod):
+                at = moment(text(each.last_terminated, "finishedAt")) or 0.0
+                if -_SOON_SECONDS <= group.first - at <= _LATER_SECONDS:
+                    why = text(each.last_terminated, "reason") or "Error"
+                    how = f"{why} (exit code {integer(each.last_terminated, 'exitCode')})"
+                    words = f"container {each.name} of {pod.ref} ended at {written(at)}: {how}"
+                    shown = (f"{pod.ref}, container {each.name}, lastState: {how}",)
+                    return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
+    return None, None
+
+
+def _continues(story: LogStory, group: LogGroup) -> bool:
+    """Return whether an upstream's log continues while its client reports trouble."""
+    since = sum(1 for number in story.heads[-OFTEN:] if not group.first or story.time_of(number) >= group.first)
+    return since >= OFTEN
