@@ -19,14 +19,14 @@ Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
 # none false.
 FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
-    ("blind", "questions"): Score(cases=200, verdict_right=191, wholly_right=182, false=2),
+    ("blind", "questions"): Score(cases=200, verdict_right=192, wholly_right=183, false=2),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
-    ("blind", "classes"): Score(cases=198, verdict_right=184, wholly_right=173, false=4),
-    ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=115, false=0),
+    ("blind", "classes"): Score(cases=198, verdict_right=190, wholly_right=180, false=3),
+    ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=116, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
-    ("unseen", "classes"): Score(cases=60, verdict_right=45, wholly_right=38, false=8),
+    ("unseen", "classes"): Score(cases=60, verdict_right=47, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1283, verdict_right=1283, wholly_right=1283, false=0),
-    ("development", "classes"): Score(cases=759, verdict_right=697, wholly_right=676, false=22),
+    ("development", "classes"): Score(cases=859, verdict_right=790, wholly_right=773, false=15),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
