@@ -343,7 +343,8 @@ class _Search:
             return False
         ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))
         ordinary = ordinary or word in vocabulary().lists["qualifiers"]
-        made = quoted or (not ordinary and ("-" in word or any(sign.isdigit() for sign in word)))
+        compound = word[1:2] == "-" and not word[-1].isdigit()  # "x-rays", "e-mails"
+        made = quoted or (not ordinary and not compound and ("-" in word or any(sign.isdigit() for sign in word)))
         return bool(made or (sure and not ordinary))
 
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.actors import commands, deployment_named, last_write, who_changed
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, template_differences
+from holmes.diagnosis.facts.edges import consumer_logs, newest_lines
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _OFTEN_SECONDS: Final = 1_800.0
 _LEAST_ROLLOUTS: Final = 3
@@ -124,23 +126,37 @@ def held_by_the_dead(state: ClusterState) -> Iterator[Fault]:
         renewed, lasts = moment(lease.text("spec", "renewTime")), lease.integer("spec", "leaseDurationSeconds")
         if not holder or renewed is None or lease.namespace in _HOLDERS or not state.covers("Pod", lease.namespace):
             continue
-        waits = state.now - renewed >= 2 * state.patience_seconds and renewed + lasts > state.now
+        waits = state.now - renewed >= 2 * state.patience_seconds
         workload = _owner_of(state, lease, holder) if waits else None
-        if workload is not None:
+        told = _waiting(state, workload, (lease.name, holder)) if workload is not None else ()
+        left = renewed + lasts - state.now
+        if workload is not None and (left > 0 or told):
+            until = f"for another {duration(left)}" if left > 0 else "although it has expired"
             yield Fault(
                 subject=workload.ref,
                 culprit=lease.ref,
-                cause=f"{lease.ref} is held by {holder}, a pod that no longer exists, so no pod of {workload.ref} can "
-                f"take it over for another {duration(renewed + lasts - state.now)}; it was renewed "
-                f"{duration(state.now - renewed)} ago",
+                cause=f"{lease.ref} is held by {holder}, a pod that no longer exists, so no pod of {workload.ref} "
+                f"takes it over {until}; it was renewed {duration(state.now - renewed)} ago",
                 evidence=(
                     evidence.field(lease, "spec", "holderIdentity"),
                     evidence.field(lease, "spec", "renewTime"),
                     evidence.field(lease, "spec", "leaseDurationSeconds"),
+                    *told,
                 ),
+                logs=consumer_logs(state, [workload]),
                 next_check=f"kubectl -n {lease.namespace} get lease {lease.name} -o yaml",
                 since=renewed,
             )
+
+
+def _waiting(state: ClusterState, workload: ClusterObject, names: tuple[str, str]) -> tuple[Evidence, ...]:
+    """Return the newest log line of a workload that names a Lease and its holder. The program keeps its own time."""
+    for key in consumer_logs(state, [workload]):
+        for line in newest_lines(state.timed_logs.get(key, ""), state.now):
+            pod = state.find(key.pod)
+            if pod is not None and all(name in line for name in names):
+                return (evidence.log_line(pod, key.container, line.strip(), previous=key.previous),)
+    return ()
 
 
 def _owner_of(state: ClusterState, lease: ClusterObject, holder: str) -> ClusterObject | None:
