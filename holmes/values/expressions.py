@@ -35,6 +35,14 @@ class LazyExpression(Generic[AnyStr]):
             setattr(self, member, getattr(compiled, member))
         return getattr(self, name)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LazyExpression):
+            return NotImplemented
+        return (self.pattern, self._flags) == (other.pattern, other._flags)
+
+    def __hash__(self) -> int:
+        return hash((self.pattern, self._flags))
+
 
 def expression(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return an expression with the members of a `re.Pattern`. It cannot be passed to the functions of `re`."""
