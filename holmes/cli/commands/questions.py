@@ -5,6 +5,7 @@ Invalid input is reported before this module imports `run` and opens the environ
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -63,6 +64,7 @@ def ask(context: click.Context, /, config: Path | None, cluster: ClusterChoice, 
 
     The answer goes to standard output, progress to standard error. Piped text is attached to the question.
     """
+    gc.disable()  # imports leave no garbage; `Desk.open` switches the collector on again
     overrides = {key: given.pop(key) for key in SETTING_OPTIONS}
     output = _output(given)
     options = _AskOptions(**given)  # type: ignore[arg-type]  # checked by click

@@ -6,6 +6,7 @@ question.
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -78,6 +79,8 @@ class Desk:
                 investigator = await self._stack.enter_async_context(opening)
             except HolmesError as error:
                 raise with_demo_hint(error) from error
+            finally:
+                gc.enable()
             if self._job.cluster.notice and not self._opened:
                 self.renderer.notice(self._job.cluster.notice)
             self._warn(*investigator.warnings)
