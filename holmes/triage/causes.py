@@ -23,7 +23,7 @@ from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
-from holmes.triage.past import is_past, last_end, past_period, was_there
+from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
@@ -268,7 +268,9 @@ def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
 
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
-    if incident.severity == "info" or _is_over(asked, named, incident) or not is_acute(asked, incident):
+    if incident.severity == "info":  # what is over explains the time when it happened
+        return candidate.own and asked.question.wants_cause and happened_then(asked, incident)
+    if _is_over(asked, named, incident) or not is_acute(asked, incident):
         return False
     if candidate.own:
         return True

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _CLAUSE: Final = re.compile(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-\u2013\u2014]|&)\s")
 _STATUS: Final = re.compile(r"(?<![\w.:/-])[45](?:\d\d|xx)s?(?![\w.:/%-])")
+_NO_MORE: Final = re.compile(
+    r"\bkein\w{0,2}\b.{0,40}\bmehr\b|\bnicht mehr\b|\bya no\b|\b(?:no longer|no more|any ?more)\b"
+    r"|\bn(?:e |').{1,40}\bplus\b"
+)
+"""Words for what is gone: "no pod is left any more"."""
 _LEAST_WORDS: Final = 2
 _LEADING: Final = 3
 _TROUBLED: Final = frozenset({"trouble", "negation"})
@@ -100,7 +105,12 @@ def _states_trouble(clause: _Clause) -> bool:
     told = {each.name for each in found if each.sense == "concept"} & _TROUBLED
     told |= {each.name for each in found if each.sense == "state"} & TROUBLED_STATES
     told |= (symptoms_in(words) & TROUBLED_SYMPTOMS) | word_list("signs of trouble").intersection(words)
-    return bool(told) or _STATUS.search(clause.text) is not None
+    return bool(told) or _STATUS.search(clause.text) is not None or misses_something(clause.text)
+
+
+def misses_something(text: str) -> bool:
+    """Return whether a folded text says that something is gone, and does not ask about it."""
+    return "?" not in text and _NO_MORE.search(text) is not None
 
 
 def _is_question(words: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.complaints import misses_something
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
 from holmes.triage.grammar import names_things
@@ -42,7 +43,7 @@ def parsed(text: str, state: ClusterState) -> Question:
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
     asks = names_things(question) or asks_for_things(question) or question.asks("count", "sum")
-    return replace(question, complains=question.complains and not asks)
+    return replace(question, complains=question.complains and (not asks or misses_something(question.text)))
 
 
 def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace: str) -> str:

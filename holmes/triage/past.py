@@ -89,6 +89,12 @@ def was_there(asked: Asked, incident: Incident) -> bool:
     return since <= end
 
 
+def happened_then(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident began in the time that is over and that the question is about."""
+    period, since = past_period(asked), moment(incident.since) if incident.since else None
+    return period is not None and since is not None and period[0] <= since <= period[1]
+
+
 def last_end(asked: Asked, named: Named) -> FirstLook | None:
     """Answer from the last end of the subject's containers, if the question is about crashes or a past time."""
     words = asked.question.words

@@ -100,12 +100,13 @@ def _is_own(message: str) -> bool:
     return "exceed" in message.lower() and "low on resource" not in message.lower()
 
 
-def ended_at(pod: ClusterObject) -> float:
+def ended_at(pod: ClusterObject, state: ClusterState) -> float:
     """Return the termination time of a failed pod, in seconds since the epoch."""
     ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
     known = [each for each in ends if each is not None]
     told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
-    return max(known) if known else told or moment(pod.text("status", "startTime")) or pod.created
+    evicted = max((each.last for each in state.events_of(pod, "Evicted")), default=0.0)
+    return max(known) if known else told or evicted or moment(pod.text("status", "startTime")) or pod.created
 
 
 def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
@@ -113,7 +114,7 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
     for pod in state.of("Pod"):
         if pod.text("status", "reason") != "Evicted" or pod.text("status", "phase") != "Failed":
             continue
-        message, ended = pod.text("status", "message").strip(), ended_at(pod)
+        message, ended = pod.text("status", "message").strip(), ended_at(pod, state)
         if _is_own(message) and state.now - ended <= RECENT_SECONDS and pod.owner is not None:
             told = field(pod, "status", "message")
             yield state.workload_of(pod), Eviction(pod=pod.ref, uid=pod.uid, message=message, at=ended, told=told)

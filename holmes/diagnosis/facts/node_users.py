@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.diagnosis.facts.evictions import ended_at
 from holmes.diagnosis.facts.evidence import log_line, value
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
@@ -39,6 +40,7 @@ _RESOURCES: Final[dict[Shortage, str]] = {"disk": "ephemeral-storage", "memory":
 _LEAST_BYTES: Final = Decimal(1024) ** 3
 _LEAST_SHARE: Final = Decimal("0.05")
 _POWERS: Final = {"K": 1, "M": 2, "G": 3, "T": 4}
+_SAME_SECONDS: Final = 900.0
 _MOST_LINES: Final = 400
 _MOST_LOGS: Final = 8
 
@@ -63,6 +65,25 @@ def largest_user(state: ClusterState, node: ClusterObject, shortage: Shortage) -
     capacity = amount(node.at("status", "capacity", _RESOURCES[shortage]))
     large = [each for each in found if each.size >= max(_LEAST_BYTES, capacity * _LEAST_SHARE)]
     return max(large, key=lambda each: each.size, default=None)
+
+
+def user_behind(state: ClusterState, evicted: ClusterObject) -> NodeUser | None:
+    """Return the other workload that used most of what the node lacked, by the evictions of the same minutes."""
+    at_same_time = [
+        pod
+        for pod in state.of("Pod")
+        if pod.text("spec", "nodeName") == evicted.text("spec", "nodeName")
+        and pod.text("status", "reason") == "Evicted"
+        and abs(ended_at(pod, state) - ended_at(evicted, state)) <= _SAME_SECONDS
+    ]
+    for shortage in _RESOURCES:
+        if not any(_told_by_kubelet(state, evicted, shortage)):
+            continue
+        found = (each for pod in at_same_time for each in _told_by_kubelet(state, pod, shortage))
+        user = max(found, key=lambda each: each.size, default=None)
+        if user is not None and user.size >= _LEAST_BYTES:
+            return user if state.workload_of(user.pod) is not state.workload_of(evicted) else None
+    return None
 
 
 def pods_on(state: ClusterState, node: ClusterObject) -> Iterator[ClusterObject]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.crashes import job_recovered
 from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, preemptions, repeated_evictions
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, serves_elsewhere, spec_field, value
+from holmes.diagnosis.facts.node_users import user_behind
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
@@ -75,7 +76,7 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
     for pod in state.of("Pod"):
         if pod.uid in told or pod.deleted is not None or pod.text("status", "phase") != "Failed":
             continue
-        age_seconds = state.now - ended_at(pod)
+        age_seconds = state.now - ended_at(pod, state)
         if pod.text("status", "reason") == "Evicted":
             if age_seconds <= _OLD_SECONDS or not serves_elsewhere(pod, state):
                 yield _eviction(pod, state)
@@ -93,7 +94,7 @@ def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
 
 def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
     """Return whether the pod ended long ago and a newer pod of its workload is running."""
-    ended = ended_at(pod)
+    ended = ended_at(pod, state)
     if state.now - ended <= RECENT_SECONDS or pod.owner is None:
         return False
     others = state.pods_of(state.workload_of(pod))
@@ -135,16 +136,18 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
     message = pod.text("status", "message")
     low, limit = _LOW.search(message), own_limit(pod, message, state)
     node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
-    who = pod_words(pod, state)
+    who, user = pod_words(pod, state), user_behind(state, pod)
     title, cause = "Pod was evicted", f"{who} was evicted from {node}: {message}"
     if limit is not None:
         title = "Pod was evicted: it exceeded its disk limit"
         cause = f"{who} was evicted because it used more disk space than {limit.path} = {limit.value}: {message}"
     elif low is not None:
         title = f"Pod was evicted: the node was low on {low[1]}"
-        cause = f"{who} was evicted because {node} was low on {low[1]}: {message}"
+        told = f"{message.strip().rstrip('.')}; {user.words}" if user is not None else message
+        cause = f"{who} was evicted because {node} was low on {low[1]}: {told}"
     return Fault(
         subject=pod.ref,
+        culprit=state.workload_of(user.pod).ref if user is not None else None,
         title=title,
         severity=_severity(pod, state),
         cause=cause,
@@ -152,8 +155,8 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
         next_check=f"kubectl describe node {node.name}"
         if low
         else f"kubectl -n {pod.namespace} describe pod {pod.name}",
-        because=(node,) if low else (),
-        since=ended_at(pod),
+        because=(node,) if low and user is None else (),
+        since=ended_at(pod, state),
     )
 
 
@@ -168,7 +171,7 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
         evidence=(field(pod, "status", "conditions"),),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(ObjectRef(kind="Node", name=pod.text("spec", "nodeName")),),
-        since=ended_at(pod),
+        since=ended_at(pod, state),
     )
 
 
@@ -222,7 +225,7 @@ def refused_by_node(state: ClusterState) -> Iterator[Fault]:
         if pod.deleted is not None or pod.text("status", "phase") != "Failed" or reason not in _REFUSALS:
             continue
         replaced = serves_elsewhere(pod, state)
-        if replaced and state.now - ended_at(pod) > RECENT_SECONDS:
+        if replaced and state.now - ended_at(pod, state) > RECENT_SECONDS:
             continue
         yield _refusal(pod, reason, state, replaced=replaced)
 
@@ -245,7 +248,7 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
         ),
         next_check=f"kubectl describe node {node.name}",
         because=(node,),
-        since=ended_at(pod),
+        since=ended_at(pod, state),
     )
 
 

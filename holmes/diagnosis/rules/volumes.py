@@ -42,7 +42,7 @@ _SIZE_AT_FAULT: Final = re.compile(
     r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b.{0,60}?\b(?:less|smaller|lower|greater|larger|bigger) than\b",
     re.IGNORECASE,
 )
-"""What the driver refuses is what the claim asks for, not what its class sets."""
+"""Refusals of what the claim asks for, not of what its class sets."""
 
 
 def _severity(claim: ClusterObject, users: Mapping[tuple[str, str], list[ClusterObject]]) -> Severity:
