@@ -33,11 +33,12 @@ def complains(text: str) -> bool:
     """Return whether a folded question states trouble, and asks for no fact beside it."""
     clauses = [(words_of(each), each) for each in _CLAUSE.split(text)]
     clauses = [each for each in clauses if each[0]]
-    stated = any(_states_trouble(words, clause) for words, clause in clauses)
+    stated = any(states_trouble(words, clause) for words, clause in clauses)
     return stated and not _is_list(clauses[0][0]) and not any(_asks_fact(words) for words, _ in clauses)
 
 
-def _states_trouble(words: Sequence[str], clause: str) -> bool:
+def states_trouble(words: Sequence[str], clause: str) -> bool:
+    """Return whether a clause states trouble: "label printing is dead"."""
     if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words):
         return False
     found = sightings(words)
@@ -57,7 +58,7 @@ def _is_question(words: Sequence[str]) -> bool:
 
 def _is_phrase(words: Sequence[str]) -> bool:
     """Return whether a clause only names objects or a measure: "pods without limits", "p95 latency of web"."""
-    if not word_list("verbs of state").isdisjoint(words):
+    if not (word_list("verbs of state") | word_list("never")).isdisjoint(words):
         return False
     first = [each for each in sightings(words) if each.first == 0]
     return any(each.sense in ("kind", "word", "state") or each.name in _FACTS for each in first)
