@@ -97,6 +97,11 @@ def _tells_change(words: Sequence[str]) -> bool:
     return asks.isdisjoint(words[:1]) and bool(concepts & _CHANGES)
 
 
+def states_trouble(clause: str) -> bool:
+    """Return whether a folded clause states trouble: "label printing is dead"."""
+    return any(map(_states_trouble, _clauses(clause)))
+
+
 def _states_trouble(clause: _Clause) -> bool:
     words = clause.words
     if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words):
@@ -123,7 +128,7 @@ def _is_question(words: Sequence[str]) -> bool:
 
 def _is_phrase(words: Sequence[str]) -> bool:
     """Return whether words only name objects or a measure: "pods without limits", "p95 latency of web"."""
-    if not word_list("verbs of state").isdisjoint(words):
+    if not (word_list("verbs of state") | word_list("never")).isdisjoint(words):
         return False
     lead = next((index for index, word in enumerate(words) if word not in vocabulary().stop), 0)
     first = [each for each in sightings(words) if each.first == lead]

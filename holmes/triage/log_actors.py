@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
@@ -47,6 +48,8 @@ _IDENTIFIER: Final = re.compile(
     r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
 )
 """A compound word such as `super_read_only`, or the name of a table."""
+_PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
+_FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
 _ALTERED: Final = re.compile(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
     r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
@@ -70,6 +73,7 @@ _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
 _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
+_RARE: Final = 2
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
 _OFTEN: Final = 5
@@ -140,8 +144,7 @@ def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]
         known = _CLIENTS[state] = dict(_named_workloads(state))
     upstream = {use.service for use, _ in workload_hosts(state, server)}
     needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
-    own = [each.ref for pod in state.pods_of(server)[:1] for each in state.services_of(pod)]
-    users = {edge.consumer.ref for service in own for edge in edges(state).get(service, ())}
+    users = {edge.consumer.ref for service in _own_services(state, server) for edge in edges(state).get(service, ())}
     return {
         name: ref
         for name, ref in known.items()
@@ -249,6 +252,54 @@ def shares_identifier(one: str, other: str) -> bool:
 def _identifiers(text: str) -> set[str]:
     found = (word for match in _IDENTIFIER.findall(text) for word in match)
     return {word.lower().replace("-", "_") for word in found if word}
+
+
+def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only client of a server whose settings contain a path that the lines name, for example a prefix."""
+    paths = set(_PATH_PART.findall(trouble.group.record)) if trouble.group.kind in CONTENDED else set()
+    found: dict[ObjectRef, str] = {}
+    for service in _own_services(state, trouble.workload) if paths else ():
+        for edge in edges(state).get(service, ()):
+            texts = "\n".join(each.text for each in settings_of(state, edge.consumer))
+            told = next((path for path in paths if re.search(rf"/{re.escape(path)}(?![\w-])", texts)), "")
+            found |= {edge.consumer.ref: told} if told else {}
+    if len(found) != 1 or not found.keys().isdisjoint(callers):
+        return None
+    ((ref, path),) = found.items()
+    words = f"these lines name `{path}`, which only the settings of {ref} contain"
+    return Reason(culprit=ref, words=words, evidence=(f"{ref}, settings: {path}",))
+
+
+def _own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+    yield from (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
+
+
+def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only client of a queue that is full whose usual lines ended with an error before, so that it waits."""
+    found: dict[ObjectRef, str] = {}
+    full = trouble.group.kind == "queue full" or _FULL.search(trouble.group.record)
+    for service in _own_services(state, trouble.workload) if full else ():
+        for edge in edges(state).get(service, ()):
+            for each in troubles_of(state, edge.consumer) if edge.consumer.ref not in path else ():
+                story = dict(stories_of(state, edge.consumer))[each.key]
+                if each.group.weight in ("kind", "error") and _ended_with(story, each):
+                    found.setdefault(edge.consumer.ref, f"{each.quote}; its usual lines end there")
+    if len(found) != 1:
+        return None
+    ((ref, said),) = found.items()
+    return Reason(culprit=ref, words=f"the log of {ref} says before: {said}", evidence=(f"{ref}, log: {said}",))
+
+
+def _ended_with(story: LogStory, trouble: Trouble) -> bool:
+    """Return whether a usual line of a log ended when a rare error began."""
+    first, number = trouble.group.first or trouble.group.last, story.last_number
+    return trouble.group.count <= _RARE and any(
+        pattern.count >= _OFTEN
+        and abs(story.time_of(pattern.numbers[-1]) - first) <= _SHORTLY_SECONDS
+        and story.time_of(number) - first > 2 * _SHORTLY_SECONDS
+        for pattern in story.patterns
+        if pattern.numbers and not pattern.is_cause
+    )
 
 
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -54,9 +54,17 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     resolving = (
         pod for service in name_servers(state) for each in behind_service(state, service) for pod in state.pods_of(each)
     )
-    pods = chain(pods, resolving if question.wants_cause else ())
+    pods = chain(pods, _recent_jobs(asked, workloads), resolving if question.wants_cause else ())
     keys = chain(_of_suspects(asked), (key for pod in pods for key in _of_pod(pod)))
     return tuple(dict.fromkeys(keys))[:MOST_LOGS]
+
+
+def _recent_jobs(asked: Asked, workloads: Iterable[ClusterObject]) -> Iterator[ClusterObject]:
+    """Yield the pods of the newest Jobs beside the workloads. These may have changed what the workloads use."""
+    if asked.question.wants_cause:
+        spaces = {each.namespace for each in workloads}
+        jobs = sorted((each for space in spaces for each in asked.state.of("Job", space)), key=lambda job: -job.created)
+        yield from (pod for job in jobs[:_MOST_SUSPECTS] for pod in asked.state.pods_of(job))
 
 
 def _of_suspects(asked: Asked) -> Iterator[LogKey]:

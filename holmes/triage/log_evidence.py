@@ -56,6 +56,12 @@ _ANSWER: Final = re.compile(
     r"(?:answer|response|reply|antwort|respuesta|reponse|réponse)\W*$"
 )
 """The end of a line about an answer that does not say whose answer it was, or what was wrong with it."""
+_FIELD: Final = re.compile(r"\[[^\]]*\]|\b[\w.]*\.?(?:ERROR|CRITICAL|FATAL)\b:?|\b[A-Z]{0,4}-?\d[\w-]*|[\W_]+")
+_GENERIC: Final = re.compile(
+    r"(?i)(?: |\b(?:an?|the|was|has|is|error|unexpected|unknown|internal|server|failed|failure|exception|something|went"
+    r"|wrong|occurred|reference|ref|id|code|number|request|please|try|again|later|processing|while|during)\b)*"
+)
+"""Words that say that something failed, but not what."""
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
@@ -131,7 +137,12 @@ def is_opaque(group: LogGroup) -> bool:
         return False
     if group.kind in REACHED:
         return not HOST.search(group.record) and not _TELLING.search(group.record)
-    return group.kind is None and (not _TELLING.search(group.record) or _ANSWER.search(group.record) is not None)
+    if group.kind is not None:
+        return False
+    said = _FIELD.sub(" ", group.record)
+    return (
+        not _TELLING.search(group.record) or bool(_ANSWER.search(group.record)) or _GENERIC.fullmatch(said) is not None
+    )
 
 
 def _lowered(detail: str) -> str:

@@ -15,9 +15,11 @@ from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.triage.log_actors import (
     CONTENDED,
     actor_of,
+    client_by_path,
     job_before,
     new_client,
     records_of,
+    stopped_client,
 )
 from holmes.triage.log_links import behind_service, name_servers, named_services
 from holmes.triage.log_servers import blamed_server, changed_itself, changed_server, ended_server, only_pod
@@ -258,7 +260,9 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
     last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
     callers = [each for each in way.path if each != last.workload.ref]
-    actor = actor_of(state, last, callers, works=_works(state, last)) or job_before(state, last)
+    actor = actor_of(state, last, callers, works=_works(state, last))
+    actor = actor or client_by_path(state, last, callers) or job_before(state, last)
+    actor = actor or stopped_client(state, last, way.path)
     shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
@@ -283,6 +287,7 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
         return None
     users = {edge.consumer.ref: edge.consumer for edge in edges(state).get(server, ())}
     others = (each for ref, user in users.items() if ref not in way.path for each in troubles_of(state, user))
+    others = (each for each in others if each.group.weight != "warning")
     begun = way.troubles[0].group.first - 1
     earlier = [each for each in others if 0 < each.group.first < begun and _overlaps(state, each, way.last)]
     return min(earlier, key=lambda each: each.group.first, default=None)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.change_commands import change_command
+from holmes.triage.complaints import states_trouble
 from holmes.triage.facts import fact
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list, words_of
@@ -144,7 +145,12 @@ def _reveals(asked: Asked) -> bool:
         and (keyed or beginnings("decoding").search(question.spoken))
         and not question.asks("uses", "when", "age")
     )
-    if question.asks("why", "trouble", "logs") or not question.words or question.words[0] in _YES_OR_NO:
+    if (
+        question.complains
+        or question.asks("why", "trouble", "logs")
+        or not question.words
+        or question.words[0] in _YES_OR_NO
+    ):
         return False
     return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
@@ -157,6 +163,8 @@ def _orders(question: Question) -> Iterator[bool]:
         if suggested:
             continue
         words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
+        if words[1:2] and words[1].endswith("ing") and states_trouble(plain):  # "label printing is dead"
+            continue
         yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)

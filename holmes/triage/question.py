@@ -95,6 +95,7 @@ _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+_FULL_OF: Final = frozenset({("full", "of"), ("voll", "von"), ("voll", "mit"), ("lleno", "de"), ("plein", "de")})
 _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
@@ -239,7 +240,9 @@ def parse_question(text: str) -> Question:
         period=period,
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
-        symptoms=symptoms_in(words),
+        symptoms=symptoms_in(
+            word for word, after in zip(words, (*words[1:], ""), strict=False) if not _fills(word, after)
+        ),
         complains=complains(lowered),
         written=shown,
         spoken=_QUOTED.sub(_without_sentence, lowered),
@@ -271,6 +274,11 @@ def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
     hangs = place.name == "trouble" and words[place.first] in _HANGS
     leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
     return replace(place, name="uses") if leans else place
+
+
+def _fills(word: str, after: str) -> bool:
+    """Return whether a word only tells that there is much of something: "the log is full of errors"."""
+    return (word, after) in _FULL_OF or word == "voller"
 
 
 def _german(text: str) -> str:

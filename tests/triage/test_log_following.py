@@ -199,3 +199,32 @@ def test_a_job_that_changed_what_the_lines_speak_of_is_the_cause(line: str, expe
         "shop/migrate-7-x/migrate": [{"at": 1880, "line": line}],
     }
     assert culprit("web", SHARED, logs, objects=objects) == expected
+
+
+def test_a_queue_is_full_because_the_client_that_reads_it_stopped_with_an_error() -> None:
+    full = repeated("WARN queue 'raw' is full: max-length 2000")
+    stopped = [{"from": 7200, "to": 5000, "every": 30, "line": "INFO read {n} rows"}]
+    dead = {"at": 4990, "line": "ERROR consumer thread died: ValueError: bad row"}
+    idle = {"from": 4900, "to": 0, "every": 60, "line": "INFO GET /healthz 200"}
+    logs = {"web": [QUIET, FAILS], "store": [QUIET, full]}
+    assert culprit("web", SHARED, {**logs, "bulk-import": [*stopped, dead, idle]}) == "Deployment shop/bulk-import"
+    works = {"from": 4980, "to": 0, "every": 30, "line": "INFO read {n} rows"}
+    assert culprit("web", SHARED, {**logs, "bulk-import": [*stopped, dead, works]}) == "Deployment shop/store"
+
+
+def test_the_only_client_whose_settings_contain_a_path_in_the_lines_fills_a_store() -> None:
+    full = repeated("ERROR put denied: quota exceeded, prefix nightly_dump/ holds 291 GiB")
+    logs = {"web": [QUIET, FAILS], "store": [QUIET, full]}
+    dump = {"env": {"STORE": "http://store:8080", "TARGET": "s3://files/nightly_dump"}}
+    assert culprit("web", {**SHARED, "bulk-import": dump}, logs) == "Deployment shop/bulk-import"
+    assert culprit("web", SHARED, logs) == "Deployment shop/store"
+
+
+def test_a_line_of_generic_words_is_not_a_cause() -> None:
+    found = cause(
+        "web", {"web": {}}, {"web": [QUIET, repeated("[05:00] app.ERROR: unexpected error, reference ER-5{n}1")]}
+    )
+    assert found is not None
+    assert found.doubtful
+    named = repeated("[05:00] app.ERROR: unexpected error, table seats is locked")
+    assert culprit("web", {"web": {}}, {"web": [QUIET, named]}) == "Deployment shop/web"

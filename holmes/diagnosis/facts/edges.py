@@ -311,6 +311,8 @@ def _failed_lines(
             continue
         named = log_line(pod, key.container, line.strip(), previous=key.previous)
         for use in host_uses(line, pod.namespace, state):
+            if use.host == pod.name:  # many programs write the name of their pod into each line
+                continue
             failure = Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
             found[use.service].append((later, failure))
     return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.previews.severity import ERROR
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -47,8 +49,8 @@ def changes_of(patterns: Sequence[Pattern], log: LogLines) -> tuple[Change, ...]
 
 
 def _has_ended(pattern: Pattern, log: LogLines) -> bool:
-    """Return whether a regular pattern ended, although the log continues for a while."""
-    if pattern.count < _LEAST_USUAL:
+    """Return whether a regular pattern without errors ended, although the log continues for a while."""
+    if pattern.count < _LEAST_USUAL or (pattern.level is not None and pattern.level >= ERROR):
         return False
     lines, seconds = _steps(pattern, log)
     end = log.last_number
