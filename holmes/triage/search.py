@@ -58,8 +58,7 @@ def find_subject(question: Question, names: Names, namespace: str) -> tuple[Ques
 
     The returned question no longer contains the phrases that turned out to be names.
     """
-    search = _Search(question, names)
-    subject = search.subject(namespace)
+    subject = (search := _Search(question, names)).subject(namespace)
     return search.question, subject
 
 
@@ -129,10 +128,7 @@ class _Search:
         )
 
     def _around(self, named: Sequence[Named], spaces: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the namespaces of the question, without a word that is a namespace by chance.
-
-        "infer waits for a gpu" is not about the namespace `gpu` if `infer` is in another one.
-        """
+        """Return the namespaces of the question: "infer waits for a gpu" is not about `gpu` if `infer` is elsewhere."""
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
 
