@@ -38,13 +38,9 @@ _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
 _CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives")
-_INFINITIVES: Final = frozenset({"to", "zu"})
-_PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
+_INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
-_TEMPORAL: Final = word_list("temporal")
-_PLURAL_VERBS: Final = frozenset({
-    "are", "were", "have", "do", "fail", "get", "return", "time", "take", "hang", "crash", "stay", "keep", "stop",
-})  # fmt: skip
+_TEMPORAL, _PLURAL_VERBS = word_list("temporal"), word_list("plural verbs")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
@@ -58,7 +54,8 @@ def find_subject(question: Question, names: Names, namespace: str) -> tuple[Ques
 
     The returned question no longer contains the phrases that turned out to be names.
     """
-    subject = (search := _Search(question, names)).subject(namespace)
+    search = _Search(question, names)
+    subject = search.subject(namespace)
     return search.question, subject
 
 
@@ -128,7 +125,10 @@ class _Search:
         )
 
     def _around(self, named: Sequence[Named], spaces: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the namespaces of the question: "infer waits for a gpu" is not about `gpu` if `infer` is elsewhere."""
+        """Return the namespaces of the question, without a word that is a namespace by chance.
+
+        "infer waits for a gpu" is not about the namespace `gpu` if `infer` is in another one.
+        """
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
 
@@ -330,8 +330,7 @@ class _Search:
 
     def _is_moment(self, index: int) -> bool:
         """Return whether a word tells when something began: "since the config-move", "seit dem db-umzug"."""
-        before = [word for word in self.words[max(0, index - 3) : index] if word not in _DETERMINERS]
-        return bool(before) and before[-1] in _TEMPORAL
+        return not _TEMPORAL.isdisjoint([each for each in self.words[:index] if each not in _DETERMINERS][-1:])
 
     def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
         """Return whether a word that names no object cannot be an ordinary word."""
