@@ -90,9 +90,11 @@ def was_there(asked: Asked, incident: Incident) -> bool:
 
 
 def happened_then(asked: Asked, incident: Incident) -> bool:
-    """Return whether an incident began in the time that is over and that the question is about."""
+    """Return whether an incident ended pods in the time that is over and that the question is about."""
     period, since = past_period(asked), moment(incident.since) if incident.since else None
-    return period is not None and since is not None and period[0] <= since <= period[1]
+    pods = [asked.state.find(each.subject) for each in incident.findings if each.subject.kind == "Pod"]
+    ended = bool(pods) and all(pod is None or pod.text("status", "phase") in ("Failed", "Succeeded") for pod in pods)
+    return ended and period is not None and since is not None and period[0] <= since <= period[1]
 
 
 def last_end(asked: Asked, named: Named) -> FirstLook | None:
