@@ -37,6 +37,7 @@ _DETERMINERS: Final = word_list("determiners")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
+_DENIALS: Final = frozenset({"not", "nicht", "pas"})
 _CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives")
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
@@ -72,9 +73,11 @@ class _Search:
         self._compared = 0
         self._quoted = {each.lower() for each in question.quoted}
         excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
-        self._excluding = min(excluding, default=len(self.words))
-        after = range(self._excluding + 1, len(self.words))
-        self._included = next((index for index in after if self.words[index] in _CLAUSE_STARTS), len(self.words))
+        denied = [at for at in sorted(question.breaks) if self.words[at : at + 1] and self.words[at] in _DENIALS]
+        self._excluding = min(excluding or denied, default=len(self.words))  # "not the loyalty thing"
+        end = len(self.words) if excluding or not denied else question.clause(self._excluding).stop
+        after = range(self._excluding + 1, end)
+        self._included = next((index for index in after if self.words[index] in _CLAUSE_STARTS), end)
 
     def subject(self, given: str) -> Subject:
         missing: list[Missing] = []
