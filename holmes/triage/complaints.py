@@ -68,11 +68,6 @@ def complains(text: str) -> bool:
     return stated and not _is_list(clauses[0].words) and not any(map(_asks_fact, clauses))
 
 
-def states_trouble(text: str) -> bool:
-    """Return whether a clause of a folded text states trouble: "label printing is dead"."""
-    return any(map(_states_trouble, _clauses(text)))
-
-
 def asks_beside(text: str) -> bool:
     """Return whether a clause of a complaint asks for something else than its cause: "show me its errors"."""
     clauses = _clauses(text)
