@@ -20,6 +20,8 @@ _DETERMINERS: Final = word_list("determiners")
 _QUANTIFIERS: Final = word_list("quantifiers")
 _FILLERS: Final = word_list("fillers")
 _RELATIVE: Final = word_list("relative")
+_CLAUSE_STARTS: Final = word_list("clause starts")
+_DENIALS: Final = frozenset({"not", "nicht", "pas"})
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
 
@@ -63,3 +65,16 @@ def names_things(question: Question) -> bool:
 
 _BEFORE_NOUNS: Final = _FILLERS | _QUANTIFIERS | _DETERMINERS
 _LEADING_CONDITIONS: Final = word_list("leading conditions")
+
+
+def ruled_out(question: Question) -> tuple[int, int]:
+    """Return the positions of the word that rules something out, and of the end of what it rules out.
+
+    "Except loyalty", "not the loyalty thing". Both are the number of words if nothing is ruled out.
+    """
+    words = question.words
+    excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
+    denied = [at for at in sorted(question.breaks) if at < len(words) and words[at] in _DENIALS]
+    first = min(excluding or denied, default=len(words))
+    end = len(words) if excluding or not denied else question.clause(first).stop
+    return first, next((at for at in range(first + 1, end) if words[at] in _CLAUSE_STARTS), end)

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import text
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.at_once import starting_words
 from holmes.triage.connections import connections
 from holmes.triage.ledger import unread
+from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
 _MOST_NAMED: Final = 6
+_YES_OR_NO: Final = word_list("yes or no")
+_LATELY_SECONDS: Final = 1_200.0
+_LEAST_LINES: Final = 3
 
 
 def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> FirstLook:
@@ -33,6 +40,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     gaps = unread(asked.state, needed, (first.namespace,) if first.namespace else ())
     waiting = next((each for each in named.objects if not is_ready(each)), None)
     doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
+    doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
     if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
@@ -47,6 +55,25 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
         return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.")
     return look_about(asked, named, "inconclusive", text)
+
+
+def _asks_about_now(question: Question) -> bool:
+    """Return whether a question asks if something is so now: "is booking out of connections", "est-il encore lent"."""
+    return question.words[:1] != () and (question.words[0] in _YES_OR_NO or question.asks("now"))
+
+
+def _works(asked: Asked, named: Named) -> bool:
+    """Return whether the logs of all workloads of the subject tell of work in the last minutes, and of no trouble."""
+    workloads = workloads_of(asked.state, named.objects)
+    told = [[story for _, story in stories_of(asked.state, each)] for each in workloads]
+    late = [
+        sum(story.time_of(at) >= asked.state.now - _LATELY_SECONDS for story in one for at in story.heads)
+        for one in told
+    ]
+    calm = not any(
+        each.group.is_evidence(asked.state.now) for one in workloads for each in troubles_of(asked.state, one)
+    )
+    return bool(workloads) and calm and all(number >= _LEAST_LINES for number in late)
 
 
 def _behind(asked: Asked, each: ClusterObject) -> str:

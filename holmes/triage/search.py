@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.grammar import ruled_out
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
@@ -37,7 +38,7 @@ _DETERMINERS: Final = word_list("determiners")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES: Final = word_list("interrogatives")
-_CLAUSE_STARTS, _ADJECTIVES = word_list("clause starts"), word_list("adjectives")
+_ADJECTIVES: Final = word_list("adjectives")
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _TEMPORAL, _PLURAL_VERBS = word_list("temporal"), word_list("plural verbs")
@@ -71,10 +72,7 @@ class _Search:
         self._beside: set[str] = set()
         self._compared = 0
         self._quoted = {each.lower() for each in question.quoted}
-        excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
-        self._excluding = min(excluding, default=len(self.words))
-        after = range(self._excluding + 1, len(self.words))
-        self._included = next((index for index in after if self.words[index] in _CLAUSE_STARTS), len(self.words))
+        self._excluding, self._included = ruled_out(question)
 
     def subject(self, given: str) -> Subject:
         missing: list[Missing] = []

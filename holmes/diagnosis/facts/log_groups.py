@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _CHANGE: Final = re.compile(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
-    r"|\belected\b|promot|demot|read[_ -]?only|renam"
+    r"|\belected\b|promot|demot|read[_ -]?only|renam|\bdeleted\b|\bremoved\b"
     r"|lease|renew|expire|(?:dis|en)abled\b|replac|\bapplied\b|\bapplying\b|settings"
     r"|\b(?:DROP|ALTER|CREATE|TRUNCATE|VACUUM|LOCK) |authorized|feature|flag|\bset to\b"
 )
