@@ -52,6 +52,8 @@ _NEUTRAL_STATES: Final = frozenset({
 _MECHANISMS: Final = frozenset({"memory", "image", "dns", "disk", "certificate", "permission"})
 """Symptoms that name a mechanism. Any trouble can prove the other symptoms, for example a crash."""
 _ROUTINE: Final = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug|trace|200|201|204|304)\b")
+_STREAMS: Final = frozenset({"stdout", "stderr"})
+"""Words of a result about itself."""
 _STEM: Final = 5
 _SHORT: Final = 2
 
@@ -182,7 +184,7 @@ def _words(text: str) -> Iterator[str]:
 @cache
 def _is_empty(word: str) -> bool:
     """Return whether a word shows no trouble: an amount, a kind, a healthy state, or a word without a meaning."""
-    if _AMOUNT.fullmatch(word) or word in word_list("ordinary words"):
+    if _AMOUNT.fullmatch(word) or word in word_list("ordinary words") or word in _STREAMS:
         return True
     tags = lexicon().tags((word,))
     if any(category == "state" and state in _GOOD_STATES for category, state in tags):

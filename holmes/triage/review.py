@@ -103,7 +103,8 @@ def _reviewed(own: Verdict, answer: CheckedAnswer) -> Review:
     if own.kind == "cause_found":
         return _of_cause(own, answer)
     if look is None or look.verdict in {"not_understood", "not_investigated"}:
-        return Review(text=answer.draft.text, verdict=own)
+        unproved = own.kind in {"healthy", "not_found"} and not answer.draft.citations
+        return _led(answer) if unproved else Review(text=answer.draft.text, verdict=own)
     if own.kind == "answered":
         return _of_fact(own, answer, look)
     return Review(text=answer.draft.text, verdict=own) if own.kind == look.verdict else _led(answer)
@@ -168,8 +169,8 @@ def _led(answer: CheckedAnswer) -> Review:
     adds, seen = answer.adds, answer.seen
     words = _quoted(answer.draft.text, _MOST_ADDED_LINES if adds else _MOST_QUOTED_LINES)
     if seen is None:
-        head = "**Cause not found**: no result proves the cause that the model names."
-        verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves the cause that the model names.")
+        head = "**Cause not found**: no result proves what the model says."
+        verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
     text = answer_text(seen, origin=_ADDED if adds else _NOT_PROVED)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
