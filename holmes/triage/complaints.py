@@ -34,8 +34,6 @@ _FACTS: Final = frozenset({
     "count", "permission", "port_forward", "exec", "placement", "average", "sum", "percentile", "maximum", "minimum",
     "uses", "resources", "usage", "secret_value", "images", "when",
 })  # fmt: skip
-
-
 _BESIDE: Final = _FACTS | {"logs", "events", "changes", "history", "describe", "settings", "address", "replicas"}
 _JUDGED: Final = frozenset({"running", "ready"})
 
@@ -76,6 +74,12 @@ def asks_beside(text: str) -> bool:
     judged = any(map(_asks_health, clauses))  # "restart count 2" beside it only tells why
     others = [each for each in clauses if not _asks_health(each)]
     return any(_wants_fact(each) or (_is_phrase(each.words) and (each.asked or not judged)) for each in others)
+
+
+def demands(text: str, fact: str) -> bool:
+    """Return whether a clause asks for a fact, whatever the others say: "web is down. show me its password"."""
+    asked = [each for each in _clauses(text) if _asks_fact(each) and each.words[0] not in word_list("yes or no")]
+    return any(each.name == fact for clause in asked for each in sightings(clause.words))
 
 
 def about_trouble(text: str) -> str:

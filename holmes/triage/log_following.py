@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
 from holmes.triage.log_actors import (
     CONTENDED,
     actor_of,
@@ -181,9 +183,12 @@ def _resolving(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
 def _alike(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
     """Yield the Service of the only stateful server with the same trouble at the same time.
 
-    The settings of a workload do not name its server if its address is in a Secret.
+    The settings of a workload do not name its server if its address is in a Secret. Without a Secret, nothing connects
+    the two.
     """
-    group = trouble.group
+    group, spec = trouble.group, template_of(trouble.workload).spec
+    if all(each.kind != "Secret" for each in references_of(spec)):
+        return
     found: set[ObjectRef] = set()
     for each in state.of("StatefulSet", trouble.workload.namespace) if group.kind in CONTENDED else ():
         same = (one.group for one in troubles_of(state, each) if one.group.kind == group.kind)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.change_commands import change_command
-from holmes.triage.complaints import states_trouble
+from holmes.triage.complaints import demands, states_trouble
 from holmes.triage.facts import fact
 from holmes.triage.users import keys_used
-from holmes.triage.vocabulary import beginnings, word_list, words_of
+from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -145,12 +145,10 @@ def _reveals(asked: Asked) -> bool:
         and (keyed or beginnings("decoding").search(question.spoken))
         and not question.asks("uses", "when", "age")
     )
-    if (
-        question.complains
-        or question.asks("why", "trouble", "logs")
-        or not question.words
-        or question.words[0] in _YES_OR_NO
-    ):
+    if demands(question.text, "secret_value"):
+        return True
+    other = question.complains or question.asks("why", "trouble", "logs")
+    if other or not question.words or question.words[0] in _YES_OR_NO:
         return False
     return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
@@ -163,7 +161,7 @@ def _orders(question: Question) -> Iterator[bool]:
         if suggested:
             continue
         words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
-        if words[1:2] and words[1].endswith("ing") and states_trouble(plain):  # "label printing is dead"
+        if _names_activity(words) and states_trouble(plain):
             continue
         yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
@@ -193,6 +191,12 @@ def _begins_with_order(words: tuple[str, ...]) -> bool:
         return False
     following = [word for word in words[1:3] if word not in ("a", "an", "the", "out", "back")]
     return not following or following[0] not in _NOUNS
+
+
+def _names_activity(words: tuple[str, ...]) -> bool:
+    """Return whether a clause begins with an activity: "label printing is dead", but not "delete failing pods"."""
+    known = any(each.first == 1 for each in sightings(words))
+    return words[1:2] != () and words[1].endswith("ing") and not known
 
 
 def _states(words: tuple[str, ...]) -> bool:

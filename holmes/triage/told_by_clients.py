@@ -15,7 +15,7 @@ from holmes.triage.log_troubles import workloads_of
 from holmes.triage.past import past_period
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 def told_by_clients(asked: Asked, named: Named) -> FirstLook | None:
     """Return the cause that clients of a server report, or that it is in doubt, or None if no client reports any."""
     servers = {each.ref for each in workloads_of(asked.state, named.objects)}
-    doubts = None
-    for client in _clients(asked, named):
+    services, doubts = _services(asked, named), None
+    for client in _clients(asked, services):
         told = cause_in_logs(asked.state, asked.question, (client,), past_period(asked))
         if told is None or client.ref in servers:
             continue
         if told.culprit in servers:
             return blamed(asked, told, named)
-        if told.clean is not None and told.clean in _services(asked, named):
+        if told.clean is not None and told.clean in services:
             doubts = doubts or told
     if doubts is None:
         return None
@@ -47,7 +47,6 @@ def _services(asked: Asked, named: Named) -> set[ObjectRef]:
     return {service.ref for pod in pods for service in asked.state.services_of(pod)}
 
 
-def _clients(asked: Asked, named: Named) -> Iterator[ClusterObject]:
+def _clients(asked: Asked, services: Iterable[ObjectRef]) -> Iterable[ClusterObject]:
     used = edges(asked.state)
-    found = {edge.consumer.ref: edge.consumer for each in _services(asked, named) for edge in used.get(each, ())}
-    yield from found.values()
+    return {edge.consumer.ref: edge.consumer for each in services for edge in used.get(each, ())}.values()

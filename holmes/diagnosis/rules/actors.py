@@ -115,10 +115,10 @@ def restarted_again_and_again(state: ClusterState) -> Iterator[Fault]:
     title="Lease is held by a pod that no longer exists",
     severity="warning",
     kinds=("Lease", "Pod"),
-    reads=("spec.holderIdentity", "spec.renewTime", "spec.leaseDurationSeconds"),
+    reads=("spec.holderIdentity", "spec.renewTime", "spec.leaseDurationSeconds", "logs of the workload"),
     explanation="Processes that elect a leader wait until the Lease expires before one of them takes it over. A holder "
     "that ended without releasing a Lease with a long duration blocks all others. Delete the Lease, or wait until it "
-    "expires.",
+    "expires. A program can wait longer than that, and its log says so.",
 )
 def held_by_the_dead(state: ClusterState) -> Iterator[Fault]:
     for lease in state.of("Lease"):
