@@ -53,7 +53,9 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     else:
         alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
-        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.")
+        starting = starting_words(asked.state, first)
+        more = f" It is still starting: {starting}." if starting else ""
+        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.{more}")
     return look_about(asked, named, "inconclusive", text)
 
 
@@ -105,5 +107,5 @@ def _unready(asked: Asked, each: ClusterObject) -> str:
         return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
     starting = starting_words(asked.state, each)
     if starting:
-        return f"{words} is starting: {starting}. Nothing has failed so far."
+        return f"{words} is starting: {starting}. Nothing definite has failed."
     return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."
