@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import all_rules
-from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.probes import starting_until
 from holmes.diagnosis.facts.producers import producers_of
-from holmes.diagnosis.facts.unscheduled import coming_node
+from holmes.diagnosis.facts.starts import are_starting, is_not_ready_yet, rollout_ends, start_of, unanswered_probe
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
-from holmes.kubernetes.fields import duration, moment, text, written
+from holmes.kubernetes.fields import duration, written
 from holmes.triage.connections import connections
 from holmes.triage.states import is_ready
 
@@ -32,12 +30,14 @@ _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "Rep
 
 def judged_at_once(asked: Asked) -> Asked:
     """Add the incidents of young objects that the subject needs. Incidents about objects that are being made go."""
-    known = [each for each in asked.report.incidents if not _is_coming(asked.state, each)]
+    known = [each for each in asked.report.incidents if not _may_end_by_itself(asked.state, each)]
     if asked.subject.named and _is_young(asked):
         run = run_rules(all_rules(), asked.state.without_grace())
         own, ids = {each.ref for each in asked.subject.objects}, {each.id for each in asked.report.incidents}
         new = (each for each in incidents_of(run.findings, asked.state) if each.id not in ids)
         known += (each for each in new if _is_definite(asked.state, each, own))
+    if any(are_starting(asked.state, each) for each in asked.subject.objects):
+        known = [each for each in known if each.severity != "info"]  # what is only odd does not explain a start
     return replace(asked, report=replace(asked.report, incidents=tuple(known)))
 
 
@@ -58,11 +58,34 @@ def _is_definite(state: ClusterState, incident: Incident, own: set[ObjectRef]) -
 
     A symptom of a young object only means that it is starting, and so does a probe that fails while it may.
     """
+    definite = incident.findings[0].role == "cause" and not _may_end_by_itself(state, incident)
+    return definite and (incident.severity != "info" or incident.culprit in own)
+
+
+def _may_end_by_itself(state: ClusterState, incident: Incident) -> bool:
+    """Return whether the incident only tells that something is starting, or that a new controller has work to do."""
+    return _is_starting(state, incident) or _is_coming(state, incident)
+
+
+def _is_starting(state: ClusterState, incident: Incident) -> bool:
+    """Return whether the cause is a probe that fails while it may, and nothing else tells why.
+
+    A line of a log, or another object as the culprit, tells why.
+    """
     first = incident.findings[0]
     pod = state.find(first.subject) if first.evidence and "Probe." in first.evidence[0].path else None
-    starting = pod is not None and pod.kind == "Pod" and starting_until(state, pod) > state.now
-    definite = first.role == "cause" and not starting and not _is_coming(state, incident)
-    return definite and (incident.severity != "info" or incident.culprit in own)
+    if pod is None or pod.kind != "Pod":
+        return False
+    if start_of(state, pod) is not None:
+        return True
+    own = incident.culprit in (pod.ref, state.workload_of(pod).ref)
+    told = any(each.path.startswith("log ") for each in first.evidence)
+    young = state.age_seconds(pod) < _STARTING_GRACES * state.patience_seconds
+    return own and young and not told and is_not_ready_yet(state, pod)
+
+
+_STARTING_GRACES: Final = 3
+"""As for a probe to which nothing listens: after this time, the probe is named although the rollout may take longer."""
 
 
 def _is_coming(state: ClusterState, incident: Incident) -> bool:
@@ -77,34 +100,19 @@ def starting_words(state: ClusterState, each: ClusterObject) -> str:
     """Return what an object that is not ready is doing to start, and until when it may. Empty if it is not starting."""
     pods = [pod for pod in state.pods_of(each) if not is_ready(pod) and pod.deleted is None]
     newest = max(pods, key=lambda pod: pod.created, default=None)
-    if newest is None:
-        return _rollout_words(state, each)
-    return _start_of(state, newest) or _rollout_words(state, each)
+    start = start_of(state, newest) if newest is not None else None
+    rollout = _rollout_words(state, state.workload_of(newest) if newest is not None else each)
+    if start is not None:
+        return start.words if start.until or not rollout else f"{start.words}, and {rollout}"
+    refusal = unanswered_probe(state, newest) if newest is not None and rollout else ""
+    if refusal:
+        return f"{rollout}, and so far its probe fails ({refusal})"
+    if rollout or newest is None or state.age_seconds(newest) >= state.patience_seconds:
+        return rollout
+    return f"its newest pod is {duration(state.age_seconds(newest))} old"
 
 
-def _start_of(state: ClusterState, pod: ClusterObject) -> str:
-    until, node = starting_until(state, pod), coming_node(state, pod)
-    if until:
-        return f"the probes of {pod.ref} allow {duration(until - pod.created)} for its start, until {written(until)}"
-    if node is not None:
-        return f"{pod.ref} waits for a new node ({node.message})"
-    pulling = state.events_of(pod, "Pulling", "Pulled", "Failed", "BackOff")[-1:]
-    if pulling and pulling[0].reason == "Pulling" and not any(each.running for each in containers_of(pod)):
-        return f"the node has been pulling the image of {pod.ref} for {duration(state.now - pulling[0].last)}"
-    if state.age_seconds(pod) < state.patience_seconds:
-        return f"its newest pod is {duration(state.age_seconds(pod))} old"
-    return ""
-
-
-def _rollout_words(state: ClusterState, each: ClusterObject) -> str:
+def _rollout_words(state: ClusterState, workload: ClusterObject) -> str:
     """Return the deadline of a rollout that is still in progress, or an empty string."""
-    progressing = each.condition("Progressing")
-    deadline = each.integer("spec", "progressDeadlineSeconds") or _DEADLINE_SECONDS
-    updated = moment(text(progressing, "lastUpdateTime")) or moment(text(progressing, "lastTransitionTime")) or 0.0
-    if text(progressing, "reason") not in _IN_PROGRESS or updated + deadline <= state.now:
-        return ""
-    return f"its rollout may take until {written(updated + deadline)} (progressDeadlineSeconds {deadline})"
-
-
-_IN_PROGRESS: Final = frozenset({"ReplicaSetUpdated", "NewReplicaSetCreated", "FoundNewReplicaSet"})
-_DEADLINE_SECONDS: Final = 600
+    until, deadline = rollout_ends(state, workload)
+    return f"its rollout may take until {written(until)} (progressDeadlineSeconds {deadline})" if until else ""

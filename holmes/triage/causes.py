@@ -17,6 +17,7 @@ from holmes.kubernetes.fields import matches_map, moment, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
+from holmes.triage.gone_pods import told_by_gone_pods
 from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
@@ -138,6 +139,9 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     ended = last_end(asked, named)
     if ended is not None:
         return ended
+    gone = told_by_gone_pods(asked, named)
+    if gone is not None:
+        return gone
     if fitting:
         return _later(asked, named, fitting[0].incident)
     return _of_logs_or_notes(asked, named, candidates, own)

@@ -36,8 +36,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     """Return the look at a subject without a known fault. `upstream` contains the faults of what it depends on."""
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
-    needed = (first.kind, "Pod") if first.kind in (*LOGGING, "Service") else (first.kind,)
-    gaps = unread(asked.state, needed, (first.namespace,) if first.namespace else ())
+    gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
     waiting = next((each for each in named.objects if not is_ready(each)), None)
     doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
     doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
@@ -53,8 +52,24 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     else:
         alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
-        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.")
+        starting = starting_words(asked.state, first)
+        more = f" It is still starting: {starting}." if starting else ""
+        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.{more}")
     return look_about(asked, named, "inconclusive", text)
+
+
+def _needed(asked: Asked, named: Named) -> tuple[str, ...]:
+    """Return the kinds without which the state of the subject is unknown.
+
+    A kind in the question can have an object of this name that was not read. So can workloads if only a Service has it.
+    """
+    kinds = {each.kind for each in named.objects}
+    meant = asked.question.kinds or (_SERVED if "Service" in kinds and kinds.isdisjoint(LOGGING) else ())
+    pods = ("Pod",) if not kinds.isdisjoint((*LOGGING, "Service")) else ()
+    return (named.objects[0].kind, *meant, *pods)
+
+
+_SERVED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 
 
 def _asks_about_now(question: Question) -> bool:
@@ -105,5 +120,5 @@ def _unready(asked: Asked, each: ClusterObject) -> str:
         return f"{each.ref} is not ready{f' ({told})' if told else ''}. Its operator has reported no failure so far."
     starting = starting_words(asked.state, each)
     if starting:
-        return f"{words} is starting: {starting}. Nothing has failed so far."
+        return f"{words} is starting: {starting}. Nothing definite has failed."
     return f"{words} is not ready, and nothing in the cluster's objects, events and logs shows the cause."

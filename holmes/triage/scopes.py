@@ -66,7 +66,8 @@ def of_scope(asked: Asked) -> FirstLook:
     elif asked.question.wants_reason and (symptoms - VISIBLE or (unknown and not asked.question.asks("health"))):
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
-        return look_about(asked, None, "healthy", f"No fault was found {where}.")
+        read = " in what could be read" if any(each.category != "absent" for each in asked.state.reading.gaps) else ""
+        return look_about(asked, None, "healthy", f"No fault was found {where}{read}.")
     return look_about(asked, None, "inconclusive", text)
 
 

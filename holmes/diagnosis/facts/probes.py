@@ -110,12 +110,6 @@ def starting_until(state: ClusterState, pod: ClusterObject) -> float:
     return max(ends)
 
 
-def are_starting(state: ClusterState, workload: ClusterObject) -> bool:
-    """Return whether all pods of the workload that are not ready are within the time for their start."""
-    pods = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
-    return bool(pods) and all(starting_until(state, pod) for pod in pods)
-
-
 def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:
     """Return the events that report failures of this probe."""
     words = WORDS[probe.field]

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import is_ready
-from holmes.diagnosis.facts.probes import starting_until
+from holmes.diagnosis.facts.starts import start_of
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.kubernetes.fields import SERVICE_NAME, at, children, matches_map, moment, text, text_map
 
@@ -95,9 +95,9 @@ def _serves(endpoint: Mapping[str, object]) -> bool:
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
     """Return the number of seconds since the pod became unready, or since its creation if the pod never ran.
 
-    Returns 0 within the time that the probes of the pod allow for its start.
+    Returns 0 while the pod waits for something that ends by itself, for example the time that its probes allow.
     """
-    if starting_until(state, pod):
+    if start_of(state, pod) is not None:
         return 0.0
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)

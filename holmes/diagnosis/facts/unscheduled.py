@@ -42,11 +42,15 @@ _REASONS: Final[tuple[tuple[Reason, re.Pattern[str]], ...]] = (
     ("selector", re.compile(r"node affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
     ("ports", re.compile(r"free ports", re.IGNORECASE)),
 )
+_OF_NODES: Final = frozenset({"resources", "taint", "neighbours", "selector", "ports"})
+"""Reasons that another node can remove."""
 _PIECE: Final = re.compile(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
 _HEAD: Final = re.compile(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
 _PREEMPTION: Final = re.compile(r"[.,;]?\s*preemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
-_SCALING_GRACES: Final = 10
+_NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
+NODE_GRACES: Final = 15
+"""Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
 _JOINING_GRACES: Final = 3
 _RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
 
@@ -75,7 +79,8 @@ class Piece:
 class Unscheduled:
     """A pod that is waiting for a node.
 
-    `pieces` contains the reasons, the main reason first. `since` is in seconds since the epoch.
+    `pieces` contains the reasons, the main reason first. `since` is in seconds since the epoch. `autoscaler` is the
+    event in which an autoscaler refused to add a node, or requested one that did not come.
     """
 
     pod: ClusterObject
@@ -83,6 +88,7 @@ class Unscheduled:
     pieces: tuple[Piece, ...]
     proof: Evidence
     since: float | None
+    autoscaler: ClusterEvent | None
 
     @property
     def main(self) -> Piece:
@@ -90,9 +96,18 @@ class Unscheduled:
 
     @property
     def others(self) -> str:
-        """The other reasons with their numbers of nodes, as the end of a sentence. Empty if there are none."""
+        """The other reasons with their numbers of nodes, and why no node is added, as the end of a sentence."""
         counted = [f"{piece.count} {piece.text}" for piece in self.pieces[1:] if piece.count]
-        return f"; of the other nodes, {', '.join(counted)}" if counted and self.main.count else ""
+        rest = f"; of the other nodes, {', '.join(counted)}" if counted and self.main.count else ""
+        if self.autoscaler is None:
+            return rest
+        came = "the requested node has not come" if self.autoscaler.reason in _SCALING else "no node is added"
+        return f"{rest}; {came} ({self.autoscaler.message})"
+
+    @property
+    def proofs(self) -> tuple[Evidence, ...]:
+        """The message of the scheduler, and that of the autoscaler."""
+        return (self.proof, *((evidence.event(self.autoscaler),) if self.autoscaler is not None else ()))
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
@@ -135,12 +150,14 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
     if not told and events:
         message, proof = events[-1].message, evidence.event(events[-1])
     pieces = sorted(pieces_of(message), key=lambda piece: _weight(state, pod, piece))
+    pieces = pieces or [Piece(count=0, text=message, reason="other")]
     return Unscheduled(
         pod=pod,
         message=message,
-        pieces=tuple(pieces) or (Piece(count=0, text=message, reason="other"),),
+        pieces=tuple(pieces),
         proof=proof,
         since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created or None,
+        autoscaler=_last_of_autoscaler(state, pod) if pieces[0].reason in _OF_NODES else None,
     )
 
 
@@ -216,8 +233,16 @@ _RESOURCES: Final = ("cpu", "memory")
 
 def coming_node(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
     """Return the event in which an autoscaler recently requested a node for the pod, or None."""
-    events = state.events_of(pod, *_SCALING)[-1:]
-    return next((each for each in events if state.now - each.last <= _SCALING_GRACES * state.patience_seconds), None)
+    told = _last_of_autoscaler(state, pod)
+    return told if told is not None and told.reason in _SCALING and _is_recent(state, told) else None
+
+
+def _last_of_autoscaler(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
+    return next(iter(state.events_of(pod, *_SCALING, *_NOT_SCALING)[-1:]), None)
+
+
+def _is_recent(state: ClusterState, told: ClusterEvent) -> bool:
+    return state.now - told.last <= NODE_GRACES * state.patience_seconds
 
 
 def _joins(state: ClusterState, pod: ClusterObject) -> bool:

@@ -98,7 +98,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         title=title,
         severity=waiting_severity(state, pod),
         cause=f"{who} {wish}, but {why}{found.others}",
-        evidence=(*own, found.proof, *offers),
+        evidence=(*own, *found.proofs, *offers),
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
         because=(
             *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
@@ -147,7 +147,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
             subject=pod.ref,
             severity=waiting_severity(state, pod),
             cause=f"{owner_words(pod, state)} requires nodes with {value}, but {why}{found.others}",
-            evidence=(*own, found.proof, *_label_evidence(nodes, path, child(pod.body, "spec"))),
+            evidence=(*own, *found.proofs, *_label_evidence(nodes, path, child(pod.body, "spec"))),
             next_check="kubectl get nodes --show-labels",
             since=found.since,
             fix=tuple(_label_fixes(own, child(pod.body, "spec"), nodes)) if path == "nodeSelector" else (),
@@ -272,7 +272,7 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         evidence.field(node, "spec", "unschedulable") for node in troubled if node.boolean("spec", "unschedulable")
     ]
     tolerations = spec_field(pod, state, "tolerations")
-    own = (*cordons, *taints, found.proof) if troubled else (tolerations, *taints, found.proof)
+    own = (*cordons, *taints, *found.proofs) if troubled else (tolerations, *taints, *found.proofs)
     return Fault(
         subject=pod.ref,
         culprit=troubled[0].ref if troubled else None,
@@ -324,7 +324,7 @@ def neighbours(state: ClusterState) -> Iterator[Fault]:
             subject=pod.ref,
             severity=waiting_severity(state, pod),
             cause=f"{owner_words(pod, state)} {why}",
-            evidence=(spec_field(pod, state, path), *replicas, found.proof),
+            evidence=(spec_field(pod, state, path), *replicas, *found.proofs),
             next_check=f"kubectl -n {pod.namespace} get pods -o wide",
             since=found.since,
         )

@@ -17,7 +17,7 @@ from holmes.diagnosis.facts.changes import (
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.fixes import changed, scaled_up
 from holmes.diagnosis.facts.pods import is_sick
-from holmes.diagnosis.facts.probes import are_starting
+from holmes.diagnosis.facts.starts import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text, text_map

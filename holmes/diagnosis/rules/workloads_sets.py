@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
 from holmes.diagnosis.facts.fixes import changed
-from holmes.diagnosis.facts.probes import are_starting
+from holmes.diagnosis.facts.starts import are_starting
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row

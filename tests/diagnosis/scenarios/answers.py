@@ -25,7 +25,8 @@ class AnswerScore:
     """The outcome of one hard scenario. If `error` is set, the question was not asked or not answered.
 
     `culprit` means that the first paragraph blames an expected object, `top1` that it also names the mechanism, `top3`
-    that the answer names both anywhere. `innocent` is an object that is wrongly blamed.
+    that the answer names both anywhere. `innocent` is an object that is wrongly blamed. `unsaid` are words that the
+    answer about a healthy state lacks.
     """
 
     scenario: str
@@ -36,13 +37,14 @@ class AnswerScore:
     top1: bool = False
     top3: bool = False
     innocent: str = ""
+    unsaid: tuple[str, ...] = ()
     lines: int = 0
     expected: str = ""
     answer: str = ""
 
     @property
     def right(self) -> bool:
-        return not self.error and not self.innocent and (self.top1 or not self.fault)
+        return not self.error and not self.innocent and not self.unsaid and (self.top1 or not self.fault)
 
 
 def judge_answer(scenario: Scenario, places: Places, look: FirstLook, text: str) -> AnswerScore:
@@ -62,6 +64,7 @@ def judge_answer(scenario: Scenario, places: Places, look: FirstLook, text: str)
         top1=top1 and complete,
         top3=all(_names(each, text, places) and _says(each, text, places) for each in expected) if expected else False,
         innocent=str(blamed) if blamed is not None and not named and not _is_tolerated(scenario, look) else "",
+        unsaid=tuple(each for each in scenario.header.says if each.casefold() not in text.casefold()),
         lines=len(text.splitlines()) - (len(look.table.rows) if look.table else 0),
         expected=" and ".join(f"{'/'.join(map(str, each.culprit))} {each.evidence}" for each in expected),
         answer=text,
@@ -152,6 +155,7 @@ def describe_answer(score: AnswerScore) -> str:
     if score.right or score.error:
         return f"{head} {score.error}"
     blamed = f" (blames {score.innocent})" if score.innocent else ""
+    blamed += f" (does not say {', '.join(score.unsaid)})" if score.unsaid else ""
     quoted = "\n".join(f"      | {line}" for line in score.answer.splitlines())
     return f"{head}{blamed}\n      expected: {score.expected or 'no cause'}\n{quoted}"
 

@@ -98,6 +98,10 @@ class Api:
             return (self._get(f"{resource.base}/namespaces/{namespace}"),)
         return children(self._get(resource.path(namespace)), "items")
 
+    def uid(self, kind: str, namespace: str, name: str) -> str:
+        """The uid of an object that exists."""
+        return text(self._get(self.resource(kind).path(namespace, name)), "metadata", "uid")
+
     def labelled(self, kind: str, label: str) -> tuple[str, ...]:
         """Names of the cluster-wide objects of a kind that have this label."""
         found = self._get(f"{self.resource(kind).path('')}?labelSelector={label}")

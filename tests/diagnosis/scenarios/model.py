@@ -163,7 +163,8 @@ class Header(Strict):
     `shows` proves that the fault, or the noise, is present. `room` is the number of pods that must fit on the node.
     `scan` are the namespaces of the scan, all by default; unless `narrow`, all are scanned a second time. Healthy
     scenarios have no incident that is more severe than `tolerated`. Scenarios of the hard set have a `question`, and
-    `namespace` says whether it is asked with `--namespace`. All of their images exist but `missing_images`.
+    `namespace` says whether it is asked with `--namespace`. All of their images exist but `missing_images`. The answer
+    about a healthy state must have the words of `says`.
     """
 
     title: str
@@ -181,6 +182,7 @@ class Header(Strict):
     question: str = ""
     namespace: bool = False
     missing_images: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from holmes.kubernetes.fields import child, text, texts
+from holmes.kubernetes.fields import child, text, texts, written
 from holmes.values.json_types import JsonObject
 from tests.diagnosis.scenarios.api import Api, ApiRefusalError, Resource
 from tests.diagnosis.scenarios.conditions import DidNotShowError, Observer
@@ -133,11 +133,18 @@ class Stage:
             # An apply would remove the label of the run.
             self.api.patch(path, {"metadata": {"labels": child(manifest, "metadata", "labels")}}, "merge")
             return
-        self.api.apply(manifest, namespace)
+        self.api.apply(self._told_now(manifest, namespace) if kind == "Event" else manifest, namespace)
         if not resource.namespaced:
             self.outside.append(path)
             # Allows `remove_leftovers` to find it when the run is killed.
             self.api.patch(path, {"metadata": {"labels": {LABEL: self.scenario.name}}}, "merge")
+
+    def _told_now(self, event: JsonObject, namespace: str) -> JsonObject:
+        """Return the event as its source would write it: about the living object, and of this moment."""
+        involved, now = child(event, "involvedObject"), written(time.time())
+        about = self.api.uid(text(involved, "kind"), namespace, text(involved, "name"))
+        object_: JsonObject = {**involved, "namespace": namespace, "uid": about}
+        return {**event, "involvedObject": object_, "firstTimestamp": now, "lastTimestamp": now, "count": 1}
 
     def _known(self, kind: str, api_version: str) -> Resource:
         # A new CustomResourceDefinition needs a moment.
