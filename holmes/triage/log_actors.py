@@ -22,7 +22,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import text, written
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
@@ -49,6 +49,14 @@ _IDENTIFIER: Final = re.compile(
 )
 """A compound word such as `super_read_only`, or the name of a table."""
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
+_UNCONSUMED: Final = re.compile(
+    r"(?i)\b(?:queue|stream|group|subscription|topic)s? [`'\"]?([\w][\w.:-]{1,80}?)[`'\"]?(?:,| in | on |:? ).{0,60}?"
+    r"\b(?:no|0|without) (?:active )?(?:consumers?|subscribers?|members?|readers?|workers?)\b"
+)
+"""A line about a queue without readers."""
+_INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
+_INDEX_PARTS: Final = frozenset({"idx", "ix", "index", "key", "by", "on", "public", "btree", "gin", "uq"})
+_QUERY_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
 _ALTERED: Final = re.compile(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
@@ -88,7 +96,7 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
     story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
     if story is None:
         return None
-    names = _clients(state, trouble.workload)
+    names = clients_of(state, trouble.workload)
     records = list(records_of(trouble, story))
     told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
     if told:
@@ -123,7 +131,7 @@ def _only_one(
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
         found: dict[ObjectRef, str] = {}
         for line in lines:
-            found |= dict.fromkeys(_named(line, names), line)
+            found |= dict.fromkeys(clients_in(line, names), line)
         if len(found) == 1:
             return next(iter(found.items()))
         if found:
@@ -134,7 +142,7 @@ def _only_one(
 _CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
 
 
-def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
+def clients_of(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
     """Return the workloads that can be clients of a server, by their names and the addresses of their pods.
 
     An ordinary word counts only if the workload of this name is known to use the server.
@@ -168,7 +176,7 @@ def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
                     yield stem, each.ref
 
 
-def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
+def clients_in(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
     for word in (*_NAME.findall(line), *_ADDRESS.findall(line)):
         ref = names.get(word.lower().replace("_", "-"))
         if ref is not None:
@@ -290,6 +298,32 @@ def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectR
     return Reason(culprit=ref, words=f"the log of {ref} says before: {said}", evidence=(f"{ref}, log: {said}",))
 
 
+def idle_consumer(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only consumer without a ready pod of a queue that has no consumers according to the server's log."""
+    if trouble.group.kind not in CONTENDED:
+        return None
+    stories = stories_of(state, trouble.workload)
+    lines = [pattern.last_line for _, story in stories for pattern in story.patterns]
+    queues = {match[1]: line for line in lines if (match := _UNCONSUMED.search(line)) is not None}
+    found: dict[ObjectRef, str] = {}
+    for service in _own_services(state, trouble.workload) if queues else ():
+        for edge in edges(state).get(service, ()):
+            consumer, texts = edge.consumer, "\n".join(each.text for each in settings_of(state, edge.consumer))
+            told = next((name for name in queues if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", texts)), "")
+            if told and consumer.ref not in path and not any(map(_is_ready, state.pods_of(consumer))):
+                found[consumer.ref] = told
+    if len(found) != 1:
+        return None
+    ((ref, queue),) = found.items()
+    line = quoted(queues[queue])
+    words = f"its log says: {line}; {ref}, which consumes `{queue}`, has no ready pod"
+    return Reason(culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log: {line}", f"{ref}, settings: {queue}"))
+
+
+def _is_ready(pod: ClusterObject) -> bool:
+    return text(pod.condition("Ready"), "status") == "True"
+
+
 def _ended_with(story: LogStory, trouble: Trouble) -> bool:
     """Return whether a usual line of a log ended when a rare error began."""
     first, number = trouble.group.first or trouble.group.last, story.last_number
@@ -311,7 +345,8 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""
                 told = (line for line in log.splitlines() if _ALTERED.search(line))
-                line = next((each for each in told if shares_identifier(each, trouble.group.record)), "")
+                record = trouble.group.record
+                line = next((each for each in told if shares_identifier(each, record) or _drops(each, record)), "")
                 if line:
                     found[job.ref] = (f"{pod.ref}, log of container {container.name}", line)
     if len(found) != 1:
@@ -319,6 +354,16 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     ((ref, (place, line)),) = found.items()
     words = f"{ref} ran just before, and its log says: {quoted(line)}"
     return Reason(culprit=ref, words=words, evidence=(f"{place}: {quoted(line)}",))
+
+
+def _drops(line: str, record: str) -> bool:
+    """Return whether a line is about an index whose name tells the table and the columns of a query."""
+    words = {word.lower() for word in _QUERY_WORD.findall(record)}
+    for match in _INDEX.finditer(line):
+        parts = {part for part in re.split(r"[_.]", match[1].lower()) if part and part not in _INDEX_PARTS}
+        if len(parts) > 1 and parts <= words:
+            return True
+    return False
 
 
 def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:

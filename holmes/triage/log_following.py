@@ -18,6 +18,7 @@ from holmes.triage.log_actors import (
     CONTENDED,
     actor_of,
     client_by_path,
+    idle_consumer,
     job_before,
     new_client,
     records_of,
@@ -267,7 +268,7 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     callers = [each for each in way.path if each != last.workload.ref]
     actor = actor_of(state, last, callers, works=_works(state, last))
     actor = actor or client_by_path(state, last, callers) or job_before(state, last)
-    actor = actor or stopped_client(state, last, way.path)
+    actor = actor or stopped_client(state, last, way.path) or idle_consumer(state, last, way.path)
     shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
@@ -298,10 +299,16 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
     return min(earlier, key=lambda each: each.group.first, default=None)
 
 
-def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
-    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest."""
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, bool, float]:
+    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest.
+
+    Of lines that began together, a lock or a full queue is the reason of the requests that were given up.
+    """
     group = trouble.group
-    return group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, -group.share
+    return (
+        group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, group.kind in REACHED,
+        -group.share,
+    )  # fmt: skip
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
