@@ -22,7 +22,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import text, written
+from holmes.kubernetes.fields import moment, written
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
@@ -49,15 +49,10 @@ _IDENTIFIER: Final = re.compile(
 )
 """A compound word such as `super_read_only`, or the name of a table."""
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
-_UNCONSUMED: Final = re.compile(
-    r"(?i)\b(?:queue|stream|group|subscription|topic)s? [`'\"]?([\w][\w.:-]{1,80}?)[`'\"]?(?:,| in | on |:? ).{0,60}?"
-    r"\b(?:no|0|without) (?:active )?(?:consumers?|subscribers?|members?|readers?|workers?)\b"
-)
-"""A line about a queue without readers."""
 _INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
+_DROPPED: Final = re.compile(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
 _INDEX_PARTS: Final = frozenset({"idx", "ix", "index", "key", "by", "on", "public", "btree", "gin", "uq"})
 _QUERY_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
 _ALTERED: Final = re.compile(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
     r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
@@ -81,7 +76,6 @@ _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
 _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
-_RARE: Final = 2
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
 _OFTEN: Final = 5
@@ -152,7 +146,7 @@ def clients_of(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRe
         known = _CLIENTS[state] = dict(_named_workloads(state))
     upstream = {use.service for use, _ in workload_hosts(state, server)}
     needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
-    users = {edge.consumer.ref for service in _own_services(state, server) for edge in edges(state).get(service, ())}
+    users = {edge.consumer.ref for service in own_services(state, server) for edge in edges(state).get(service, ())}
     return {
         name: ref
         for name, ref in known.items()
@@ -237,7 +231,7 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         return None
     for edge in edges(state).get(service, ()):
         consumer = edge.consumer
-        if consumer.ref in path or consumer.ref == trouble.workload.ref:
+        if consumer.ref in path or consumer.ref == trouble.workload.ref or _has_ended(consumer, trouble):
             continue
         for what, at in changes_of(state, consumer):
             if 0 <= first - at <= _SHORTLY_SECONDS:
@@ -250,6 +244,12 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def _has_ended(job: ClusterObject, trouble: Trouble) -> bool:
+    """Return whether a Job ended long before the last lines of a trouble, so that its requests are not the reason."""
+    ended = moment(job.text("status", "completionTime")) if job.kind == "Job" else None
+    return ended is not None and trouble.group.last - ended > _SHORTLY_SECONDS
 
 
 def shares_identifier(one: str, other: str) -> bool:
@@ -266,7 +266,7 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
     """Return the only client of a server whose settings contain a path that the lines name, for example a prefix."""
     paths = set(_PATH_PART.findall(trouble.group.record)) if trouble.group.kind in CONTENDED else set()
     found: dict[ObjectRef, str] = {}
-    for service in _own_services(state, trouble.workload) if paths else ():
+    for service in own_services(state, trouble.workload) if paths else ():
         for edge in edges(state).get(service, ()):
             texts = "\n".join(each.text for each in settings_of(state, edge.consumer))
             told = next((path for path in paths if re.search(rf"/{re.escape(path)}(?![\w-])", texts)), "")
@@ -278,62 +278,8 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
     return Reason(culprit=ref, words=words, evidence=(f"{ref}, settings: {path}",))
 
 
-def _own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+def own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
     yield from (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
-
-
-def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
-    """Return the only client of a queue that is full whose usual lines ended with an error before, so that it waits."""
-    found: dict[ObjectRef, str] = {}
-    full = trouble.group.kind == "queue full" or _FULL.search(trouble.group.record)
-    for service in _own_services(state, trouble.workload) if full else ():
-        for edge in edges(state).get(service, ()):
-            for each in troubles_of(state, edge.consumer) if edge.consumer.ref not in path else ():
-                story = dict(stories_of(state, edge.consumer))[each.key]
-                if each.group.weight in ("kind", "error") and _ended_with(story, each):
-                    found.setdefault(edge.consumer.ref, f"{each.quote}; its usual lines end there")
-    if len(found) != 1:
-        return None
-    ((ref, said),) = found.items()
-    return Reason(culprit=ref, words=f"the log of {ref} says before: {said}", evidence=(f"{ref}, log: {said}",))
-
-
-def idle_consumer(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
-    """Return the only consumer without a ready pod of a queue that has no consumers according to the server's log."""
-    if trouble.group.kind not in CONTENDED:
-        return None
-    stories = stories_of(state, trouble.workload)
-    lines = [pattern.last_line for _, story in stories for pattern in story.patterns]
-    queues = {match[1]: line for line in lines if (match := _UNCONSUMED.search(line)) is not None}
-    found: dict[ObjectRef, str] = {}
-    for service in _own_services(state, trouble.workload) if queues else ():
-        for edge in edges(state).get(service, ()):
-            consumer, texts = edge.consumer, "\n".join(each.text for each in settings_of(state, edge.consumer))
-            told = next((name for name in queues if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", texts)), "")
-            if told and consumer.ref not in path and not any(map(_is_ready, state.pods_of(consumer))):
-                found[consumer.ref] = told
-    if len(found) != 1:
-        return None
-    ((ref, queue),) = found.items()
-    line = quoted(queues[queue])
-    words = f"its log says: {line}; {ref}, which consumes `{queue}`, has no ready pod"
-    return Reason(culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log: {line}", f"{ref}, settings: {queue}"))
-
-
-def _is_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"
-
-
-def _ended_with(story: LogStory, trouble: Trouble) -> bool:
-    """Return whether a usual line of a log ended when a rare error began."""
-    first, number = trouble.group.first or trouble.group.last, story.last_number
-    return trouble.group.count <= _RARE and any(
-        pattern.count >= _OFTEN
-        and abs(story.time_of(pattern.numbers[-1]) - first) <= _SHORTLY_SECONDS
-        and story.time_of(number) - first > 2 * _SHORTLY_SECONDS
-        for pattern in story.patterns
-        if pattern.numbers and not pattern.is_cause
-    )
 
 
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
@@ -357,9 +303,9 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def _drops(line: str, record: str) -> bool:
-    """Return whether a line is about an index whose name tells the table and the columns of a query."""
+    """Return whether a line tells of a dropped index whose name contains the table and the columns of a query."""
     words = {word.lower() for word in _QUERY_WORD.findall(record)}
-    for match in _INDEX.finditer(line):
+    for match in _INDEX.finditer(line) if _DROPPED.search(line) else ():
         parts = {part for part in re.split(r"[_.]", match[1].lower()) if part and part not in _INDEX_PARTS}
         if len(parts) > 1 and parts <= words:
             return True

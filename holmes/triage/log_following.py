@@ -18,13 +18,12 @@ from holmes.triage.log_actors import (
     CONTENDED,
     actor_of,
     client_by_path,
-    idle_consumer,
     job_before,
     new_client,
     records_of,
-    stopped_client,
 )
 from holmes.triage.log_links import behind_service, name_servers, named_services
+from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_servers import blamed_server, changed_itself, changed_server, ended_server, only_pod
 from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 

@@ -102,7 +102,7 @@ def _does_without(line: str, pod: ClusterObject) -> bool:
 
 
 def _lost_lease(state: ClusterState, denial: Denial) -> bool:
-    """Return whether the denied request is about a Lease that is no longer renewed, so that the program does not lead."""
+    """Return whether the request is about a Lease that is no longer renewed, so that the program does not lead."""
     lease = state.get("Lease", denial.namespace, denial.name) if denial.resource == "leases" else None
     renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
     period = lease.integer("spec", "leaseDurationSeconds") if lease is not None else 0
