@@ -9,7 +9,7 @@ from holmes.diagnosis.facts.fixes import kept_steps, restarted
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
-from holmes.triage.connections import connections
+from holmes.triage.connections import connections, identity
 from holmes.triage.states import stop_of
 from holmes.values.fixes import fix_lines
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.triage.log_evidence import LogCause
     from holmes.triage.log_reasons import Reason
     from holmes.triage.subjects import Named
-    from holmes.values.findings import FixStep, Incident, ObjectRef
+    from holmes.values.findings import Finding, FixStep, Incident, ObjectRef
     from holmes.values.first_look import FirstLook
 
 ONLY_LOGS: Final = "Kubernetes itself reports nothing wrong; only the logs do."
@@ -35,17 +35,30 @@ _VALUE_CHARACTERS: Final = 260
 def with_cause(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
     """Return the look that names an incident as the cause. `path` leads from the subject to the culprit."""
     path = _whole(asked.state, path, incident.culprit)
-    chain = tuple(dict.fromkeys(map(str, (*path, incident.culprit))))
+    hop = _hop(asked, incident, named) if len(path) <= 1 else None
+    between = (named.objects[0].ref, hop.culprit) if hop is not None and named is not None else ()
+    chain = tuple(dict.fromkeys(map(str, (*path, *between, incident.culprit))))
     look = look_about(asked, named, "cause_found", one_sentence(incident.cause or incident.title), told=incident)
     return replace(
         look,
         severity=incident.severity,
         culprit=str(incident.culprit),
         since=incident.since,
-        evidence=(*_symptom(asked, incident, path), *_evidence(incident)),
+        evidence=(
+            *((one_sentence(hop.cause),) if hop is not None else _symptom(asked, incident, path)),
+            *_evidence(incident),
+        ),
         chain=chain if len(chain) > 1 else (),
         fix=fix_lines(incident.fix),
     )
+
+
+def _hop(asked: Asked, incident: Incident, named: Named | None) -> Finding | None:
+    """Return what the cause does to the subject through a third object, for example through a webhook."""
+    own = {ref for each in named.objects for ref in identity(asked.state, each)} if named is not None else set()
+    ends = own | {incident.culprit}
+    through = (each for each in incident.symptoms if each.role == "cause" and each.culprit not in ends)
+    return next((each for each in through if each.subject in own), None) if incident.culprit not in own else None
 
 
 def _whole(state: ClusterState, path: tuple[ObjectRef, ...], culprit: ObjectRef) -> tuple[ObjectRef, ...]:
@@ -95,18 +108,19 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
 
 def _restart(state: ClusterState, found: LogCause) -> Iterator[FixStep]:
     """Yield the restart of a workload whose pods still have the old content of the culprit."""
-    user = state.find(found.path[0]) if found.path else None
-    for pod in state.pods_of(user) if user is not None else ():
+    users = [each for each in map(state.find, found.path) if each is not None]
+    for pod in (pod for user in users for pod in state.pods_of(user)):
         step = restarted(state.workload_of(pod).ref)
         if step is not None and any(each.ref == found.culprit for each in stale_settings(state, pod)):
             yield from kept_steps((step,), state)
             return
 
 
-def from_reason(asked: Asked, named: Named | None, found: Reason) -> FirstLook:
-    """Return the look that names a setting or an object which no rule judges on its own."""
+def from_reason(asked: Asked, named: Named | None, found: Reason, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
+    """Return the look that names a setting or an object which no rule judges on its own. `path` leads to it."""
     look = look_about(asked, named, "cause_found", one_sentence(found.words))
-    return replace(look, severity="warning", culprit=str(found.culprit), evidence=found.evidence)
+    chain = tuple(map(str, path)) if len(path) > 1 else ()
+    return replace(look, severity="warning", culprit=str(found.culprit), evidence=found.evidence, chain=chain)
 
 
 def stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:

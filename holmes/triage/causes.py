@@ -14,12 +14,14 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.incidents import FORESEEN_RULES
 from holmes.kubernetes.fields import matches_map, moment, text_map
-from holmes.triage.asked import is_acute, line_of, look_about, refs_of
+from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.gone_pods import told_by_gone_pods
 from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_feeds import stopped_feed
+from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
@@ -52,6 +54,8 @@ _UPSTREAM: Final = frozenset({
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
+_OF_LOAD: Final = frozenset({"memory", "crash", "ready", "slow"})
+"""Symptoms that a server can have because of too many requests."""
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
 _LATELY_SECONDS: Final = 600.0
@@ -135,7 +139,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if best is None or best.incident.findings[0].role == "symptom":
         best = (_named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None) or best
     if best is not None:
-        return with_cause(asked, origin_of(asked, best.incident), named, best.path)
+        return _of_flood(asked, named, best) or with_cause(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
     if ended is not None:
         return ended
@@ -147,14 +151,28 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     return _of_logs_or_notes(asked, named, candidates, own)
 
 
+def _of_flood(asked: Asked, named: Named, best: _Candidate) -> FirstLook | None:
+    """Return the look that blames the client whose requests are too many for the server that an incident is about."""
+    incident = best.incident
+    server = asked.state.find(incident.culprit) if incident.culprit.kind in _SERVERS else None
+    overloaded = symptoms_of_text(f"{incident.title} {incident.cause}") & _OF_LOAD
+    reason = flooded_by(asked.state, server) if server is not None and overloaded else None
+    if reason is None:
+        return None
+    path = (*(best.path or (named.objects[0].ref,)), incident.culprit, reason.culprit)
+    reason = replace(reason, words=f"{one_sentence(reason.words)} {incident.cause}")
+    look = from_reason(asked, named, reason, tuple(dict.fromkeys(path)))
+    return replace(look, severity=incident.severity, since=incident.since)
+
+
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
         return blamed(asked, logged, named)
-    reason = waits_for(asked.state, named.objects) if asked.question.wants_cause and not is_past(asked) else None
-    if reason is not None:
-        return from_reason(asked, named, reason)
+    old = _of_old_state(asked, named)
+    if old is not None:
+        return old
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
@@ -174,13 +192,25 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
 
+def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
+    """Answer with what leaves the subject with old data or settings, although no line of its log reports trouble."""
+    if is_past(asked):
+        return None
+    said = _says_outdated(asked)
+    fed = stopped_feed(asked.state, named.objects, said=said) if asked.question.wants_reason else None
+    if fed is not None:
+        return from_reason(asked, named, *fed)
+    reason = waits_for(asked.state, named.objects) if asked.question.wants_cause else None
+    return from_reason(asked, named, reason) if reason is not None else None
+
+
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
     """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
     links = links_in_logs(asked.state, named.objects)
     found = (
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
-        if each.findings[0].role == "cause" and was_there(asked, each)
+        if each.findings[0].role == "cause" and each.severity != "info" and was_there(asked, each)
         if (path := links.get(each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
@@ -207,8 +237,11 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
 
 def _is_outdated(asked: Asked, incident: Incident) -> bool:
     """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
-    said = not word_list("outdated").isdisjoint(asked.question.words)
-    return said and incident.findings[0].rule_id == OUTDATED
+    return _says_outdated(asked) and incident.findings[0].rule_id == OUTDATED
+
+
+def _says_outdated(asked: Asked) -> bool:
+    return not word_list("outdated").isdisjoint(asked.question.words)
 
 
 def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:

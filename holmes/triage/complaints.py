@@ -89,10 +89,28 @@ def about_trouble(text: str) -> str:
     """
     clauses = _clauses(text)
     troubled = [each for each in clauses if _states_trouble(each)]
-    told = [each for each in clauses if each not in troubled and _tells_change(each.words)] if troubled else []
-    for each in told:
-        text = text.replace(each.text, " ")
+    told = [each.text for each in clauses if each not in troubled and _tells_change(each.words)] if troubled else []
+    for each in (*told, *asides(text)):
+        text = text.replace(each, " ")
     return text
+
+
+def asides(text: str) -> tuple[str, ...]:
+    """Return the clauses of a folded complaint that only ask if something else belongs to the trouble.
+
+    "It is down. It restarted yesterday, related?" asks for the cause of the first sentence.
+    """
+    clauses = _clauses(text)
+    at = next((index for index, each in enumerate(clauses) if _asks_relation(each)), 0)
+    alone = at and word_list("relation").issuperset(word for word in clauses[at].words if word not in vocabulary().stop)
+    first = at - 1 if alone else at
+    if not at or not any(map(_states_trouble, clauses[:first])):
+        return ()
+    return tuple(each.text for each in clauses[first : at + 1])
+
+
+def _asks_relation(clause: _Clause) -> bool:
+    return clause.asked and not word_list("relation").isdisjoint(clause.words)
 
 
 def _tells_change(words: Sequence[str]) -> bool:

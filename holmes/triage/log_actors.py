@@ -22,7 +22,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import moment, written
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
@@ -49,7 +49,10 @@ _IDENTIFIER: Final = re.compile(
 )
 """A compound word such as `super_read_only`, or the name of a table."""
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
-_FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
+_INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
+_DROPPED: Final = re.compile(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
+_INDEX_PARTS: Final = frozenset({"idx", "ix", "index", "key", "by", "on", "public", "btree", "gin", "uq"})
+_QUERY_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _ALTERED: Final = re.compile(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
     r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
@@ -73,7 +76,6 @@ _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
 _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
-_RARE: Final = 2
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
 _OFTEN: Final = 5
@@ -88,7 +90,7 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
     story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
     if story is None:
         return None
-    names = _clients(state, trouble.workload)
+    names = clients_of(state, trouble.workload)
     records = list(records_of(trouble, story))
     told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
     if told:
@@ -123,7 +125,7 @@ def _only_one(
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
         found: dict[ObjectRef, str] = {}
         for line in lines:
-            found |= dict.fromkeys(_named(line, names), line)
+            found |= dict.fromkeys(clients_in(line, names), line)
         if len(found) == 1:
             return next(iter(found.items()))
         if found:
@@ -134,7 +136,7 @@ def _only_one(
 _CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
 
 
-def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
+def clients_of(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
     """Return the workloads that can be clients of a server, by their names and the addresses of their pods.
 
     An ordinary word counts only if the workload of this name is known to use the server.
@@ -144,7 +146,7 @@ def _clients(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]
         known = _CLIENTS[state] = dict(_named_workloads(state))
     upstream = {use.service for use, _ in workload_hosts(state, server)}
     needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
-    users = {edge.consumer.ref for service in _own_services(state, server) for edge in edges(state).get(service, ())}
+    users = {edge.consumer.ref for service in own_services(state, server) for edge in edges(state).get(service, ())}
     return {
         name: ref
         for name, ref in known.items()
@@ -168,7 +170,7 @@ def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
                     yield stem, each.ref
 
 
-def _named(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
+def clients_in(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
     for word in (*_NAME.findall(line), *_ADDRESS.findall(line)):
         ref = names.get(word.lower().replace("_", "-"))
         if ref is not None:
@@ -229,7 +231,7 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         return None
     for edge in edges(state).get(service, ()):
         consumer = edge.consumer
-        if consumer.ref in path or consumer.ref == trouble.workload.ref:
+        if consumer.ref in path or consumer.ref == trouble.workload.ref or _has_ended(consumer, trouble):
             continue
         for what, at in changes_of(state, consumer):
             if 0 <= first - at <= _SHORTLY_SECONDS:
@@ -242,6 +244,12 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
+
+
+def _has_ended(job: ClusterObject, trouble: Trouble) -> bool:
+    """Return whether a Job ended long before the last lines of a trouble, so that its requests are not the reason."""
+    ended = moment(job.text("status", "completionTime")) if job.kind == "Job" else None
+    return ended is not None and trouble.group.last - ended > _SHORTLY_SECONDS
 
 
 def shares_identifier(one: str, other: str) -> bool:
@@ -258,7 +266,7 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
     """Return the only client of a server whose settings contain a path that the lines name, for example a prefix."""
     paths = set(_PATH_PART.findall(trouble.group.record)) if trouble.group.kind in CONTENDED else set()
     found: dict[ObjectRef, str] = {}
-    for service in _own_services(state, trouble.workload) if paths else ():
+    for service in own_services(state, trouble.workload) if paths else ():
         for edge in edges(state).get(service, ()):
             texts = "\n".join(each.text for each in settings_of(state, edge.consumer))
             told = next((path for path in paths if re.search(rf"/{re.escape(path)}(?![\w-])", texts)), "")
@@ -270,36 +278,8 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
     return Reason(culprit=ref, words=words, evidence=(f"{ref}, settings: {path}",))
 
 
-def _own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
+def own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
     yield from (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
-
-
-def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
-    """Return the only client of a queue that is full whose usual lines ended with an error before, so that it waits."""
-    found: dict[ObjectRef, str] = {}
-    full = trouble.group.kind == "queue full" or _FULL.search(trouble.group.record)
-    for service in _own_services(state, trouble.workload) if full else ():
-        for edge in edges(state).get(service, ()):
-            for each in troubles_of(state, edge.consumer) if edge.consumer.ref not in path else ():
-                story = dict(stories_of(state, edge.consumer))[each.key]
-                if each.group.weight in ("kind", "error") and _ended_with(story, each):
-                    found.setdefault(edge.consumer.ref, f"{each.quote}; its usual lines end there")
-    if len(found) != 1:
-        return None
-    ((ref, said),) = found.items()
-    return Reason(culprit=ref, words=f"the log of {ref} says before: {said}", evidence=(f"{ref}, log: {said}",))
-
-
-def _ended_with(story: LogStory, trouble: Trouble) -> bool:
-    """Return whether a usual line of a log ended when a rare error began."""
-    first, number = trouble.group.first or trouble.group.last, story.last_number
-    return trouble.group.count <= _RARE and any(
-        pattern.count >= _OFTEN
-        and abs(story.time_of(pattern.numbers[-1]) - first) <= _SHORTLY_SECONDS
-        and story.time_of(number) - first > 2 * _SHORTLY_SECONDS
-        for pattern in story.patterns
-        if pattern.numbers and not pattern.is_cause
-    )
 
 
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
@@ -311,7 +291,8 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""
                 told = (line for line in log.splitlines() if _ALTERED.search(line))
-                line = next((each for each in told if shares_identifier(each, trouble.group.record)), "")
+                record = trouble.group.record
+                line = next((each for each in told if shares_identifier(each, record) or _drops(each, record)), "")
                 if line:
                     found[job.ref] = (f"{pod.ref}, log of container {container.name}", line)
     if len(found) != 1:
@@ -319,6 +300,16 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     ((ref, (place, line)),) = found.items()
     words = f"{ref} ran just before, and its log says: {quoted(line)}"
     return Reason(culprit=ref, words=words, evidence=(f"{place}: {quoted(line)}",))
+
+
+def _drops(line: str, record: str) -> bool:
+    """Return whether a line tells of a dropped index whose name contains the table and the columns of a query."""
+    words = {word.lower() for word in _QUERY_WORD.findall(record)}
+    for match in _INDEX.finditer(line) if _DROPPED.search(line) else ():
+        parts = {part for part in re.split(r"[_.]", match[1].lower()) if part and part not in _INDEX_PARTS}
+        if len(parts) > 1 and parts <= words:
+            return True
+    return False
 
 
 def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:

@@ -5,7 +5,7 @@ The alphabet never decides: pods that failed come first, then every workload get
 
 from __future__ import annotations
 
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.actors import suspects
@@ -82,13 +82,25 @@ def _of_suspects(asked: Asked) -> Iterator[LogKey]:
 
 
 def _near(asked: Asked) -> list[ClusterObject]:
-    """Return the workloads that the subject needs, and those that use the same Services, the nearest first."""
+    """Return the workloads that the subject needs, and those that use the same Services, the nearest first.
+
+    The clients of a workload that restarts can be the reason, because they can send too many requests.
+    """
     state = asked.state
     known = _needed(state, asked.subject.objects)
     services = [each for each in known if each.kind == "Service"]
+    services += [each for pod in _restarting(state, known) for each in state.services_of(pod)]
     others = [edge.consumer for each in services for edge in edges(state).get(each.ref, ())]
     pods = (each for each in (*known, *_needed(state, others)) if each.kind == "Pod")
     return list(dict.fromkeys((*map(state.workload_of, pods), *others)))
+
+
+def _restarting(state: ClusterState, known: Iterable[ClusterObject]) -> Iterator[ClusterObject]:
+    """Yield a pod of each workload whose containers have ended before."""
+    workloads = dict.fromkeys(state.workload_of(each) for each in known if each.kind == "Pod")
+    for workload in workloads:
+        pods = (pod for pod in state.pods_of(workload) if any(each.last_terminated for each in containers_of(pod)))
+        yield from islice(pods, 1)
 
 
 def _needed(state: ClusterState, subjects: Iterable[ClusterObject]) -> list[ClusterObject]:

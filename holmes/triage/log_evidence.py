@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_following import way_from
+from holmes.triage.log_policies import denying_policy
 from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import HOST, REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
@@ -181,7 +182,7 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
     if cause.reason is not None:
         return cause
     for trouble in reversed(cause.troubles):
-        reason = reason_of(state, trouble)
+        reason = denying_policy(state, trouble) or reason_of(state, trouble)
         if reason is not None:
             at = cause.path.index(trouble.workload.ref) + 1 if trouble.workload.ref in cause.path else len(cause.path)
             kept = cause.path[:at]

@@ -21,9 +21,9 @@ from holmes.triage.log_actors import (
     job_before,
     new_client,
     records_of,
-    stopped_client,
 )
 from holmes.triage.log_links import behind_service, name_servers, named_services
+from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_servers import blamed_server, changed_itself, changed_server, ended_server, only_pod
 from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 
@@ -267,7 +267,7 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     callers = [each for each in way.path if each != last.workload.ref]
     actor = actor_of(state, last, callers, works=_works(state, last))
     actor = actor or client_by_path(state, last, callers) or job_before(state, last)
-    actor = actor or stopped_client(state, last, way.path)
+    actor = actor or stopped_client(state, last, way.path) or idle_consumer(state, last, way.path)
     shared = _configured(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
@@ -298,10 +298,16 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
     return min(earlier, key=lambda each: each.group.first, default=None)
 
 
-def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
-    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest."""
+def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, bool, float]:
+    """Return a sort key that puts the strongest evidence first, and of equally strong ones the earliest.
+
+    Of lines that began together, a lock or a full queue is the reason of the requests that were given up.
+    """
     group = trouble.group
-    return group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, -group.share
+    return (
+        group.weight == "warning", group.is_amount, group.weight != "kind", group.first // 60, group.kind in REACHED,
+        -group.share,
+    )  # fmt: skip
 
 
 def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:

@@ -102,6 +102,8 @@ def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[Obj
     """
     configured = {use.service.name: use.service for use, _ in workload_hosts(state, trouble.workload)}
     told = set(_WORD.findall(record))
+    if _NAME_SERVER.search(trouble.group.record):
+        return
     for word in dict.fromkeys(_WORD.findall(trouble.group.record)):
         service = configured.get(word)
         if service is None and "-" in word and word in told:

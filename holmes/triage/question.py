@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.complaints import about_trouble, complains
+from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.triage.periods import Period
     from holmes.triage.vocabulary import Sighting
@@ -225,11 +225,12 @@ def parse_question(text: str) -> Question:
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
     dated = about_trouble(lowered)
+    spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     return Question(
         text=lowered,
         words=words,
-        found=_without_homographs(words, sightings(_spoken(words, shown)), breaks, dated=period is not None),
+        found=_without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None),
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -241,7 +242,7 @@ def parse_question(text: str) -> Question:
         addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(
-            word for word, after in zip(words, (*words[1:], ""), strict=False) if not _fills(word, after)
+            word for word, after in zip(spoken, (*spoken[1:], ""), strict=False) if not _fills(word, after)
         ),
         complains=complains(lowered),
         written=shown,
@@ -298,12 +299,23 @@ def _without_sentence(match: re.Match[str]) -> str:
 
 def _spoken(words: tuple[str, ...], text: str) -> tuple[str, ...]:
     """Return the words with quoted sentences blanked: a quoted log line asks for nothing."""
+    quoted = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
+    phrases = [words_of(" ".join(folded(each).split())) for each in quoted]
+    return _without(words, [each for each in phrases if 1 < len(each) < len(words) - 1])
+
+
+def _seen(words: tuple[str, ...], spoken: tuple[str, ...]) -> tuple[Sighting, ...]:
+    """Return the sightings, without the states in what is only told beside the trouble."""
+    return tuple(each for each in sightings(words) if each.sense != "state" or spoken[each.first])
+
+
+def _without(words: tuple[str, ...], phrases: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the words with the phrases blanked."""
     kept = list(words)
-    for match in _QUOTED.finditer(text):
-        quoted = words_of(" ".join(folded(next(filter(None, match.groups()))).split()))
-        for start in range(len(words) - len(quoted) + 1 if 1 < len(quoted) < len(words) - 1 else 0):
-            if words[start : start + len(quoted)] == quoted:
-                kept[start : start + len(quoted)] = [""] * len(quoted)
+    for phrase in phrases:
+        for start in range(len(words) - len(phrase) + 1):
+            if words[start : start + len(phrase)] == phrase:
+                kept[start : start + len(phrase)] = [""] * len(phrase)
     return tuple(kept)
 
 

@@ -85,7 +85,7 @@ def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
     quoted = {each.lower() for each in question.quoted}
     for index, word in enumerate(question.words):
         plain = index not in known and word not in quoted and _LETTERS.fullmatch(word) is not None
-        if not plain or vocabulary().is_ordinary(word) or symptoms_in((word,)) or names.knows(word):
+        if not plain or _is_spelled(word) or symptoms_in((word,)) or names.knows(word):
             continue
         space = _only(word, names.namespaces)
         meant = (
@@ -93,6 +93,13 @@ def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
         )
         if meant:
             yield word, meant
+
+
+def _is_spelled(word: str) -> bool:
+    """Return whether a word has no slip: an ordinary one, one that tells of trouble, or the plural of a phrase's."""
+    plural = not word.endswith("ss") and word.removesuffix("s") in _targets()
+    told = plural or word in word_list("signs of trouble")
+    return told or vocabulary().is_ordinary(word)
 
 
 def _glue(word: str) -> str:

@@ -91,6 +91,11 @@ _HOST_KEYS: Final = _words(
     "host hosts hostname addr addrs address addresses endpoint endpoints server servers url urls uri broker brokers "
     "upstream backend"
 )
+# The value of such a variable is a host only if it is not an ordinary word and a Service has this name: `DB=orders-db`.
+_SERVER_KEYS: Final = _words(
+    "db database postgres postgresql pg mysql mariadb mongo mongodb redis valkey cache memcached amqp mq rabbitmq "
+    "kafka nats elasticsearch opensearch clickhouse cassandra etcd smtp ldap proxy gateway api store storage"
+)
 _NO_HOSTS: Final = _words(
     "localhost host hostname server port tcp tcp4 tcp6 udp udp4 udp6 http https grpc node line pid code status error "
     "err exit level uid gid user time id index offset size length count main thread worker at the a an to for on in of "
@@ -207,6 +212,8 @@ def _settings(line: str) -> Iterator[Mention]:
             host = _SETTING_HOST.fullmatch(part)
             if host is not None and (names_host or (host["port"] and match["key"].isupper())):
                 yield from _mention(host["host"], host["port"], "variable")
+            elif host is not None and words[-1].lower() in _SERVER_KEYS and "-" in host["host"]:
+                yield from (replace(each, doubtful=True) for each in _mention(host["host"], None, "variable"))
 
 
 def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:

@@ -39,7 +39,7 @@ _REASONS: Final[tuple[tuple[Reason, re.Pattern[str]], ...]] = (
     ("resources", re.compile(r"insufficient|too many pods|enough .*resource", re.IGNORECASE)),
     ("taint", re.compile(r"\btaint|unschedulable", re.IGNORECASE)),
     ("neighbours", re.compile(r"pod (?:anti-?)?affinity|anti-?affinity rules|topology spread", re.IGNORECASE)),
-    ("selector", re.compile(r"node affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
+    ("selector", re.compile(r"node ?affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
     ("ports", re.compile(r"free ports", re.IGNORECASE)),
 )
 _OF_NODES: Final = frozenset({"resources", "taint", "neighbours", "selector", "ports"})

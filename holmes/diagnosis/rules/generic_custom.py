@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.access_review import denials_in, reason_of, role_of
 from holmes.diagnosis.facts.admission import QUOTA
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_links import made_by, named_in
@@ -25,7 +26,7 @@ from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, duration, integer, text
+from holmes.kubernetes.fields import child, children, duration, integer, text, texts
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -116,12 +117,17 @@ def _disturbed(state: ClusterState, experiment: ClusterObject, trouble: Trouble)
 
 
 def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
-    """Report objects without a status whose operator is not running. Objects without a known operator are ignored."""
+    """Report objects without a status whose operator is not running, or lacks a permission.
+
+    Objects without a known operator are ignored.
+    """
     for each in objects:
         young = state.age_seconds(each) < _LONG_GRACES * state.patience_seconds
         if young or each.child("status") or each.deleted is not None or is_paused(each):
             continue
         operators = [found for ref in controllers_of(state, each.kind, each.group) if (found := state.find(ref))]
+        if not operators:
+            yield from _hindered(state, each)
         if operators and not any(found.integer("status", "readyReplicas") for found in operators):
             yield Fault(
                 subject=each.ref,
@@ -137,6 +143,45 @@ def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Itera
                 because=tuple(found.ref for found in operators),
                 since=each.created,
             )
+
+
+def _hindered(state: ClusterState, each: ClusterObject) -> Iterator[Fault]:
+    """Report an object without a status if the API server denies requests of the account that may write its status."""
+    denied = {
+        denial.service_account: (key.pod, denial)
+        for key, log in state.logs.items()
+        for denial, _ in denials_in(log)
+        if reason_of(state, denial) is not None
+    }
+    for account, (ref, denial) in denied.items():
+        pod = state.find(ref)
+        if pod is not None and _may_write_status(state, account, each):
+            operator = state.workload_of(pod)
+            yield Fault(
+                subject=each.ref,
+                role="symptom",
+                title="Custom resource is not processed",
+                cause=f"{each.ref} has no status after {duration(state.age_seconds(each))}; {operator.ref}, which may "
+                f"write it, is not allowed to {denial.request}",
+                evidence=(evidence.value(each, "status", "(none)"),),
+                next_check=describe(state, each),
+                because=(account,),
+                since=each.created,
+            )
+
+
+def _may_write_status(state: ClusterState, account: ObjectRef, each: ClusterObject) -> bool:
+    """Return whether a Role allows exactly this kind's status, which only an operator of the kind needs."""
+    kind = each.kind.lower()
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith(("s", "x", "ch")) else f"{kind}s"
+    for binding in (*state.of("RoleBinding", each.namespace), *state.of("ClusterRoleBinding")):
+        subjects = ((text(one, "namespace"), text(one, "name")) for one in binding.children("subjects"))
+        role = role_of(state, binding) if (account.namespace, account.name) in subjects else None
+        for rule in role.children("rules") if role is not None else ():
+            writes = {"update", "patch", "*"} & set(texts(rule, "verbs"))
+            if writes and each.group in texts(rule, "apiGroups") and f"{plural}/status" in texts(rule, "resources"):
+                return True
+    return False
 
 
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:

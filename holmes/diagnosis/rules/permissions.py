@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _RECENT_SECONDS: Final = 3_600
+_LATE_PERIODS: Final = 10
 
 
 @Row(
@@ -46,13 +47,15 @@ _RECENT_SECONDS: Final = 3_600
     severity="critical",
     kinds=("Pod", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
     reads=(
+        "Lease spec.renewTime",
         'logs and events that contain "is forbidden: User system:serviceaccount:…"',
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
     explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A Role "
     "rule may lack or misspell the verb, the resource or the API group. A binding may be missing, or name another "
     "subject, another namespace or a Role that does not exist. Holmes finds denials in events, and in logs that were "
-    "read for other faults. Denied requests that are now allowed are not reported.",
+    "read for other faults. Denied requests that are now allowed are not reported. If the program says that it works "
+    "without the permission, the severity is info, unless the request is about a Lease that is no longer renewed.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
     told: set[Denial] = set()
@@ -71,7 +74,9 @@ def denied(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=denial.service_account,
             culprit=culprit,
-            severity="info" if pod is not None and _does_without(proof.value, pod) else None,
+            severity="info"
+            if pod is not None and _does_without(proof.value, pod) and not _lost_lease(state, denial)
+            else None,
             cause=f"{denial.service_account} is not allowed to {denial.request}{why}"
             f"{f'; {actor.words}' if actor is not None else ''}",
             evidence=(
@@ -94,6 +99,14 @@ _WITHOUT: Final = re.compile(
 def _does_without(line: str, pod: ClusterObject) -> bool:
     """Return whether the program says that it works without the permission, and its pod is ready."""
     return _WITHOUT.search(line) is not None and is_ready(pod)
+
+
+def _lost_lease(state: ClusterState, denial: Denial) -> bool:
+    """Return whether the request is about a Lease that is no longer renewed, so that the program does not lead."""
+    lease = state.get("Lease", denial.namespace, denial.name) if denial.resource == "leases" else None
+    renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
+    period = lease.integer("spec", "leaseDurationSeconds") if lease is not None else 0
+    return renewed is not None and state.now - renewed > _LATE_PERIODS * max(1, period)
 
 
 def _first_denial(state: ClusterState, denial: Denial, proof: Evidence, pod: ClusterObject | None) -> float | None:

@@ -48,12 +48,14 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "spec.containers[].ports",
         "spec.readinessGates",
         "event Unhealthy: Readiness probe failed",
+        "Node status.conditions Ready",
     ),
     explanation=(
         "The containers are running, but the pod is not ready, so Services send no requests to it. The rule compares "
         "the message of the failed probe with the definition of the container. Typical causes are a port without a "
         "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
-        "the rule checks the log and the Services that appear in it. A pod is ignored until the grace period and the "
+        "the rule checks the log and the Services that appear in it. If its node became not ready before, the node is "
+        "the cause. A pod is ignored until the grace period and the "
         "time that its probe allows have passed."
     ),
 )
@@ -120,7 +122,7 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
             container.evidence("ready"),
         ),
         next_check=f"kubectl -n {container.pod.namespace} describe pod {container.pod.name}",
-        because=_dependencies(container, words, state),
+        because=(*_dependencies(container, words, state), *_lost_node(container.pod, state)),
         since=moment(text(container.pod.condition("Ready"), "lastTransitionTime")),
         logs=(current,) if why.depends else (),
         fix=(_port_fix(probe, why, state),),
@@ -135,6 +137,20 @@ def _dependencies(container: Container, words: LastWords | None, state: ClusterS
     awaited = (ref for line in lines for ref in existing_in(line, container.pod.namespace, state))
     others = (ref for ref in awaited if ref.kind in ("Job", "CronJob", "ConfigMap", "Secret"))
     return tuple(dict.fromkeys((*(words.blamed if words else ()), *silent, *others)))
+
+
+def _lost_node(pod: ClusterObject, state: ClusterState) -> Iterator[ObjectRef]:
+    """Yield the node of a pod if it is not ready, unless the pod was not ready before it."""
+    node = state.get("Node", "", pod.text("spec", "nodeName"))
+    ready = node.condition("Ready") if node is not None else {}
+    lost, since = (moment(text(each, "lastTransitionTime")) for each in (ready, pod.condition("Ready")))
+    if (
+        node is not None
+        and text(ready, "status") in ("False", "Unknown")
+        and lost
+        and (not since or since >= lost - 60)
+    ):
+        yield node.ref
 
 
 def _port_fix(probe: Probe, why: ProbeVerdict, state: ClusterState) -> FixStep | None:

@@ -1,4 +1,4 @@
-"""Rules for pods that wait for a volume, a port, a scheduling gate, a scheduler, a node or preemption."""
+"""Rules for pods that wait for a volume, a scheduling gate, a scheduler, a node or preemption."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.fixes import changed, corrected, provided
-from holmes.diagnosis.facts.nodes import host_ports
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.facts.unscheduled import claims_of, scheduler_named, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, duration, moment, text
+from holmes.kubernetes.fields import at, duration, moment, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
-    from holmes.values.json_types import JsonObject
 
 
 _READS: Final = ("status.conditions[PodScheduled]", "event FailedScheduling")
@@ -131,75 +128,6 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
         because=tuple(ref for claim, volume in volumes for ref in (claim.ref, volume.ref)),
         since=found.since,
     )
-
-
-@Row(
-    id="S06",
-    title="Host port is already in use",
-    severity="critical",
-    kinds=("Pod",),
-    needs=("Node",),
-    reads=(*_READS, "spec.containers[].ports[].hostPort"),
-    explanation=(
-        "A container requests a port of the node (`hostPort`) that another pod uses on every suitable node. Only one "
-        "pod per node can use the port, so the workload can have at most one replica per node. Usually a Service makes "
-        "the host port unnecessary."
-    ),
-)
-def port_taken(state: ClusterState) -> Iterator[Fault]:
-    holders: dict[tuple[int, str], list[ClusterObject]] | None = None
-    for found in unscheduled_for(state, "ports"):
-        holders = _holders(state) if holders is None else holders
-        yield _port_taken(state, found, holders)
-
-
-def _port_taken(
-    state: ClusterState, found: Unscheduled, holders: Mapping[tuple[int, str], list[ClusterObject]]
-) -> Fault:
-    pod = found.pod
-    asked = list(host_ports(child(pod.body, "spec")))
-    taken = next((each for each in asked if holders.get(each[1:])), asked[0] if asked else ("containers", 0, "TCP"))
-    path, port, protocol = taken
-    by = holders.get((port, protocol), [])
-    who = ", ".join(
-        f"{each.ref} of {owner_words(each, state)} on {each.text('spec', 'nodeName')}" for each in by[:_MOST]
-    )
-    own = state.workload_of(pod)
-    again = by and all(state.workload_of(each) is own for each in by)
-    replicas = (evidence.field(own, "spec", "replicas"),) if again and own.kind != "Pod" else ()
-    told = ""
-    if replicas:
-        told = f"; it needs {own.integer('spec', 'replicas')} replicas, but only one pod per node can use the port"
-    return Fault(
-        subject=pod.ref,
-        severity=waiting_severity(state, pod),
-        cause=f"{owner_words(pod, state)} requests port {port}/{protocol} of the node (hostPort), which is already "
-        f"in use{f' by {who}' if who else ''}{told}",
-        evidence=(spec_field(pod, state, path), *replicas, *_holder_evidence(by, port), *found.proofs),
-        next_check="kubectl get pods -A -o wide --field-selector spec.nodeName="
-        + (by[0].text("spec", "nodeName") if by else "<node>"),
-        since=found.since,
-    )
-
-
-def _holders(state: ClusterState) -> dict[tuple[int, str], list[ClusterObject]]:
-    found: dict[tuple[int, str], list[ClusterObject]] = {}
-    for pod in state.of("Pod"):
-        if pod.text("spec", "nodeName") and pod.text("status", "phase") not in {"Succeeded", "Failed"}:
-            for _, port, protocol in host_ports(child(pod.body, "spec")):
-                found.setdefault((port, protocol), []).append(pod)
-    return found
-
-
-def _holder_evidence(holders: list[ClusterObject], port: int) -> Iterator[Evidence]:
-    for each in holders[:_MOST]:
-        for path, own, _ in host_ports(_spec(each)):
-            if own == port:
-                yield evidence.value(each, f"spec.{path}", own)
-
-
-def _spec(pod: ClusterObject) -> JsonObject:
-    return child(pod.body, "spec")
 
 
 _DEFAULT: Final = "default-scheduler"
