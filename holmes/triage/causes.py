@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.incidents import FORESEEN_RULES
 from holmes.kubernetes.fields import matches_map, moment, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
+from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
-from holmes.triage.log_blame import OUTDATED, blamed, origin_of
+from holmes.triage.log_blame import OUTDATED, as_told, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
@@ -26,7 +28,7 @@ from holmes.triage.no_cause import without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
-from holmes.triage.suspicions import is_denied
+from holmes.triage.suspicions import fits_rhythm, is_denied
 from holmes.triage.told_by_clients import told_by_clients
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -54,8 +57,11 @@ _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
 _LATELY_SECONDS: Final = 600.0
+_SOON_SECONDS: Final = 180.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
+_REGULAR: Final = "W14"
+"""The rule that finds CronJobs which change a workload."""
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -132,7 +138,11 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
     if best is None or best.incident.findings[0].role == "symptom":
-        best = (_named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None) or best
+        told = _named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None
+        if told is not None:
+            look = with_cause(asked, origin_of(asked, told.incident), named, told.path)
+            workloads = workloads_of(asked.state, named.objects)
+            return as_told(look, told.incident, [each for one in workloads for each in troubles_of(asked.state, one)])
     if best is not None:
         return with_cause(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
@@ -148,7 +158,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
     if logged is not None:
         return blamed(asked, logged, named)
-    reason = waits_for(asked.state, named.objects) if asked.question.wants_cause and not is_past(asked) else None
+    reason = waits_for(asked.state, named.objects) if _is_troubled(asked.question) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
@@ -168,6 +178,12 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     upstream = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     look = told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _is_troubled(question: Question) -> bool:
+    """Return whether a question states trouble: "is edge ok? its certificate was renewed" does not."""
+    judged = question.asks("health") and not question.asks("why", "trouble")
+    return question.wants_cause and (not judged or states_trouble(question.text))
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -197,8 +213,20 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
     if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
         return asked.question.asks("why")  # the suspended source of a custom resource
-    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
+    regular = culprit is not None and _replaces_regularly(asked, candidate.incident, culprit)
+    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident) or regular
     return wanted and candidate.own and bool(about_own) and fits
+
+
+def _replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject) -> bool:
+    """Return whether a CronJob replaced pods in its last run, and the question is about something as regular."""
+    last = moment(cron_job.text("status", "lastScheduleTime"))
+    if incident.findings[0].rule_id != _REGULAR or last is None:
+        return False
+    workload = asked.state.find(incident.findings[0].subject)
+    created = (pod.created for pod in asked.state.pods_of(workload)) if workload is not None else ()
+    replaced = any(0 <= each - last <= _SOON_SECONDS for each in created)
+    return replaced and fits_rhythm(asked.question, interval_seconds(cron_job, asked.state.now))
 
 
 def _is_outdated(asked: Asked, incident: Incident) -> bool:
@@ -328,7 +356,10 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:
     """Answer for each subject with one line, and give the fix of the first one that has a cause."""
     looks = [_of_named(asked, each) for each in named]
-    first = min(looks, key=lambda look: (look.verdict != "cause_found", look.verdict != "inconclusive"))
+    first = min(
+        looks,
+        key=lambda look: (look.verdict != "cause_found", look.severity == "info", look.verdict != "inconclusive"),
+    )
     causes = dict.fromkeys(look.summary for look in looks if look.verdict == "cause_found")
     subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
@@ -355,4 +386,5 @@ def _lines_of(looks: list[FirstLook]) -> list[str]:
 
 
 def _label(look: FirstLook) -> str:
-    return f"root cause ({look.severity}): " if look.verdict == "cause_found" else ""
+    certain = look.verdict == "cause_found" and look.severity != "info"
+    return f"root cause ({look.severity}): " if certain else ""
