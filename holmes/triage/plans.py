@@ -44,6 +44,7 @@ _GENERAL: Final = re.compile(
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
+_LISTS: Final = frozenset({"list", "liste", "lista", "listar", "lister"})
 _HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
@@ -255,7 +256,13 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         return False
     nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
     symptoms = symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
-    if subject.kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
+    # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
+    kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
+    if kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
+        return True
+    opens = (question.words[:1] and question.words[0] in _LISTS) or beginnings("what runs").search(question.spoken)
+    calm = not question.asks("trouble", "health", "changes", "why")
+    if opens and subject.namespaces and not subject.named and calm:
         return True
     lists = (
         names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
@@ -263,7 +270,6 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
-    kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
     things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
     judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
     return bool(filtered and things) and not judged
