@@ -149,8 +149,12 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
             yield spec_field(container.pod, state, f"securityContext.{name}")
 
 
-_MADE_BY_KUBERNETES: Final = ("ServiceAccount", "default")
-"""An account that every namespace has. Without it, its pods are refused, which events tell."""
+_MADE_BY_KUBERNETES: Final = frozenset({
+    ("ServiceAccount", "default"),
+    ("PriorityClass", "system-cluster-critical"),
+    ("PriorityClass", "system-node-critical"),
+})  # fmt: skip
+"""Objects that Kubernetes creates again when they are missing. Pods that are refused meanwhile have events."""
 
 
 @Row(
@@ -190,7 +194,7 @@ def _done(template: PodTemplate) -> bool:
 
 def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -> Missing | None:
     namespace = template.workload.namespace
-    if (reference.kind, reference.name) == _MADE_BY_KUBERNETES:
+    if (reference.kind, reference.name) in _MADE_BY_KUBERNETES:
         return None
     if lacks_key(reference, namespace, state):
         return missing_key(reference, template.workload, state)
