@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.schedules import interval_seconds
-from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.incidents import FORESEEN_RULES
-from holmes.kubernetes.fields import matches_map, moment, text_map
+from holmes.kubernetes.fields import moment
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
-from holmes.triage.log_blame import OUTDATED, as_told, blamed, origin_of
+from holmes.triage.intended import is_outdated, is_scaled, may_be_stopped, replaces_regularly, stoppable
+from holmes.triage.log_blame import as_told, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
@@ -28,7 +27,7 @@ from holmes.triage.no_cause import without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
-from holmes.triage.suspicions import fits_rhythm, is_denied
+from holmes.triage.suspicions import is_denied
 from holmes.triage.told_by_clients import told_by_clients
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.findings import SEVERITIES
@@ -54,14 +53,11 @@ _UPSTREAM: Final = frozenset({
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
-_OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
-"""Symptoms that an object can have because it was stopped on purpose."""
 _LATELY_SECONDS: Final = 600.0
-_SOON_SECONDS: Final = 180.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
-_REGULAR: Final = "W14"
-"""The rule that finds CronJobs which change a workload."""
+_HANGING: Final = "W01"
+"""The rule that finds rollouts which do not finish."""
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -161,17 +157,17 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     reason = waits_for(asked.state, named.objects) if _is_troubled(asked.question) and not is_past(asked) else None
     if reason is not None:
         return from_reason(asked, named, reason)
-    noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
+    noted = next((each for each in candidates if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
-    halted = next((each for each in _stoppable(asked, named) if stop_of(each)[0]), None)
-    if halted is not None and _may_be_stopped(asked, halted):
+    halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
+    if halted is not None and may_be_stopped(asked, halted):
         if asked.question.asks("why"):
             return stopped(asked, named, halted)
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
         unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
         denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
-        if (empty or denied) and not _is_scaled(asked, halted):
+        if (empty or denied) and not is_scaled(asked, halted):
             asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
@@ -209,56 +205,13 @@ def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
 def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:
     """Return whether a note explains what the question asks for, for example a suspended job."""
     culprit = asked.state.find(candidate.incident.culprit)
-    fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
+    fits = culprit is None or not stop_of(culprit)[0] or may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
     if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
         return asked.question.asks("why")  # the suspended source of a custom resource
-    regular = culprit is not None and _replaces_regularly(asked, candidate.incident, culprit)
-    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident) or regular
+    regular = culprit is not None and replaces_regularly(asked, candidate.incident, culprit)
+    wanted = asked.question.asks("why") or is_outdated(asked, candidate.incident) or regular
     return wanted and candidate.own and bool(about_own) and fits
-
-
-def _replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject) -> bool:
-    """Return whether a CronJob replaced pods in its last run, and the question is about something as regular."""
-    last = moment(cron_job.text("status", "lastScheduleTime"))
-    if incident.findings[0].rule_id != _REGULAR or last is None:
-        return False
-    workload = asked.state.find(incident.findings[0].subject)
-    created = (pod.created for pod in asked.state.pods_of(workload)) if workload is not None else ()
-    replaced = any(0 <= each - last <= _SOON_SECONDS for each in created)
-    return replaced and fits_rhythm(asked.question, interval_seconds(cron_job, asked.state.now))
-
-
-def _is_outdated(asked: Asked, incident: Incident) -> bool:
-    """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
-    said = not word_list("outdated").isdisjoint(asked.question.words)
-    return said and incident.findings[0].rule_id == OUTDATED
-
-
-def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
-    """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
-    for each in named.objects:
-        yield each
-        selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
-        for kind in ("Deployment", "StatefulSet") if selector else ():
-            for workload in asked.state.of(kind, each.namespace):
-                if matches_map(selector, template_of(workload).labels):
-                    yield workload
-
-
-def _may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
-    symptoms = asked.question.symptoms - {"image", "memory"}
-    expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
-    return not symptoms or bool(symptoms & expected)
-
-
-def _is_scaled(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether an autoscaler decides the number of replicas."""
-    every = (*asked.state.of("HorizontalPodAutoscaler", each.namespace), *asked.state.custom_resources)
-    return any(
-        one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
-    )
 
 
 def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
@@ -309,6 +262,14 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     return referred or _suffers(asked, named, candidate)
+
+
+def _hangs(asked: Asked, candidate: _Candidate) -> bool:
+    """Return whether the release of a server hangs that the subject uses, if a complaint speaks of a release."""
+    spoken = asked.question.complains and not candidate.own and "rollout" in asked.question.symptoms
+    hanging = any(each.rule_id == _HANGING for each in (*candidate.incident.findings, *candidate.incident.symptoms))
+    there = was_there(asked, candidate.incident)
+    return spoken and hanging and there and candidate.path[1:2] != () and candidate.path[1].kind == "Service"
 
 
 def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:

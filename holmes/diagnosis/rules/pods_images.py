@@ -163,6 +163,8 @@ _REASONS: Final = frozenset(
     }
 )
 _SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+_ANSWER: Final = re.compile(r"\b40[13] [A-Z][a-z]+\b")
+"""The status with which a registry denies access."""
 _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
 
 
@@ -264,6 +266,8 @@ def _extra(container: Container, error: _PullError, known: dict[str, set[str]], 
             other = nearest(repository, known)
             said = f"; the closest image in the cluster is {other}" if other else ""
     if error.problem == "access":
+        answer = _ANSWER.search(_message(container, state).replace(image, " "))
+        said += f"; it answered {answer[0]}" if answer else ""
         said += _secrets_in_use(container, state)
     return said
 
