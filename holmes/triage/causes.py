@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.incidents import FORESEEN_RULES
-from holmes.kubernetes.fields import matches_map, moment, text_map
+from holmes.kubernetes.fields import moment
 from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
+from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
 from holmes.triage.gone_pods import told_by_gone_pods
-from holmes.triage.log_blame import OUTDATED, blamed, origin_of
+from holmes.triage.intended import (
+    is_outdated,
+    is_scaled,
+    may_be_stopped,
+    replaces_regularly,
+    says_outdated,
+    stoppable,
+)
+from holmes.triage.log_blame import as_told, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
 from holmes.triage.log_floods import flooded_by
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
+    from holmes.triage.question import Question
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
@@ -56,11 +65,11 @@ _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
 _OF_LOAD: Final = frozenset({"memory", "crash", "ready", "slow"})
 """Symptoms that a server can have because of too many requests."""
-_OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
-"""Symptoms that an object can have because it was stopped on purpose."""
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
+_HANGING: Final = "W01"
+"""The rule that finds rollouts which do not finish."""
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -137,7 +146,11 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
     if best is None or best.incident.findings[0].role == "symptom":
-        best = (_named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None) or best
+        told = _named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None
+        if told is not None:
+            look = with_cause(asked, origin_of(asked, told.incident), named, told.path)
+            workloads = workloads_of(asked.state, named.objects)
+            return as_told(look, told.incident, [each for one in workloads for each in troubles_of(asked.state, one)])
     if best is not None:
         return _of_flood(asked, named, best) or with_cause(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
@@ -173,17 +186,17 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     old = _of_old_state(asked, named)
     if old is not None:
         return old
-    noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
+    noted = next((each for each in candidates if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
-    halted = next((each for each in _stoppable(asked, named) if stop_of(each)[0]), None)
-    if halted is not None and _may_be_stopped(asked, halted):
+    halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
+    if halted is not None and may_be_stopped(asked, halted):
         if asked.question.asks("why"):
             return stopped(asked, named, halted)
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
         unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
         denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
-        if (empty or denied) and not _is_scaled(asked, halted):
+        if (empty or denied) and not is_scaled(asked, halted):
             asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
@@ -196,12 +209,18 @@ def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
     """Answer with what leaves the subject with old data or settings, although no line of its log reports trouble."""
     if is_past(asked):
         return None
-    said = _says_outdated(asked)
+    said = says_outdated(asked)
     fed = stopped_feed(asked.state, named.objects, said=said) if asked.question.wants_reason else None
     if fed is not None:
         return from_reason(asked, named, *fed)
-    reason = waits_for(asked.state, named.objects) if asked.question.wants_cause else None
+    reason = waits_for(asked.state, named.objects) if _is_troubled(asked.question) else None
     return from_reason(asked, named, reason) if reason is not None else None
+
+
+def _is_troubled(question: Question) -> bool:
+    """Return whether a question states trouble: "is edge ok? its certificate was renewed" does not."""
+    judged = question.asks("health") and not question.asks("why", "trouble")
+    return question.wants_cause and (not judged or states_trouble(question.text))
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -227,47 +246,13 @@ def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
 def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:
     """Return whether a note explains what the question asks for, for example a suspended job."""
     culprit = asked.state.find(candidate.incident.culprit)
-    fits = culprit is None or not stop_of(culprit)[0] or _may_be_stopped(asked, culprit)
+    fits = culprit is None or not stop_of(culprit)[0] or may_be_stopped(asked, culprit)
     about_own = {candidate.incident.culprit, candidate.incident.findings[0].subject} & own
     if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
         return asked.question.asks("why")  # the suspended source of a custom resource
-    wanted = asked.question.asks("why") or _is_outdated(asked, candidate.incident)
+    regular = culprit is not None and replaces_regularly(asked, candidate.incident, culprit)
+    wanted = asked.question.asks("why") or is_outdated(asked, candidate.incident) or regular
     return wanted and candidate.own and bool(about_own) and fits
-
-
-def _is_outdated(asked: Asked, incident: Incident) -> bool:
-    """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
-    return _says_outdated(asked) and incident.findings[0].rule_id == OUTDATED
-
-
-def _says_outdated(asked: Asked) -> bool:
-    return not word_list("outdated").isdisjoint(asked.question.words)
-
-
-def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
-    """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
-    for each in named.objects:
-        yield each
-        selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
-        for kind in ("Deployment", "StatefulSet") if selector else ():
-            for workload in asked.state.of(kind, each.namespace):
-                if matches_map(selector, template_of(workload).labels):
-                    yield workload
-
-
-def _may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
-    symptoms = asked.question.symptoms - {"image", "memory"}
-    expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
-    return not symptoms or bool(symptoms & expected)
-
-
-def _is_scaled(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether an autoscaler decides the number of replicas."""
-    every = (*asked.state.of("HorizontalPodAutoscaler", each.namespace), *asked.state.custom_resources)
-    return any(
-        one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
-    )
 
 
 def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRef, Connection]) -> Iterator[_Candidate]:
@@ -320,6 +305,14 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     return referred or _suffers(asked, named, candidate)
 
 
+def _hangs(asked: Asked, candidate: _Candidate) -> bool:
+    """Return whether the release of a server hangs that the subject uses, if a complaint speaks of a release."""
+    spoken = asked.question.complains and not candidate.own and "rollout" in asked.question.symptoms
+    hanging = any(each.rule_id == _HANGING for each in (*candidate.incident.findings, *candidate.incident.symptoms))
+    there = was_there(asked, candidate.incident)
+    return spoken and hanging and there and candidate.path[1:2] != () and candidate.path[1].kind == "Service"
+
+
 def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     """Return whether the subject shows that it suffers from a server on the path: it is not ready, or its log says so.
 
@@ -365,7 +358,10 @@ def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
 def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:
     """Answer for each subject with one line, and give the fix of the first one that has a cause."""
     looks = [_of_named(asked, each) for each in named]
-    first = min(looks, key=lambda look: (look.verdict != "cause_found", look.verdict != "inconclusive"))
+    first = min(
+        looks,
+        key=lambda look: (look.verdict != "cause_found", look.severity == "info", look.verdict != "inconclusive"),
+    )
     causes = dict.fromkeys(look.summary for look in looks if look.verdict == "cause_found")
     subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):
@@ -392,4 +388,5 @@ def _lines_of(looks: list[FirstLook]) -> list[str]:
 
 
 def _label(look: FirstLook) -> str:
-    return f"root cause ({look.severity}): " if look.verdict == "cause_found" else ""
+    certain = look.verdict == "cause_found" and look.severity != "info"
+    return f"root cause ({look.severity}): " if certain else ""

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.periods import period_of
 from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_list, words_of
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ _NO_MORE: Final = re.compile(
     r"|\bn(?:e |').{1,40}\bplus\b"
 )
 """Words for what is gone: "no pod is left any more"."""
+_REASON: Final = re.compile(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
+"""A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2
 _LEADING: Final = 3
+_NOW: Final = word_list("yes or no") - word_list("past verbs")
 _TROUBLED: Final = frozenset({"trouble", "negation"})
 TROUBLED_STATES: Final = frozenset({"failing", "failed", "crashing", "not_ready", "evicted", "oom", "image_pull"})
 TROUBLED_SYMPTOMS: Final = frozenset({"crash", "unreachable", "slow", "evicted"})
 """Symptoms whose words tell of trouble. The words of others, for example `memory`, also name things."""
-_CHANGES: Final = frozenset({"changes", "change_order"})
+_CHANGES: Final = frozenset({"changes", "change_order", "cordoned"})
 _FACTS: Final = frozenset({
     "count", "permission", "port_forward", "exec", "placement", "average", "sum", "percentile", "maximum", "minimum",
     "uses", "resources", "usage", "secret_value", "images", "when",
@@ -85,14 +89,23 @@ def demands(text: str, fact: str) -> bool:
 def about_trouble(text: str) -> str:
     """Return a folded complaint without the clauses that only tell of a change, whose time is not that of the trouble.
 
-    "Exports fail. The last deploy was three weeks ago" is about the present.
+    "Exports fail. The last deploy was three weeks ago" is about the present, and so is "is it ok? it failed yesterday".
     """
     clauses = _clauses(text)
     troubled = [each for each in clauses if _states_trouble(each)]
     told = [each.text for each in clauses if each not in troubled and _tells_change(each.words)] if troubled else []
+    if any(each.asked and each.words[0] in _NOW and period_of(each.text) is None for each in clauses):
+        told += [each.text for each in clauses if not each.asked and _tells_past(each)]
     for each in (*told, *asides(text)):
         text = text.replace(each, " ")
     return text
+
+
+def _tells_past(clause: _Clause) -> bool:
+    """Return whether a clause tells of something at a time that is over."""
+    period = period_of(clause.text)
+    over = period is not None and period.reach == "during"
+    return over and any(word in word_list("past verbs") or word.endswith("ed") for word in clause.words)
 
 
 def asides(text: str) -> tuple[str, ...]:
@@ -116,7 +129,14 @@ def _asks_relation(clause: _Clause) -> bool:
 def _tells_change(words: Sequence[str]) -> bool:
     concepts = {each.name for each in sightings(words) if each.sense == "concept"}
     asks = word_list("interrogatives") | word_list("yes or no") | {"who", "wer", "quien", "qui"}
-    return asks.isdisjoint(words[:1]) and bool(concepts & _CHANGES)
+    concepts |= {each.name for each in sightings(words) if each.name == "cordoned"}
+    ordered = any(each.name == "change_order" for word in words for each in sightings(_stems(word)))
+    return asks.isdisjoint(words[:1]) and (ordered or bool(concepts & _CHANGES))
+
+
+def _stems(word: str) -> tuple[str, ...]:
+    """Return the verbs whose past form a word can be: "uncordoned", "scaled"."""
+    return (word[:-2], word[:-1]) if word.endswith("ed") else ()
 
 
 def states_trouble(clause: str) -> bool:
@@ -126,11 +146,13 @@ def states_trouble(clause: str) -> bool:
 
 def _states_trouble(clause: _Clause) -> bool:
     words = clause.words
+    if len(words) == 1 and _REASON.fullmatch(words[0]) is not None and not clause.asked:
+        return True
     if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words):
         return False
     found = sightings(words)
     told = {each.name for each in found if each.sense == "concept"} & _TROUBLED
-    told |= {each.name for each in found if each.sense == "state"} & TROUBLED_STATES
+    told |= {each.name for each in found if each.sense == "state"} & (TROUBLED_STATES | {"pending"})
     told |= (symptoms_in(words) & TROUBLED_SYMPTOMS) | word_list("signs of trouble").intersection(words)
     return bool(told) or _STATUS.search(clause.text) is not None or misses_something(clause.text)
 
@@ -170,7 +192,9 @@ def _asks_health(clause: _Clause) -> bool:
 
 def _wants_fact(clause: _Clause) -> bool:
     concepts = {each.name for each in sightings(clause.words) if each.sense == "concept"}
-    return clause.words[0] in word_list("requests") or (_is_question(clause.words) and bool(concepts & _BESIDE))
+    judges = "trouble" in concepts  # "does it leak memory"
+    asks = _is_question(clause.words) and bool(concepts & _BESIDE) and not judges
+    return asks or clause.words[0] in word_list("requests")
 
 
 def _is_list(words: Sequence[str]) -> bool:

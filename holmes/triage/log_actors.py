@@ -55,7 +55,8 @@ _INDEX_PARTS: Final = frozenset({"idx", "ix", "index", "key", "by", "on", "publi
 _QUERY_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _ALTERED: Final = re.compile(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
-    r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
+    r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?"
+    r"|flush(?:ed|ing|all|db)?|purg(?:e|ed|ing)|clear(?:ed|ing)|emptied|wip(?:e|ed|ing)|evict(?:ed|ing)?)\b"
 )
 """Words about a change of data or of a schema."""
 _LOADED: Final = re.compile(
@@ -222,6 +223,28 @@ def _new_lines(story: LogStory, trouble: Trouble) -> Iterator[str]:
             yield pattern.last_line
 
 
+def named_actor(state: ClusterState, service: ObjectRef, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
+    """Return the only other client that the log of a quiet server names in a change since the client's trouble began.
+
+    The change did not occur in the healthy time before, for example that a job empties a cache.
+    """
+    first = trouble.group.first
+    found: dict[ObjectRef, str] = {}
+    for workload in behind_service(state, service) if first and trouble.group.sudden else ():
+        names = {name: ref for name, ref in clients_of(state, workload).items() if ref not in path}
+        for key, story in stories_of(state, workload):
+            for pattern in story.patterns:
+                begun = story.time_of(pattern.numbers[0]) if pattern.numbers else 0.0
+                near = first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS
+                line = story.lines[pattern.numbers[0] - 1] if near else ""
+                told = set(clients_in(line, names)) if _ALTERED.search(line) else set()
+                found |= {ref: f"{key.pod}, log of container {key.container}: {quoted(line)}" for ref in told}
+    if len(found) != 1:
+        return None
+    ((ref, shown),) = found.items()
+    return Reason(culprit=ref, words=f"{service} was changed by {ref}: {shown.partition(': ')[2]}", evidence=(shown,))
+
+
 def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:
     """Return the only other client of a Service that was started or changed just before the trouble of its server."""
     first = trouble.group.first
@@ -285,7 +308,7 @@ def own_services(state: ClusterState, workload: ClusterObject) -> Iterator[Objec
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the only Job that changed what the lines speak of just before they began, according to its log."""
     first, found = trouble.group.first, {}
-    for job in state.of("Job", trouble.workload.namespace) if first and trouble.group.sudden else ():
+    for job in state.of("Job", trouble.workload.namespace) if first else ():
         for pod in state.pods_of(job):
             ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
             for container in containers_of(pod) if ran else ():

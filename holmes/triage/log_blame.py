@@ -6,18 +6,22 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import connections
 from holmes.triage.log_evidence import CREDENTIALS
+from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
+    from holmes.triage.log_troubles import Trouble
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
@@ -26,6 +30,8 @@ OUTDATED: Final = "W13"
 """The rule that finds pods which are older than their configuration."""
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
 _REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
+_ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
+"""Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
 _REJECTIONS: Final = frozenset({"auth failed"})
 
 
@@ -49,6 +55,17 @@ def _of_makers(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Ite
     if logged.reason is None and last.group.kind in CREDENTIALS:
         made = connections(asked.state, (last.workload,))
         yield from (each for each in incidents if each.culprit in made and each.culprit.group)
+        yield from _of_accounts(asked, last.workload, incidents)
+
+
+def _of_accounts(asked: Asked, workload: ClusterObject, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents of custom resources that are the account whose name a setting of the workload contains."""
+    texts = (each.text for each in settings_of(asked.state, workload))
+    values = {part.strip(" \"'") for text in texts for part in text.split("=", 1)}
+    for each in incidents:
+        account = each.culprit.group and each.culprit.kind.endswith(_ACCOUNTS)
+        if account and each.culprit.namespace == workload.namespace and each.culprit.name in values:
+            yield each
 
 
 def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
@@ -57,8 +74,21 @@ def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
     if behind is None:
         return from_logs(asked, named, logged)
     look = with_cause(asked, behind, named, logged.path)
-    severity = "warning" if look.severity == "info" else look.severity
-    return replace(look, severity=severity, evidence=(*logged.evidence[:1], *look.evidence))
+    look = replace(look, evidence=(*logged.evidence[:1], *look.evidence))
+    return as_told(look, behind, logged.troubles)
+
+
+def as_told(look: FirstLook, incident: Incident, troubles: Sequence[Trouble]) -> FirstLook:
+    """Return the look at an incident that logs show to do harm: it is at least a warning.
+
+    The old certificate of an outdated process is at fault because it has expired, which the logs of clients say.
+    """
+    look = replace(look, severity="warning" if look.severity == "info" else look.severity)
+    outdated = any(each.rule_id == OUTDATED for each in incident.findings)
+    expired = (each for each in troubles if each.group.kind == "tls" and EXPIRED.search(each.group.record))
+    teller = next(expired, None) if outdated else None
+    said = f" The certificate that they still use has expired, says the log of {teller.workload.ref}." if teller else ""
+    return replace(look, summary=f"{look.summary}{said}")
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

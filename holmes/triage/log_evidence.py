@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.log_following import Way
     from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
     from holmes.triage.question import Question
@@ -113,7 +114,8 @@ class LogCause:
             since = f" since {written(last.group.first)}" if last.group.first else ""
             said = f"The log of {last.workload.ref} shows that {_lowered(last.group.detail)}{since}: {last.quote}"
         if len(self.troubles) > 1:
-            other = self.troubles[0]
+            alike = (each for each in reversed(self.troubles[:-1]) if each.group.kind == last.group.kind)
+            other = next(alike, self.troubles[0])  # both sides of a connection report the same kind
             said = f"{said}; {other.workload.ref} reports: {other.quote}"
         if self.reason is not None:
             return f"{said}; {self.reason.words}"
@@ -167,14 +169,28 @@ def cause_in_logs(
         answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
-        return next((each for each in (_waiting(state, trouble) for trouble in found) if each is not None), None)
-    first = fitting[0]
+        waiting = (_waiting(state, trouble) for trouble in found)
+        leading = (_leading(state, trouble) for trouble in found if question.wants_cause and period is None)
+        return next((each for each in (*waiting, *leading) if each is not None), None)
+    return _cause_from(state, fitting[0], way_from(state, fitting[0]))
+
+
+def _cause_from(state: ClusterState, first: Trouble, way: Way) -> LogCause:
     ended = first.group.is_end(state.now)
-    way = way_from(state, first)
     cause = LogCause(
         troubles=way.troubles, culprit=way.culprit, path=way.path, clean=way.clean, ended=ended, reason=way.reason
     )
     return _with_its_reason(state, _with_what_was_before(state, cause))
+
+
+def _leading(state: ClusterState, trouble: Trouble) -> LogCause | None:
+    """Return the error of another workload to which a warning leads that fills the log of the subject."""
+    if not (trouble.group.is_lasting and trouble.group.share >= MOST_OF_THE_LOG and trouble.group.count >= OFTEN):
+        return None
+    way = way_from(state, trouble)
+    last = way.last.group
+    leads = way.last.workload.ref != trouble.workload.ref and last.weight in ("kind", "error")
+    return _cause_from(state, trouble, way) if leads and last.is_evidence(state.now) and way.clean is None else None
 
 
 def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:

@@ -19,12 +19,20 @@ from holmes.triage.log_actors import (
     actor_of,
     client_by_path,
     job_before,
+    named_actor,
     new_client,
     records_of,
 )
 from holmes.triage.log_links import behind_service, name_servers, named_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
-from holmes.triage.log_servers import blamed_server, changed_itself, changed_server, ended_server, only_pod
+from holmes.triage.log_servers import (
+    blamed_server,
+    changed_itself,
+    changed_server,
+    ended_server,
+    only_pod,
+    stuck_server,
+)
 from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 
 if TYPE_CHECKING:
@@ -59,6 +67,8 @@ _HOST_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:
 _LOOKUP: Final = re.compile(r"\blookup \S{1,253} on \S{1,60}:53\b")
 _ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
 """An address in a line about another server than those that the workload is configured to use."""
+_ITEM: Final = re.compile(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
+"""A message of a queue with its number."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
@@ -138,6 +148,11 @@ def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     blamed, reason = ended_server(state, service, way.last)
     if blamed is None:
         blamed = blamed_server(state, service, way.last)
+    if blamed is None:
+        blamed, reason = stuck_server(state, service, way.last)
+    if blamed is None:
+        reason = named_actor(state, service, way.last, way.path)
+        blamed = reason.culprit if reason is not None else None
     if blamed is None:
         blamed, reason = only_pod(state, service, way.last)
     if blamed is None and not changed_itself(state, way.last):
@@ -222,7 +237,11 @@ def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRe
     rejected = rejected and not _tells_of_its_clock(deeper)
     if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
-    return _followed(state, way.to(deeper, service), service)
+    found = _followed(state, way.to(deeper, service), service)
+    same = deeper.group.kind == way.last.group.kind == "schema missing"
+    if same and found.culprit == deeper.workload.ref:
+        return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))  # the statement of the client is wrong
+    return found
 
 
 def _tells_of_its_clock(trouble: Trouble) -> bool:
@@ -293,8 +312,12 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
     users = {edge.consumer.ref: edge.consumer for edge in edges(state).get(server, ())}
     others = (each for ref, user in users.items() if ref not in way.path for each in troubles_of(state, user))
     others = (each for each in others if each.group.weight != "warning")
-    begun = way.troubles[0].group.first - 1
-    earlier = [each for each in others if 0 < each.group.first < begun and _overlaps(state, each, way.last)]
+    begun, items = way.troubles[0].group.first - 1, set(_ITEM.findall(last.record))
+    earlier = [
+        each for each in others
+        if (0 < each.group.first < begun or not items.isdisjoint(_ITEM.findall(each.group.record)))
+        and _overlaps(state, each, way.last)
+    ]  # fmt: skip
     return min(earlier, key=lambda each: each.group.first, default=None)
 
 

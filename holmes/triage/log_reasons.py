@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
-_EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
+EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
 _TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\balert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
 _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})
@@ -101,7 +101,7 @@ def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the certificate that has expired according to the lines: that of a Service they name, or the own one."""
-    if trouble.group.kind not in ("tls", "clock or token") or not _EXPIRED.search(trouble.group.record):
+    if trouble.group.kind not in ("tls", "clock or token") or not EXPIRED.search(trouble.group.record):
         return None
     services = named_services(state, trouble)
     own = (trouble.workload,) if _TOLD_BY_PEER.search(trouble.group.record) else ()

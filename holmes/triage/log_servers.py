@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import integer, moment, text, written
 from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
@@ -36,6 +37,11 @@ _STATE: Final = re.compile(
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_STUCK: Final = re.compile(
+    r"(?i)\b(?:is|are|was|still|been|remains?) (?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
+    r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
+)
+"""The words of a server that does nothing until something is released, whatever the level of the line."""
 _OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 
 
@@ -67,6 +73,20 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
     address = pod.text("status", "podIP")
     words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
     return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
+
+
+def stuck_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return the workload behind a Service whose log says, in most of its lines and until now, that its work waits."""
+    for workload in behind_service(state, service) if last.group.kind in REACHED else ():
+        for key, story in stories_of(state, workload):
+            for pattern in story.patterns:
+                most = pattern.count >= OFTEN and pattern.count * 2 > len(story.heads)
+                if most and _STUCK.search(pattern.last_line) and pattern.last_number >= story.heads[-1]:
+                    said = quoted(pattern.last_line)
+                    shown = (f"{key.pod}, log of container {key.container}: {said}",)
+                    words = f"the log of {workload.ref} says {pattern.count} times: {said}"
+                    return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
+    return None, None
 
 
 def changed_itself(state: ClusterState, trouble: Trouble) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.log_numbers import settled_amounts
+from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import text
 from holmes.triage.asked import look_about, one_sentence
@@ -15,6 +18,7 @@ from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _MOST_NAMED: Final = 6
+_MEMORY: Final = expression(r"(?i)heap|rss|mem(?:ory)?(?![a-z])")
 _YES_OR_NO: Final = word_list("yes or no")
 _LATELY_SECONDS: Final = 1_200.0
 _LEAST_LINES: Final = 3
@@ -36,6 +41,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     """Return the look at a subject without a known fault. `upstream` contains the faults of what it depends on."""
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
+    settled = _settled(asked, named) if _asks_of_leak(asked.question) else None
     gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
     waiting = next((each for each in named.objects if not is_ready(each)), None)
     doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
@@ -44,6 +50,9 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
         text = _unready(asked, waiting)
+    elif settled is not None:
+        look = look_about(asked, named, "healthy", f"No fault was found in {words}. {settled[0]}: it does not grow.")
+        return replace(look, evidence=(settled[1],))
     elif upstream and asked.question.wants_reason:
         text = _of_dependency(words, upstream[0])
     elif doubtful:
@@ -70,6 +79,21 @@ def _needed(asked: Asked, named: Named) -> tuple[str, ...]:
 
 
 _SERVED: Final = ("Deployment", "StatefulSet", "DaemonSet")
+
+
+def _asks_of_leak(question: Question) -> bool:
+    """Return whether a question asks if there is trouble with memory, and not why: "does web leak memory"."""
+    asks = question.words[0] in _YES_OR_NO or not question.complains or "?" in question.text
+    return asks and "memory" in question.symptoms and question.asks("trouble") and not question.asks("why")
+
+
+def _settled(asked: Asked, named: Named) -> tuple[str, str] | None:
+    """Return what the logs of the subject tell about an amount of memory that does not grow, and their last line."""
+    for workload in workloads_of(asked.state, named.objects):
+        for key, story in stories_of(asked.state, workload):
+            for words, line in settled_amounts(story, _MEMORY):
+                return words, f"{key.pod}, log of container {key.container}: {quoted(line)}"
+    return None
 
 
 def _asks_about_now(question: Question) -> bool:

@@ -53,6 +53,8 @@ def is_past(asked: Asked) -> bool:
     over = _says_over(question)
     if period is None or (question.asks("now") and not over):  # "I released it two hours ago, why does the old run?"
         return False
+    if over and period.reach == "during" and period.first.ago:  # "a burst of errors a few minutes ago, all fine again"
+        return period.first.ago >= _JUST_NOW_SECONDS
     return period.bounds(asked.state.now)[1] < asked.state.now - (_JUST_NOW_SECONDS if over else NOW_SECONDS)
 
 

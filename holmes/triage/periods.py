@@ -71,7 +71,9 @@ _REACHES: Final[tuple[tuple[Reach, re.Pattern[str]], ...]] = (
     ("since", _before_point(_SINCE_WORDS)),
     ("until", _before_point(r"until|till|up to|bis|hasta|jusqu'a|jusqu'au|jusqu'aux")),
     ("before", _before_point(r"before|prior to|vor|antes|avant|earlier than")),
+    ("since", expression(r"\b(?:since|seit(?:dem)?|desde|depuis)\s+(?:[^\s,.;:!?()]+\s+){1,8}$")),
 )
+"""How words before a point bound the period. The last one is an event: "since the release half an hour ago"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

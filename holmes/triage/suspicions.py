@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.complaints import TROUBLED_STATES, TROUBLED_SYMPTOMS
+from holmes.triage.points import length_expression, seconds_of
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.triage.question import Question
@@ -21,6 +23,12 @@ _ASKED_OF_SCOPES: Final = (*_ASKED, "list", "logs", "changes", "uses", "describe
 _SOMETHING: Final = word_list("something")
 _INDEFINITE: Final = word_list("indefinite")
 _NEAR: Final = 3
+_RHYTHM: Final = expression(
+    rf"\b(?:every|each|alle|jede[nrs]?|cada|tou(?:te)?s les|chaque) {length_expression()}"
+    r"|\b(?:clockwork|regularly|periodically|regelmassig|periodisch|regularmente|regulierement|at regular intervals"
+    r"|hourly|stundlich)\b"
+)
+_INACCURACY: Final = 0.2
 
 
 def blames(question: Question, subject: Subject) -> bool:
@@ -32,6 +40,17 @@ def blames(question: Question, subject: Subject) -> bool:
     unfulfilled = not word_list("unfulfilled").isdisjoint(question.words)
     calm = question.asks(*_ASKED) or asks_for_things(question)
     return bool(troubled or unfulfilled or is_denied(question, subject)) and not calm
+
+
+def fits_rhythm(question: Question, interval_seconds: float | None) -> bool:
+    """Return whether a question is about something regular, as regular as an interval if it says how often."""
+    match = _RHYTHM.search(question.text)
+    if match is None or interval_seconds is None:
+        return False
+    if not match["unit"]:
+        return True
+    said = seconds_of(match["number"] or "", match["unit"])
+    return abs(said - interval_seconds) <= _INACCURACY * said
 
 
 def _means_one(question: Question) -> bool:

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.vocabulary import Sighting
     from holmes.values.first_look import FirstLook
 
 _UNMEASURED: Final = word_list("unmeasured")
 _ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
+_UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
+_ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("requests") | word_list("yes or no")
 
 
 def weighed(asked: Asked, look: FirstLook) -> FirstLook:
@@ -54,7 +58,7 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
         nearest = f"The nearest is {guessed.objects[0].ref}, in which no fault was found."
         text = f"No {kind} is named `{guessed.name}`. {nearest}"
         return replace(look, verdict="not_found", summary=text)
-    reason = _doubt(asked)
+    reason = _doubt(asked) if not look.evidence else ""  # evidence tells of what the question asks about
     return replace(look, verdict="inconclusive", summary=f"{look.summary} {reason}") if reason else look
 
 
@@ -75,11 +79,19 @@ def _doubt(asked: Asked) -> str:
         parts = ", ".join(f"`{part}`" for part in left)
         return f"But {parts} was not understood, so this may not answer the question."
     leave = question.asks("change_order") and not _ASKING_LEAVE.isdisjoint(question.words)
-    if leave or question.asks("permission", "usage", "secret_value", "uses", "resources"):
+    if leave or any(not _is_told(question, each) for each in question.found if each.name in _UNCHECKED):
         return "The permission, amount or use in the question was not checked."
     if question.asks("why"):
         return "The reason for what was asked about is not visible in its objects, events and logs."
     return ""
+
+
+def _is_told(question: Question, place: Sighting) -> bool:
+    """Return whether a word only tells what happened, beside a clause that asks for the health of the subject."""
+    clause = question.clause(place.first)
+    judged = [each.first for each in question.found if each.name in ("health", "trouble")]
+    asks = question.words[clause.start] in _ASKING
+    return bool(judged) and not asks and not any(at in clause for at in judged)
 
 
 def _possessed(asked: Asked) -> Iterator[str]:

@@ -86,7 +86,7 @@ class Webhook:
         if ports and self.port not in ports:
             return f"{ref} has no port {self.port}; available: {', '.join(map(str, ports))}"
         if text(service.body, "spec", "type") != "ExternalName" and _has_no_ready_endpoint(state, service):
-            return f"{ref} has no ready endpoints"
+            return f"{ref} has no ready endpoints{_idle_behind(state, service)}"
         return ""
 
     def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:
@@ -128,6 +128,13 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
     return not any(
         at(endpoint, "conditions", "ready") is not False for each in slices for endpoint in each.children("endpoints")
     )
+
+
+def _idle_behind(state: ClusterState, service: ClusterObject) -> str:
+    """Return the workloads behind a Service that are scaled to zero, as the end of a sentence, or an empty string."""
+    behind = (state.find(ref) for ref in workloads_behind(state, service))
+    idle = [str(each.ref) for each in behind if each is not None and each.at("spec", "replicas") == 0]
+    return f", because {' and '.join(idle)} behind it is scaled to zero" if idle else ""
 
 
 def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, ref
 from holmes.diagnosis.facts.evidence import log_line
 from holmes.diagnosis.facts.host_mentions import Mention, mentions, settings_of
 from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
+from holmes.diagnosis.facts.log_records import detail_of
 from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.templates import pod_templates
@@ -303,14 +304,16 @@ def _failed_lines(
     """Return the failures in a log by Service, the newest first, each with the number of lines after it."""
     (key, log), consumer = read, state.workload_of(pod)
     found: dict[ObjectRef, list[tuple[int, Failure]]] = defaultdict(list)
+    after = ""
     for later, line in enumerate(newest_lines(log, state.now)):
-        kind = _failure_kind(line)
+        kind, after, following = _failure_kind(line), line, after
         if kind is None and waits and _WAITS.search(line):
             kind = "failed"
         if kind is None:
             continue
         named = log_line(pod, key.container, line.strip(), previous=key.previous)
-        for use in host_uses(line, pod.namespace, state):
+        uses = host_uses(line, pod.namespace, state)
+        for use in uses or host_uses(detail_of(following), pod.namespace, state):
             if use.host == pod.name:  # many programs write the name of their pod into each line
                 continue
             failure = Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)

@@ -209,6 +209,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b403\b.{0,30}\b(?:forbidden|permission|unauthorized)|status(?: code)?:? 403\b|response code: 403",
         r"Error 403: |caa: CAA record|access denied by server",
         r"\b(?:answer|return|repli|respond|receiv)ed (?:with )?(?:HTTP )?403\b(?!.{0,20}\bAPI key\b)",
+        r"\b(?:[Tt]opic|[Gg]roup|[Cc]luster|[Tt]ransactional [Ii][Dd]) authorization failed\b",
         r"\bTCP_DENIED/403\b|\b(?:said|gave|http) 403\b",
     ),
     "auth failed": (

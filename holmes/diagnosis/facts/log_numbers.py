@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.log_groups import group_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
@@ -43,8 +44,8 @@ _NO_DURATION: Final = expression(
     r"(?i)timeout|limit|interval|delay|backoff|retr(?:y|ies)|age$|ago|uptime|since|every|within|ttl|expir|lease"
 )
 _AMOUNT: Final = expression(
-    r"(?i)heap|rss|mem(?:ory)?(?:_|$)|queue|backlog|(?:^|_)lag|pending|waiting|in_?flight|goroutines|threads|open_(?:files|fds)"
-    r"|sessions|connections|cached"
+    r"(?i)heap|rss|mem(?:ory)?(?:[_ ]|$)|queue|backlog|(?:^|_)lag|pending|waiting|in_?flight|goroutines|threads"
+    r"|open_(?:files|fds)|sessions|connections|cached"
 )
 _NO_AMOUNT: Final = expression(r"(?i)total|max|limit|capacity|free|available|count$|processed|_id$|port|seq|offset")
 _UNNAMED: Final = frozenset({"", "in", "after", "for", "OK", "ok", "of"})
@@ -60,6 +61,7 @@ _SLOWER: Final = 5.0
 _SLOW_MILLISECONDS: Final = 500.0
 _GROWN: Final = 2.0
 _MOST_FALL: Final = 0.1
+_STEADY: Final = 1.25
 
 
 def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
@@ -68,6 +70,29 @@ def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
     Lines that were written in place of others are read together with them. How long failed requests took is the result
     of another fault.
     """
+    for pattern, numbers in _alike(story):
+        for series in _series(numbers, story):
+            begun = series.begun()
+            if begun is not None:
+                yield _group(pattern, story, series, begun)
+                break
+
+
+def settled_amounts(story: LogStory, named: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield what amounts with a name do that go up and down or stay, each with its last line."""
+    for _, numbers in _alike(story):
+        for series in _series(numbers, story):
+            values = [value for _, value in series.values]
+            third = max(2, len(values) // 3)
+            before, after = statistics.median(values[:third]), statistics.median(values[-third:])
+            if series.is_amount and named.search(series.key) and after <= _STEADY * max(1.0, before):
+                last, unit = series.values[-1], series.unit
+                words = f"`{series.key}` stays between {min(values):g}{unit} and {max(values):g}{unit}"
+                yield f"{words}; the last of {len(values)} values is {last[1]:g}{unit}", story.lines[last[0] - 1]
+
+
+def _alike(story: LogStory) -> Iterator[tuple[Pattern, list[int]]]:
+    """Yield the patterns with enough lines, each with the lines of those that take its place."""
     usual = {change.new.text: change.usual.text for change in story.changes}
     alike: dict[str, list[Pattern]] = defaultdict(list)
     for pattern in story.patterns:
@@ -76,7 +101,7 @@ def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
     for patterns in sorted(alike.values(), key=lambda each: -sum(one.count for one in each))[:_MOST_PATTERNS]:
         numbers = sorted(number for each in patterns for number in each.numbers)
         if len(numbers) >= _LEAST_SAMPLES:
-            yield from _risen(max(patterns, key=lambda each: each.last_number), numbers, story)
+            yield max(patterns, key=lambda each: each.last_number), numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +128,8 @@ class _Series:
         return _grown([value for _, value in self.values]) if self.is_amount else None
 
 
-def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterator[LogGroup]:
+def _series(numbers: Sequence[int], story: LogStory) -> Iterator[_Series]:
+    """Yield the numbers with the same name in most of the lines."""
     sampled = numbers[:: max(1, len(numbers) // _MOST_SAMPLES)]
     found: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     for number in sampled:
@@ -116,12 +142,8 @@ def _risen(pattern: Pattern, numbers: Sequence[int], story: LogStory) -> Iterato
             value, unit = _amount(key, match["number"], (match["unit"] or "").strip())
             found[key, unit].append((number, value))
     for (key, unit), values in found.items():
-        series = _Series(key=key, unit=unit, values=tuple(values))
-        enough = len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5)
-        begun = series.begun() if enough else None
-        if begun is not None:
-            yield _group(pattern, story, series, begun)
-            return
+        if len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5):
+            yield _Series(key=key, unit=unit, values=tuple(values))
 
 
 def _amount(key: str, number: str, unit: str) -> tuple[float, str]:

@@ -34,6 +34,14 @@ _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _LABEL_CHARACTERS: Final = 160
 
 
+_FRAMES: Final = ("at ", "File ", "...", "#")
+
+
+def detail_of(line: str) -> str:
+    """Return an indented line, which can name the host of the line before, or nothing for a line of a stack trace."""
+    return line if line[:1].isspace() and not line.lstrip().startswith(_FRAMES) else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLines:
     """The lines of a log without their times, the times, and the numbers of the lines that begin a record.

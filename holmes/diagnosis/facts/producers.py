@@ -134,7 +134,12 @@ def _products(each: ClusterObject) -> Iterator[ObjectRef]:
         if fnmatchcase(each.group, group) and kind in ("*", each.kind):
             found = (_name(each, name) for name in names)
             for name in next(filter(None, found), ()):
-                yield ObjectRef(kind=product, namespace=each.namespace, name=name)
+                yield ObjectRef(kind=product, namespace=each.namespace or _namespace(each, names[0]), name=name)
+
+
+def _namespace(each: ClusterObject, name: str) -> str:
+    """Return the namespace that a resource of the whole cluster names next to the name of its product."""
+    return next(iter(values_at(each.body, f"{name.rpartition('.')[0]}.namespace")), "")
 
 
 def _name(each: ClusterObject, name: str) -> tuple[str, ...]:

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
 
 
+def interval_seconds(cron: ClusterObject, now: float) -> float | None:
+    """Return the time between the next two runs, or None if there are none."""
+    first = next_run(cron, now)
+    second = next_run(cron, first) if first is not None else None
+    return second - first if first is not None and second is not None else None
+
+
 def next_run(cron: ClusterObject, now: float) -> float | None:
     """Return the time of the next run in seconds since the epoch.
 

@@ -18,7 +18,9 @@ from holmes.diagnosis.facts.nodes import (
     UNINITIALIZED_TAINT,
     chooses,
     is_trouble,
+    matches_terms,
     repelling_taints,
+    taint_words,
 )
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, requested
@@ -26,7 +28,7 @@ from holmes.diagnosis.facts.templates import pod_templates
 from holmes.kubernetes.fields import child, children, moment, text, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -220,6 +222,19 @@ def is_kept_away(state: ClusterState, pod: ClusterObject, node: ClusterObject) -
     if not troubled or not chooses(spec, node) or not all(map(is_trouble, taints)):
         return False
     return all(has_room(state, pod, node, resource) for resource in _RESOURCES)
+
+
+def closed_nodes(
+    state: ClusterState, pod: ClusterObject, volumes: Sequence[ClusterObject]
+) -> dict[ClusterObject, tuple[str, ...]]:
+    """Return the nodes that can use all volumes, with the taints that the pod does not tolerate.
+
+    Empty if one of these nodes has no such taint, because then another reason keeps the pod away from it.
+    """
+    terms = [children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms") for volume in volumes]
+    nodes = [node for node in state.of("Node") if all(matches_terms(each, node) for each in terms)]
+    found = {node: tuple(map(taint_words, repelling_taints(child(pod.body, "spec"), node))) for node in nodes}
+    return found if all(found.values()) else {}
 
 
 def has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:

@@ -163,6 +163,8 @@ _REASONS: Final = frozenset(
     }
 )
 _SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+_ANSWER: Final = re.compile(r"\b40[13] [A-Z][a-z]+\b")
+"""The status with which a registry denies access."""
 _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
 
 
@@ -237,10 +239,16 @@ def _message(container: Container, state: ClusterState) -> str:
     events = [
         each.message
         for each in state.events_of(container.pod, "Failed", "InspectFailed", "ErrImageNeverPull")
-        if each.field_path.endswith(f"{{{container.name}}}") and "pull" in each.message.lower()
+        if _is_about(each, container) and "pull" in each.message.lower()
     ]
     told = (waiting, *reversed(events))
     return next((each for each in told if each and not _SAYS_NOTHING.match(each)), waiting)
+
+
+def _is_about(found: ClusterEvent, container: Container) -> bool:
+    """Return whether an event is about a container: by its field, or by the image if it has no field."""
+    named = found.field_path.endswith(f"{{{container.name}}}")
+    return named or (not found.field_path and f'"{text(container.spec, "image")}"' in found.message)
 
 
 def _extra(container: Container, error: _PullError, known: dict[str, set[str]], state: ClusterState) -> str:
@@ -257,8 +265,29 @@ def _extra(container: Container, error: _PullError, known: dict[str, set[str]], 
         elif repository not in known:
             other = nearest(repository, known)
             said = f"; the closest image in the cluster is {other}" if other else ""
-    if error.problem == "access" and not _pull_secrets(container.pod, state):
-        said += "; neither the pod nor its ServiceAccount has imagePullSecrets"
+    if error.problem == "access":
+        answer = _ANSWER.search(_message(container, state).replace(image, " "))
+        said += f"; it answered {answer[0]}" if answer else ""
+        said += _secrets_in_use(container, state)
+    return said
+
+
+def _secrets_in_use(container: Container, state: ClusterState) -> str:
+    """Tell which pull secrets the pod uses, and which one a ready pod uses for the same registry."""
+    pod = container.pod
+    if not _pull_secrets(pod, state):
+        return "; neither the pod nor its ServiceAccount has imagePullSecrets"
+    own = {text(each, "name") for each in pod.children("spec", "imagePullSecrets")}
+    if not own:
+        return ""
+    said = f"; the pull secret of the pod is {', '.join(sorted(own))}"
+    registry = text(container.spec, "image").partition("/")[0]
+    for other in state.of("Pod", pod.namespace):
+        images = [text(each, "image") for each in children(other.body, "spec", "containers")]
+        others = {text(each, "name") for each in other.children("spec", "imagePullSecrets")} - own
+        works = text(other.condition("Ready"), "status") == "True"
+        if works and others and any(image.startswith(f"{registry}/") for image in images):
+            return f"{said}, and {state.workload_of(other).ref} pulls from {registry} with {', '.join(sorted(others))}"
     return said
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.evidence import owner_words, pod_words, spec_field
+from holmes.diagnosis.facts.evidence import owner_words, spec_field
 from holmes.diagnosis.facts.fixes import changed, corrected, provided
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import hint, meant
-from holmes.diagnosis.facts.unscheduled import claims_of, scheduler_named, unscheduled_for, waiting_severity
+from holmes.diagnosis.facts.unscheduled import (
+    claims_of,
+    closed_nodes,
+    scheduler_named,
+    unscheduled_for,
+    waiting_severity,
+)
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, duration, moment, text
+from holmes.kubernetes.fields import at, duration, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -108,22 +114,24 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
         for claim in claims.values()
         if (volume := state.get("PersistentVolume", "", claim.text("spec", "volumeName"))) is not None
     ]
-    local = [(claim, volume) for claim, volume in volumes if volume.child("spec", "nodeAffinity")]
+    limit = "max volume count" in found.message.lower()
+    local = [] if limit else [each for each in volumes if each[1].child("spec", "nodeAffinity")]
     places = [evidence.value(volume, "spec.nodeAffinity", volume.at("spec", "nodeAffinity")) for _, volume in local]
     own = [spec_field(pod, state, path) for path in list(claims)[:_MOST]] or [spec_field(pod, state, "volumes")]
     names = ", ".join(str(volume.ref) for _, volume in local)
-    limit = "max volume count" in found.message.lower()
-    why = (
-        f"of {names}, which can be used only on other nodes"
-        if local and not limit
-        else f"of its volumes: {found.main.text}"
-    )
+    tainted = closed_nodes(state, pod, [volume for _, volume in local]) if local else {}
+    why = f"of {names}, which can be used only on other nodes" if local else f"of its volumes: {found.main.text}"
+    if tainted:
+        taints = ", ".join(dict.fromkeys(taint for each in tainted.values() for taint in each))
+        nodes = ", ".join(node.name for node in tainted)
+        why = f"{names} can be used only on {nodes}, whose taint {taints} they do not tolerate"
     return Fault(
         subject=pod.ref,
+        culprit=next((node.ref for node in tainted), local[0][1].ref if local else None),
         title="No available node can use the volume of the pod",
         severity=waiting_severity(state, pod),
         cause=f"No node can run the pods of {owner_words(pod, state)} because {why}",
-        evidence=(*own, *places, *found.proofs),
+        evidence=(*(evidence.field(node, "spec", "taints") for node in tainted), *own, *places, *found.proofs),
         next_check=f"kubectl -n {pod.namespace} get persistentvolumeclaim -o wide",
         because=tuple(ref for claim, volume in volumes for ref in (claim.ref, volume.ref)),
         since=found.since,
@@ -264,65 +272,3 @@ def _asleep(template: PodTemplate, state: ClusterState) -> bool:
         return workload.text("status", "phase") != "Pending" or state.age_seconds(workload) < state.grace_seconds
     done = any(text(workload.condition(kind), "status") == "True" for kind in ("Complete", "Failed"))
     return done or at(workload.body, "spec", "replicas") == 0 or workload.boolean("spec", "suspend")
-
-
-@Row(
-    id="S09",
-    title="Pod cannot preempt other pods",
-    severity="info",
-    kinds=("Pod",),
-    needs=("PriorityClass",),
-    reads=("spec.preemptionPolicy", "spec.priority", "status.nominatedNodeName", "event FailedScheduling"),
-    explanation="A pod with a higher priority can preempt pods of lower priority on a full node, but not if its "
-    "PriorityClass has `preemptionPolicy: Never`. After a preemption, the pod waits until the preempted pods "
-    "terminate.",
-)
-def no_preemption(state: ClusterState) -> Iterator[Fault]:
-    lowest: int | None = None
-    for found in unscheduled_for(state, "resources"):
-        pod = found.pod
-        waiting = _LONG_GRACES * state.patience_seconds
-        if pod.text("status", "nominatedNodeName") and state.now - (found.since or state.now) >= waiting:
-            yield _nominated(state, pod)
-        elif pod.text("spec", "preemptionPolicy") == "Never":
-            lowest = _lowest_priority(state) if lowest is None else lowest
-            if lowest < pod.integer("spec", "priority"):
-                yield _may_not(state, pod, lowest)
-
-
-def _lowest_priority(state: ClusterState) -> int:
-    placed = (pod for pod in state.of("Pod") if pod.text("status", "phase") == "Running")
-    return min((pod.integer("spec", "priority") for pod in placed), default=0)
-
-
-def _may_not(state: ClusterState, pod: ClusterObject, lowest: int) -> Fault:
-    class_name = pod.text("spec", "priorityClassName")
-    known = state.get("PriorityClass", "", class_name)
-    own = evidence.field(pod, "spec", "preemptionPolicy")
-    return Fault(
-        subject=pod.ref,
-        cause=f"{pod_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with priority "
-        f"{lowest} are running, but PriorityClass {class_name or '(none)'} has preemptionPolicy Never",
-        evidence=(
-            own if known is None else evidence.field(known, "preemptionPolicy"),
-            evidence.field(pod, "spec", "priority"),
-        ),
-        next_check="kubectl get priorityclass",
-    )
-
-
-def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
-    node = pod.text("status", "nominatedNodeName")
-    leaving = [
-        each.ref for each in state.of("Pod") if each.deleted is not None and each.text("spec", "nodeName") == node
-    ]
-    return Fault(
-        subject=pod.ref,
-        title="Preempted pods do not terminate",
-        severity="warning",
-        cause=f"{pod_words(pod, state)} is nominated for node {node}, but the preempted pods still exist",
-        evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
-        next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
-        because=tuple(leaving),
-        since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")),
-    )

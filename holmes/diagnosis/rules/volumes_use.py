@@ -365,7 +365,7 @@ def _no_mount(state: ClusterState, container: Container, lines: Sequence[str], p
         title="Shared memory is full" if shared else "Disk of the container is full",
         severity="warning",
         cause=f"The container {container.name} of {owner_words(pod, state)} has no space "
-        f"left{f' in {shared}, which has 64 MiB unless a volume is mounted there' if shared else ''}",
+        f"left{f' in {shared}, which has 64 MiB unless a volume is mounted there' if shared else f': {proof.value}'}",
         evidence=(proof,),
         next_check=f"kubectl -n {pod.namespace} exec {pod.name} -c {container.name} -- df -h",
     )

@@ -1,0 +1,73 @@
+"""Tells whether something that is meant to be so explains what a question asks for: a stop, or a CronJob that acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.schedules import interval_seconds
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import matches_map, moment, text_map
+from holmes.triage.log_blame import OUTDATED
+from holmes.triage.suspicions import fits_rhythm
+from holmes.triage.vocabulary import word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.subjects import Named
+    from holmes.values.findings import Incident
+
+_OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
+"""Symptoms that an object can have because it was stopped on purpose."""
+_REGULAR: Final = "W14"
+"""The rule that finds CronJobs which change a workload."""
+_SOON_SECONDS: Final = 180.0
+
+
+def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject) -> bool:
+    """Return whether a CronJob replaced pods in its last run, and the question is about something as regular."""
+    last = moment(cron_job.text("status", "lastScheduleTime"))
+    if incident.findings[0].rule_id != _REGULAR or last is None:
+        return False
+    workload = asked.state.find(incident.findings[0].subject)
+    created = (pod.created for pod in asked.state.pods_of(workload)) if workload is not None else ()
+    replaced = any(0 <= each - last <= _SOON_SECONDS for each in created)
+    return replaced and fits_rhythm(asked.question, interval_seconds(cron_job, asked.state.now))
+
+
+def is_outdated(asked: Asked, incident: Incident) -> bool:
+    """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
+    return says_outdated(asked) and incident.findings[0].rule_id == OUTDATED
+
+
+def says_outdated(asked: Asked) -> bool:
+    """Return whether a question speaks of something old."""
+    return not word_list("outdated").isdisjoint(asked.question.words)
+
+
+def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
+    """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
+    for each in named.objects:
+        yield each
+        selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
+        for kind in ("Deployment", "StatefulSet") if selector else ():
+            for workload in asked.state.of(kind, each.namespace):
+                if matches_map(selector, template_of(workload).labels):
+                    yield workload
+
+
+def may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
+    symptoms = asked.question.symptoms - {"image", "memory"}
+    expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
+    return not symptoms or bool(symptoms & expected)
+
+
+def is_scaled(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether an autoscaler decides the number of replicas."""
+    every = (*asked.state.of("HorizontalPodAutoscaler", each.namespace), *asked.state.custom_resources)
+    return any(
+        one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
+    )
