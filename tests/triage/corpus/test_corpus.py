@@ -46,6 +46,9 @@ ROLLOUT: Final = Case(
 RIGHT: Final = FirstLook(verdict="cause_found", summary="Every call is rejected.", culprit="Secret shop/keys")
 
 
+pytestmark = pytest.mark.timeout(900)  # all cases of all corpora are answered at once
+
+
 @pytest.fixture(scope="module")
 def judged() -> Judged:
     """All cases, asked together, so that each shared cluster is scanned once and the recording is served once."""
