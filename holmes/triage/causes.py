@@ -13,7 +13,7 @@ from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.incidents import FORESEEN_RULES
 from holmes.kubernetes.fields import moment
-from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of
+from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
@@ -26,10 +26,9 @@ from holmes.triage.intended import (
     says_outdated,
     stoppable,
 )
-from holmes.triage.log_blame import as_told, blamed, origin_of
+from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
-from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_links import links_in_logs
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
@@ -63,8 +62,6 @@ _UPSTREAM: Final = frozenset({
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
-_OF_LOAD: Final = frozenset({"memory", "crash", "ready", "slow"})
-"""Symptoms that a server can have because of too many requests."""
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
@@ -148,11 +145,11 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if best is None or best.incident.findings[0].role == "symptom":
         told = _named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None
         if told is not None:
-            look = with_cause(asked, origin_of(asked, told.incident), named, told.path)
+            look = with_origin(asked, origin_of(asked, told.incident), named, told.path)
             workloads = workloads_of(asked.state, named.objects)
             return as_told(look, told.incident, [each for one in workloads for each in troubles_of(asked.state, one)])
     if best is not None:
-        return _of_flood(asked, named, best) or with_cause(asked, origin_of(asked, best.incident), named, best.path)
+        return with_origin(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named)
     if ended is not None:
         return ended
@@ -162,20 +159,6 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if fitting:
         return _later(asked, named, fitting[0].incident)
     return _of_logs_or_notes(asked, named, candidates, own)
-
-
-def _of_flood(asked: Asked, named: Named, best: _Candidate) -> FirstLook | None:
-    """Return the look that blames the client whose requests are too many for the server that an incident is about."""
-    incident = best.incident
-    server = asked.state.find(incident.culprit) if incident.culprit.kind in _SERVERS else None
-    overloaded = symptoms_of_text(f"{incident.title} {incident.cause}") & _OF_LOAD
-    reason = flooded_by(asked.state, server) if server is not None and overloaded else None
-    if reason is None:
-        return None
-    path = (*(best.path or (named.objects[0].ref,)), incident.culprit, reason.culprit)
-    reason = replace(reason, words=f"{one_sentence(reason.words)} {incident.cause}")
-    look = from_reason(asked, named, reason, tuple(dict.fromkeys(path)))
-    return replace(look, severity=incident.severity, since=incident.since)
 
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:

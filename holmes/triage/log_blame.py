@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import settings_of
-from holmes.triage.blame import from_logs, with_cause
+from holmes.triage.asked import one_sentence
+from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
 from holmes.triage.log_evidence import CREDENTIALS
+from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
     from holmes.triage.log_evidence import LogCause
     from holmes.triage.log_troubles import Trouble
     from holmes.triage.subjects import Named
-    from holmes.values.findings import Incident
+    from holmes.values.findings import Incident, ObjectRef
     from holmes.values.first_look import FirstLook
 
 OUTDATED: Final = "W13"
 """The rule that finds pods which are older than their configuration."""
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
+_OF_LOAD: Final = frozenset({"memory", "ready"})
+"""Symptoms that a server can have because of too many requests. A crash tells its own reason."""
 _REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
 _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
@@ -73,7 +77,7 @@ def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
     behind = _behind_logs(asked, logged, of_scope=named is None)
     if behind is None:
         return from_logs(asked, named, logged)
-    look = with_cause(asked, behind, named, logged.path)
+    look = with_origin(asked, behind, named, logged.path)
     look = replace(look, evidence=(*logged.evidence[:1], *look.evidence))
     return as_told(look, behind, logged.troubles)
 
@@ -89,6 +93,18 @@ def as_told(look: FirstLook, incident: Incident, troubles: Sequence[Trouble]) ->
     teller = next(expired, None) if outdated else None
     said = f" The certificate that they still use has expired, says the log of {teller.workload.ref}." if teller else ""
     return replace(look, summary=f"{look.summary}{said}")
+
+
+def with_origin(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
+    """Return the look that blames an incident, or the client that floods the server which the incident is about."""
+    server = asked.state.find(incident.culprit) if incident.culprit.kind in _SERVERS else None
+    overloaded = symptoms_of_text(f"{incident.title} {incident.cause}") & _OF_LOAD
+    reason = flooded_by(asked.state, server) if server is not None and overloaded else None
+    if reason is None:
+        return with_cause(asked, incident, named, path)
+    told = replace(reason, words=f"{one_sentence(reason.words)} {incident.cause}")
+    way = tuple(dict.fromkeys((*path, incident.culprit, reason.culprit)))
+    return replace(from_reason(asked, named, told, way), severity=incident.severity, since=incident.since)
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

@@ -29,7 +29,7 @@ _OLD: Final = re.compile(
     r"(?i)\bstale(?:ness)?\b|\bout ?-?(?:dated|of date)\b|\b(?:is|are|was|were|be|gets?|too|already) old\b"
     r"|\d\s?[a-z]{1,7} old\b|\bolder than\b|\bnot (?:been )?(?:updated|refreshed|imported|synced) (?:for|since)\b"
     r"|\blast (?:import|update|sync|refresh|success|run|load)\b.{0,40}\bago\b"
-    r"|\bno (?:new|fresh|recent) \w+ (?:since|for)\b"
+    r"|\bno (?:new|fresh|recent) (?:\w+ ){1,3}(?:since|for)\b"
 )
 """A line that calls data old."""
 _AGE: Final = re.compile(
@@ -60,7 +60,7 @@ def stopped_feed(
             ]
             if len(found) == 1:
                 producer, stop = found[0]
-                words = f"the log of {workload.ref} says: {quoted(line)}; {producer.ref} {stop.words}"
+                words = f"The log of {workload.ref} says: {quoted(line)}; {producer.ref} {stop.words}"
                 last = moment(producer.text("status", "lastSuccessfulTime"))
                 words += f" and last succeeded {duration(state.now - last)} ago" if last else ""
                 shown = (f"{stop.proof.object}, {stop.proof.path}: {stop.proof.value}", f"{place}: {quoted(line)}")

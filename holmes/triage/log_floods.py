@@ -32,7 +32,7 @@ _SHARE: Final = re.compile(r"(?<![\w.])(\d{1,3})(?:\.\d+)? ?%")
 _RETRIES: Final = re.compile(r"(?i)\bretr(?:y|ies|ying|ied)\b|\battempts?\b")
 _STORM: Final = re.compile(
     r"(?i)\b(?:retrying|retry|retries) (?:immediately|at once|without (?:any )?(?:delay|pause|back-?off))"
-    r"|\b(?:no|zero|0 ?m?s) (?:back-?off|delay)\b|\bback-?off[ =:]{1,2}0(?: ?m?s)?\b"
+    r"|\b(?:no|zero|0 ?m?s) back-?off\b|\bwith (?:no|zero) delay\b|\bback-?off[ =:]{1,2}0(?: ?m?s)?\b"
     r"|\b\d{3,7} ?(?:req(?:uests)?/s|requests per second|rps|qps)\b|\battempt[ =#:]{1,2}\d{3,}"
 )
 """A line about attempts without a pause between them, or about hundreds of them."""

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses, workload_hosts
-from holmes.kubernetes.fields import integer, text_map
+from holmes.kubernetes.fields import integer, text, text_map
 from holmes.triage.log_troubles import troubles_of, workloads_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ _FROM_CLIENT: Final = re.compile(
 """A client that a line names is not something that the workload needs."""
 _NAME_SERVER: Final = re.compile(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
 """A name server that did not answer. The name that was looked up is not at fault."""
+_UNANSWERED: Final = re.compile(
+    r"\bEAI_AGAIN\b|\b[Tt]emporary failure in name resolution\b|: server misbehaving\b|\bSERVFAIL\b"
+)
+"""A lookup without an answer, in the words of programs that do not name the name server."""
 _KINDS: Final = {
     kind.lower(): kind
     for kind in (
@@ -82,6 +86,9 @@ def objects_named(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
 
 def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
     """Return the Services that the lines name, without those that only sent a request."""
+    failing = failing_name_servers(state) if _UNANSWERED.search(trouble.group.record) else ()
+    if failing:
+        return failing
     record = _FROM_CLIENT.sub(" ", trouble.group.record)
     server = _NAME_SERVER.search(record)
     if server is not None:
@@ -119,6 +126,19 @@ def name_servers(state: ClusterState) -> tuple[ObjectRef, ...]:
         each.ref
         for each in state.of("Service", "kube-system")
         if any(integer(port, "port") == _DNS_PORT for port in each.children("spec", "ports"))
+    )
+
+
+def failing_name_servers(state: ClusterState) -> tuple[ObjectRef, ...]:
+    """Return the name servers that have no pods, or only pods that are not ready. Empty if pods cannot be listed."""
+    return tuple(
+        service
+        for service in (name_servers(state) if state.covers("Pod", "kube-system") else ())
+        if all(
+            text(pod.condition("Ready"), "status") == "False"
+            for each in behind_service(state, service)
+            for pod in state.pods_of(each)
+        )
     )
 
 

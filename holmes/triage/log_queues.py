@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.edges import edges, is_ready, workload_hosts
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.templates import pod_templates
-from holmes.kubernetes.fields import text
 from holmes.triage.log_actors import CONTENDED, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.diagnosis.facts.log_groups import LogStory
-    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
@@ -67,7 +65,7 @@ def idle_consumer(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRe
         consumer = template.workload
         texts = "\n".join(each.text for each in settings_of(state, consumer))
         told = next((name for name in queues if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", texts)), "")
-        idle = told and consumer.ref not in path and not any(map(_is_ready, state.pods_of(consumer)))
+        idle = told and consumer.ref not in path and not any(map(is_ready, state.pods_of(consumer)))
         if idle and not services.isdisjoint(use.service for use, _ in workload_hosts(state, consumer)):
             found[consumer.ref] = told
     if len(found) != 1:
@@ -76,10 +74,6 @@ def idle_consumer(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRe
     line = quoted(queues[queue])
     words = f"its log says: {line}; {ref}, which consumes `{queue}`, has no ready pod"
     return Reason(culprit=ref, words=words, evidence=(f"{trouble.key.pod}, log: {line}", f"{ref}, settings: {queue}"))
-
-
-def _is_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"
 
 
 def _ended_with(story: LogStory, trouble: Trouble) -> bool:

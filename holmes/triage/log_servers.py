@@ -10,7 +10,7 @@ from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import integer, moment, text, written
 from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
-from holmes.triage.log_links import behind_service
+from holmes.triage.log_links import behind_service, failing_name_servers
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
 
@@ -49,6 +49,8 @@ def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> Obj
     """Return the object behind a Service that is at fault, although no log of it says so, or None."""
     workloads = behind_service(state, service)
     group = last.group
+    if service in failing_name_servers(state):
+        return workloads[0].ref if workloads else service
     if group.kind == "tls" and _OTHER_NAME.search(group.record):
         return workloads[0].ref if workloads else service
     if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
 from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
-from holmes.triage.blame import with_cause
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
-from holmes.triage.log_blame import blamed, origin_of
+from holmes.triage.log_blame import blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words
 from holmes.triage.names import is_of, is_product, names_of
@@ -48,7 +47,7 @@ def of_scope(asked: Asked) -> FirstLook:
     vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
     product = any(map(is_product, asked.subject.kinds))
     if matching and (product or not vague):
-        return with_cause(asked, origin_of(asked, matching[0]), None)
+        return with_origin(asked, origin_of(asked, matching[0]), None)
     logged = logged_in_scope(asked, members)
     if logged is not None:
         return blamed(asked, logged, None)

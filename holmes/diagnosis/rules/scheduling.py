@@ -123,7 +123,18 @@ def _what_is_left(state: ClusterState, nodes: Sequence[ClusterObject], resource:
     if left[best] >= asked:
         return ""
     amount = written_amount(max(left[best], asked * 0), resource)
-    return f"no node has that much left: the largest free amount is {amount} on {best}"
+    held = _largest_share(state, nodes, resource)
+    return f"no node has that much left: the largest free amount is {amount} on {best}{held}"
+
+
+def _largest_share(state: ClusterState, nodes: Sequence[ClusterObject], resource: str) -> str:
+    """Return a clause with the pod that requests most of the only node for a pod, for example that of a DaemonSet."""
+    pods = pods_by_node(state).get(nodes[0].name, ()) if len(nodes) == 1 else ()
+    largest = max(pods, key=lambda pod: requested(pod, resource), default=None)
+    if largest is None or requested(largest, resource) * 2 < allocatable(nodes[0], resource):
+        return ""
+    amount = written_amount(requested(largest, resource), resource)
+    return f", where {largest.ref} of {owner_words(largest, state)} requests {amount}"
 
 
 @Row(

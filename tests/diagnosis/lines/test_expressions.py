@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 import yaml
 
+from holmes import triage
 from holmes.diagnosis import facts, rules
 from holmes.values.expressions import LazyExpression
 
@@ -21,6 +22,8 @@ TABLE: Final = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_
 BY_CORPUS: Final = {"line_kinds", "line_patterns", "logs"}
 BY_FIELDS: Final = {"custom_health", "custom_links", "custom_reasons"}
 """Modules whose expressions read fields of custom resources, not text."""
+OF_ANSWERS: Final = ("log_feeds", "log_floods", "log_policies", "log_queues")
+"""Modules of the answers whose expressions decide who is at fault by the text of a log line."""
 BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS", "admission._KNOWN")
 """Ordered alternatives. The first that matches decides, so the rows of tests/diagnosis/rows test them."""
 
@@ -36,17 +39,21 @@ def _expressions(value: object, path: str) -> Iterator[tuple[str, re.Pattern[str
             yield from _expressions(each, f"{path}[{index}]")
 
 
-def _all() -> dict[str, re.Pattern[str]]:
-    found: dict[str, re.Pattern[str]] = {}
+def _modules() -> Iterator[tuple[str, str]]:
     for package in (facts, rules):
         for module in pkgutil.iter_modules(package.__path__):
-            if module.name in BY_CORPUS | BY_FIELDS:
-                continue
-            loaded = importlib.import_module(f"{package.__name__}.{module.name}")
-            for name, value in vars(loaded).items():
-                for path, expression in _expressions(value, f"{module.name}.{name}"):
-                    if expression not in found.values() and not path.startswith(BY_ROWS):
-                        found[path] = expression
+            if module.name not in BY_CORPUS | BY_FIELDS:
+                yield package.__name__, module.name
+    yield from ((triage.__name__, name) for name in OF_ANSWERS)
+
+
+def _all() -> dict[str, re.Pattern[str]]:
+    found: dict[str, re.Pattern[str]] = {}
+    for package, module in _modules():
+        for name, value in vars(importlib.import_module(f"{package}.{module}")).items():
+            for path, expression in _expressions(value, f"{module}.{name}"):
+                if expression not in found.values() and not path.startswith(BY_ROWS):
+                    found[path] = expression
     return found
 
 
